@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeGuard
 
 from model.graph import Node, Value
 from viewer.actions.action import Action, Context, Menu, Submenu, always
 from viewer.dialogs.files import ask_file, ask_save
+from viewer.selection import Item
 from viewer.settings import EDGE_NOTES, NAN_ALONE
 
 
@@ -71,13 +73,13 @@ def _places(context: Context) -> list[Node | Value]:
     return [item for item in context.selected if isinstance(item, (Node, Value))]
 
 
-def _stops(context: Context) -> list[Node | Value]:
-    """Where a run can stop: at nodes, and at values that it computes or is given."""
-    return [thing for thing in _places(context) if isinstance(thing, Node) or thing.initializer is None]
+def _is_stop(item: Item) -> TypeGuard[Node | Value]:
+    """Whether a run can stop there: at nodes, and at values that it computes or is given."""
+    return isinstance(item, Node) or (isinstance(item, Value) and item.initializer is None)
 
 
 def _toggle_breakpoint(context: Context) -> None:
-    for thing in _stops(context):
+    for thing in filter(_is_stop, context.selected):
         context.opened.runs.toggle_breakpoint(thing)
 
 
@@ -373,7 +375,7 @@ ACTIONS = (
         menu=Menu.RUN,
         section=4,
         shortcut=("F9",),
-        enabled=lambda context: bool(_stops(context)),
+        enabled=lambda context: any(map(_is_stop, context.selected)),
         icon="breakpoint",
         contexts=frozenset({"node", "value"}),
         tip="Stop before the node, or after the value is computed.",
@@ -428,7 +430,7 @@ ACTIONS = (
         menu=Menu.RUN,
         section=5,
         shortcut=("Ctrl+Alt+W",),
-        enabled=lambda context: bool(_places(context)),
+        enabled=lambda context: any(isinstance(item, (Node, Value)) for item in context.selected),
         icon="pin",
         contexts=frozenset({"node", "value"}),
         tip="Pin it to see how it changes from run to run.",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -66,10 +67,11 @@ class SceneMarks:
     def find(self, items: Iterable[object]) -> tuple[list[int], list[int]]:
         """The boxes and the edges that show some objects, in no order. About 0.2 µs a node."""
         drawing, items = self.scene.drawing, list(items)
-        nodes = [item for item in items if isinstance(item, Node)]  # there may be many
+        are_nodes = set(map(type, items)) == {Node}  # there may be many
+        nodes = cast("list[Node]", items) if are_nodes else [item for item in items if isinstance(item, Node)]
         boxes = drawing.boxes_of_nodes(nodes)
         edges: list[int] = []
-        for item in items if len(nodes) < len(items) else ():
+        for item in () if are_nodes else items:
             if isinstance(item, Node):
                 continue
             if isinstance(item, Wire):

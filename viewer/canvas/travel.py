@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from model.attributes import Attribute
 from model.graph import Node
 from viewer.canvas import walking
 from viewer.canvas.build import inner_graph
@@ -58,7 +59,10 @@ class Travel:
         scene = self._view.scene
         if scene is None:
             return None
-        boxes = [box for item in self._view.workspace.selection.items for box in scene.drawing.boxes_for(item)]
+        drawing, selection = scene.drawing, self._view.workspace.selection
+        boxes = drawing.boxes_of_nodes(selection.nodes)  # there may be many
+        if len(selection.nodes) < len(selection):
+            boxes += [b for item in selection.items if not isinstance(item, Node) for b in drawing.boxes_for(item)]
         return scene.bounds_of(boxes)
 
     def to_object(self, item: Item) -> None:
@@ -111,7 +115,7 @@ class Travel:
     def open(self, hit: Hit) -> None:
         """What a double-click does: into bodies, functions and groups, out of a body to where an outer value is made.
 
-        Other values and plain nodes go to `opened`.
+        Attributes, other values and plain nodes go to `opened`.
         """
         view, scene = self._view, self._view.scene
         if scene is None:
@@ -121,6 +125,8 @@ class Travel:
             view.workspace.reveal(value.producer or value)
         elif value is not None:
             view.opened.emit(value)
+        elif hit.row is not None and isinstance(hit.row.subject, Attribute):
+            view.opened.emit(hit.row.subject)
         elif hit.box >= 0:
             box = scene.boxes[hit.box]
             if box.kind is Kind.GROUP:

@@ -228,10 +228,12 @@ class Window:
         is_start = np.zeros(len(points), bool)
         is_start[self.lines.starts[:-1]] = True
         inner = (of_point == part) & (points[:, 1] > y - _NEAR)
-        held = inner & is_start & (self.rank[source[owner]] <= after)
+        swings = inner | ((of_point == part) & (np.append(points[1:, 1], -np.inf) > y + _NEAR))
+        held = swings & is_start & (self.rank[source[owner]] <= after)
         points = points.copy()
         points[(inner & ~held) | below[of_point], 1] += by
-        again = np.flatnonzero(held)  # these start right at y: their upright run to the next band is new
+        # These swing from y, or from above where a node got less high: their upright run to the next band is new.
+        again = np.flatnonzero(held)
         extra = points[again].copy()
         extra[:, 1] = y + by
         self.lines = routes.Polylines(
