@@ -111,7 +111,7 @@ def _panel_action(info: PanelInfo) -> Action:
         shortcut=(info.shortcut,) if info.shortcut else (),
         enabled=with_document,
         icon=info.icon,
-        words=f"{info.words} panel dock show hide",
+        words=f"{info.words} panel dock open show hide",
     )
 
 
