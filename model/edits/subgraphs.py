@@ -281,17 +281,26 @@ def _holds_the_same(present: Value, value: Value) -> bool:
 
 
 def _is_one(ours: AttributeValue, theirs: AttributeValue) -> bool:
-    """Whether two constants are one: the same tensor, or one with equal elements that are quickly compared."""
+    """Whether two constants are one: the same tensor, or one with equal elements."""
     if not isinstance(ours, Tensor) or not isinstance(theirs, Tensor) or ours is theirs:
         return is_same(ours, theirs)
-    from model.queries.differences import compare_constants
-
     is_read_from_one = type(ours) is type(theirs) is not ArrayTensor and ours.source is theirs.source
-    small = ours.size <= _COMPARED and not ours.problem and ours.shape == theirs.shape
-    return is_read_from_one or (small and compare_constants(ours, theirs) is None)
+    return is_read_from_one or _has_elements_of(ours, theirs)
 
 
-_COMPARED = 1 << 20  # elements
+_COMPARED_AT_ONCE = 1 << 20  # elements
+
+
+def _has_elements_of(ours: Tensor, theirs: Tensor) -> bool:
+    """Whether two constants are equal. Reads all of those that are, of others as a rule only the beginning."""
+    if (ours.element_type, ours.shape) != (theirs.element_type, theirs.shape) or ours.problem or theirs.problem:
+        return False
+    for start in range(0, ours.size, _COMPARED_AT_ONCE):
+        stop = min(start + _COMPARED_AT_ONCE, ours.size)
+        a, b = (tensor.read(start, stop) for tensor in (ours, theirs))
+        if a.tolist() != b.tolist() if a.dtype == object else a.tobytes() != b.tobytes():
+            return False
+    return True
 
 
 def _feed(edit: Transaction, graph: Graph, name: str, value: Value | None, output: str) -> Value:

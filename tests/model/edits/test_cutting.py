@@ -19,6 +19,7 @@ from model.io.read import load
 from model.io.save import save, to_bytes
 from model.passes.inference import infer
 from model.queries.differences import compare
+from model.steps import SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
@@ -439,6 +440,25 @@ def test_a_constant_used_on_both_sides_is_in_both_parts_and_once_in_the_whole(se
     whole = merged(second, first, connections={}, feeding={"a": "a"}) if second_first else merged(first, second)
     assert compare(model, whole).differences == []
     assert_linked(whole)
+
+
+@pytest.mark.parametrize("last", [1.0, 2.0])
+def test_a_large_weight_used_on_both_sides_is_once_in_the_whole_unless_it_was_changed(last):
+    """Above a million elements it was there twice after merging the files of the parts."""
+    model = builders.model(SHARED.replace("float[2] x", "float[N] x").replace("float[2] y", "float[N] y"))
+    large = ArrayTensor(np.ones((1 << 20) + 1, np.float32))
+    document = Document(model)
+    with document.edit("Larger") as edit:
+        weight = initializers.constant_to_initializer(edit, builders.node(model, "k"))
+        edit.do(SetInitializer(model.graph, weight, large))
+    first, second = (load(to_bytes(part, layout=Layout.INLINE)) for part in parts(model, "a"))
+    changed = large.numpy().copy()
+    changed[-1] = last
+    with Document(second).edit("Change") as edit:
+        edit.do(SetInitializer(second.graph, builders.value(second, weight.name), ArrayTensor(changed)))
+    whole = merged(first, second)
+    assert len(whole.graph.initializers) == (1 if last == 1.0 else 2)
+    assert (compare(model, whole).differences == []) == (last == 1.0)
 
 
 def test_a_constant_at_which_a_model_is_cut_goes_across():
