@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from model.attributes import Attribute
 from model.errors import ModelError
 from model.graph import Value
 from viewer.actions.binding import ActionBinding
@@ -296,11 +297,16 @@ class MainWindow(QMainWindow):
             self.docks.offer(panel_id)
 
     def _open_panel_of(self, item: object) -> None:
-        """A double-click on something without an inside: its values, or its fields."""
+        """A double-click on something without an inside: its values, its fields, or the one field it is."""
         has_values = isinstance(item, Value) and self.docks.has("tensor")
         panel = "tensor" if has_values else "inspector"
         if self.docks.has(panel):
-            self.docks.open(panel)
+            shown = self.docks.open(panel)
+            if isinstance(item, Attribute):
+                from viewer.panels.inspector import InspectorPanel
+
+                assert isinstance(shown, InspectorPanel)
+                shown.edit_attribute(item)
 
     def _show_zoom(self, tab: DocumentTab, zoom: float) -> None:
         if tab is self.tab and tab.canvas is tab.view:

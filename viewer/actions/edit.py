@@ -389,6 +389,17 @@ ACTIONS = (
         words="nothing clear selection escape",
     ),
     Action(
+        id="edit.find",
+        title="&Find…",
+        run=lambda context: context.window.docks.open("find"),
+        menu=Menu.EDIT,
+        section=7,
+        shortcut=("Ctrl+F",),
+        enabled=with_document,
+        tip="Nodes, values and attributes by name, operator, type or shape.",
+        words="search look for",
+    ),
+    Action(
         id="edit.replace",
         title="Find and Replace…",
         run=_find_and_replace,

@@ -57,7 +57,7 @@ _GROUPS = {"large": None, "always": True, "never": False}
 class GraphView(MarkedSurface):
     """The canvas. GUI thread only."""
 
-    opened = Signal(object)  # Node or Value double-clicked that has nothing inside to go to
+    opened = Signal(object)  # Node, Attribute or Value double-clicked that has nothing inside to go to
     loaded = Signal()  # a new scene is shown
     trail_changed = Signal(object)  # list[Frame]: what is open around the selection, see Travel
 

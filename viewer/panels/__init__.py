@@ -86,7 +86,7 @@ PANELS: tuple[PanelInfo, ...] = (
         open_at_first=True,
         words="tree structure hierarchy graphs",
     ),
-    PanelInfo("find", "FindPanel", "Find", "left", "find", "Ctrl+F", open_at_first=True, words="search look for"),
+    PanelInfo("find", "FindPanel", "Find", "left", "find", open_at_first=True, words="search look for"),
     PanelInfo(
         "inspector",
         "InspectorPanel",

@@ -290,6 +290,9 @@ def test_double_click_on_plain_things_tells_what_they_are(view, qtbot, small):
     with qtbot.waitSignal(view.opened) as told:
         qtbot.mouseDClick(view, LEFT, NONE, point(view, box(view, "Conv"), 30, HEADER + ROWS_PADDING + ROW / 2))
     assert told.args == [small.values["w"]]
+    with qtbot.waitSignal(view.opened) as told:
+        qtbot.mouseDClick(view, LEFT, NONE, point(view, box(view, "Conv"), 30, HEADER + ROWS_PADDING + 2.5 * ROW))
+    assert told.args == [node(view, "Conv").attributes["kernel_shape"]]
 
 
 def test_double_click_opens_a_group(show, qtbot):

@@ -211,6 +211,13 @@ class InspectorPanel(Panel):
         """Put the focus on the rows."""
         self.tree.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
+    def edit_attribute(self, attribute: Attribute) -> None:
+        """Open the field of an attribute, if it is one of the node that is selected: a comparison shows others."""
+        self.refresh()
+        item = self.items[0] if len(self.items) == 1 else None
+        if isinstance(item, Node) and item.attributes.get(attribute.name) is attribute:
+            self.tree.edit_at("attributes", attribute.name)
+
     def _open_list(self, node: Node, attribute: Attribute) -> None:
         window = ListWindow(self.workspace, node, attribute.name, self)
         window.show()

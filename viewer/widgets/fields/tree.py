@@ -213,6 +213,14 @@ class RowTree(QTreeView):
             self.edit(index)
         return True
 
+    def edit_at(self, *path: str) -> None:
+        """Show the value at a path of keys and open its field, if it has one."""
+        index = self.rows.find(*path)
+        if index.isValid():
+            self.expand(index.parent())
+            if not self.begin_edit(index):
+                self._set_current(index)
+
     def edit_beside(self, index: QModelIndex, direction: int) -> None:
         """Open the next field in a direction, as Tab does."""
         current = index.siblingAtColumn(0)
