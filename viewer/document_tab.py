@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from model.graph import Graph, Node, Value
-from model.queries.scope import enclosing
+from model.graph import Node, Value
+from model.queries.calls import holders
 from viewer import garbage
 from viewer.files.opening import identity_at
 from viewer.files.recovery import Keeper
@@ -117,9 +116,9 @@ class DocumentTab(QWidget):
         self.view.set_types(self.workspace.types.type_of)
 
     def _mark_problems(self) -> None:
-        """Mark what has errors, and the nodes in whose bodies they are: these may be closed."""
+        """Mark what has errors, and the nodes in whose bodies or functions they are: these may be closed."""
         places = dict.fromkeys(p.place for p in self.workspace.problems.all if p.severity == "error")
-        self.workspace.mark("errors", places | dict.fromkeys(itertools.chain.from_iterable(map(_holding, places))))
+        self.workspace.mark("errors", places | dict.fromkeys(holders(self.workspace.model, places)))
 
     def note_identity(self) -> None:
         """Remember what the file is like now, to notice when another program changes it."""
@@ -141,10 +140,3 @@ class DocumentTab(QWidget):
         graph = next(itertools.islice(self.workspace.model.graphs(), max(number, 0), None), None)
         if graph is not None:
             self.workspace.show(graph)
-
-
-def _holding(place: object) -> Iterator[Node]:
-    """The nodes in whose bodies something is, inner first."""
-    inside = place if isinstance(place, Graph) else place.graph if isinstance(place, (Node, Value)) else None
-    owners = (graph.owner for graph in enclosing(inside)) if inside is not None else ()
-    return (owner for owner in owners if isinstance(owner, Node))

@@ -1,10 +1,11 @@
-"""Which nodes call the functions of a model, and which functions nodes call."""
+"""Which nodes call the functions of a model, which functions nodes call, and which nodes have something inside."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from model.graph import Function, Model, Node
+from model.graph import Function, Graph, Model, Node, Value
+from model.queries.scope import enclosing
 
 #: What a node calls and a function is called by: domain, operator type or name, overload.
 Operator = tuple[str, str, str]
@@ -29,6 +30,39 @@ def callers(model: Model) -> dict[Operator, list[Node]]:
     for node in callers_of(model, found):
         found[node.operator].append(node)
     return found
+
+
+def holders(model: Model, places: Iterable[object]) -> list[Node]:
+    """The nodes in whose bodies, or in the functions they call, some parts of the model are, however deep.
+
+    Costs as many nodes, and one pass over all for parts of functions.
+    """
+    found: dict[Node, None] = {}
+    calls: dict[Operator, list[Node]] | None = None
+    pending = list(places)
+    while pending:
+        for graph in _graphs_around(pending.pop()):
+            owner = graph.owner
+            if isinstance(owner, Node):
+                found[owner] = None
+            elif isinstance(owner, Function) and model.function(*owner.key) is owner:
+                calls = callers(model) if calls is None else calls
+                new = [call for call in calls[owner.key] if call not in found]
+                found.update(dict.fromkeys(new))
+                pending += new
+    return list(found)
+
+
+def _graphs_around(place: object) -> Iterable[Graph]:
+    """The graphs around a part of a model, inner first; none of the model itself."""
+    match place:
+        case Graph():
+            return enclosing(place)
+        case Function():
+            return enclosing(place.body)
+        case Node() | Value() if place.graph is not None:
+            return enclosing(place.graph)
+    return ()
 
 
 def functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...]:

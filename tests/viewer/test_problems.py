@@ -7,7 +7,8 @@ import pytest
 from model.attributes import make_attribute
 from model.document import Document
 from model.edits.nodes import rename_node
-from model.steps import SetAttribute
+from model.io.save import to_bytes
+from model.steps import SetAttribute, SetField
 from tests.model import builders
 from viewer.workspace import Workspace
 
@@ -94,3 +95,36 @@ def test_nodes_in_whose_closed_bodies_something_is_wrong_are_marked(window, qtbo
 
     qtbot.waitUntil(lambda: len(marked()) == 1, timeout=30_000)
     assert marked() == tab.view.scene.drawing.boxes_of_nodes([outer])
+
+
+WRONG_INSIDE = """
+    <ir_version: 10, opset_import: ["" : 21, "l" : 1]>
+    g (float[2] x, bool c) => (float[2] y)
+    {
+        [call] u = l.outer (x) [fine] v = Relu (u)
+        [choice] y = If (c) <
+            then_branch: graph = yes () => (p) { [b] p = l.inner (v) },
+            else_branch: graph = no () => (q) { [other] q = Neg (v) }
+        >
+    }
+    <domain: "l", opset_import: ["" : 21, "l" : 1]> outer (s) => (t) { [c] t = l.inner (s) }
+    <domain: "l", opset_import: ["" : 21]> inner (s) => (t) { [wrong] t = NoSuch (s) }
+"""
+
+
+def test_what_is_wrong_in_a_body_or_function_shows_at_the_nodes_that_hold_it(window, qtbot, tmp_path):
+    path = tmp_path / "wrong.onnx"
+    path.write_bytes(to_bytes(builders.model(WRONG_INSIDE)))
+    window.files.open([path])
+    qtbot.waitUntil(lambda: bool(window.tabs()) and window.tabs()[-1].view.scene is not None)
+    tab = window.tabs()[-1]
+
+    def marked():
+        view = tab.view
+        return {view.scene.boxes[box].subject.name for box in view.marks.boxes.get("errors", ())}
+
+    qtbot.waitUntil(lambda: marked() == {"call", "choice"}, timeout=30_000)
+    wrong = next(node for graph in tab.workspace.model.graphs() for node in graph.nodes if node.name == "wrong")
+    with tab.workspace.document.edit("Mend") as edit:
+        edit.do(SetField(wrong, "op_type", "Abs"))
+    qtbot.waitUntil(lambda: not marked(), timeout=30_000)
