@@ -304,6 +304,7 @@ class Execution:
         self._tokens = tokens
         self._kept = kept
         self._begun = begun
+        self._left: float | None = None  # when `advance` ended
         self._stored = 0
         self._costs: list[float] | None = None
 
@@ -405,8 +406,17 @@ class Execution:
         return [0.0, *accumulate(costs.get(s.key, usual) for s in steps)]
 
     def advance(self, count: int | None = None) -> None:
-        """Compute the next `count` steps, or all that are left."""
+        """Compute the next `count` steps, or all that are left. What passes between two calls is no time of the run."""
+        if self._left is not None:
+            self._put_off(time.perf_counter() - self._left)
         self.run.execute(count, self._expected)
+        self._left = time.perf_counter()
+
+    def _put_off(self, seconds: float) -> None:
+        self._begun += seconds
+        limits = self.run.limits
+        if limits.deadline is not None:
+            limits.deadline += seconds
 
     # -- results ---------------------------------------------------------------------------------------------
 
@@ -430,7 +440,7 @@ class Execution:
             lambda _: ABSENT,
             summaries,
             seed=self.options.seed,
-            seconds=time.perf_counter() - self._begun,
+            seconds=(time.perf_counter() if self._left is None else self._left) - self._begun,
             peak_bytes=max(run.peak, run.held),
             stopped=run.stopped,
             notes=plan.told(),

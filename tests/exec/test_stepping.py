@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,23 @@ def test_stepping() -> None:
     assert stepper.done
     assert not stepper.step()
     assert stepper.result().ok
+
+
+def test_what_a_person_thinks_over_is_no_time_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of the limit, nor of the time that is told."""
+    stepper = Session(parse(CHAIN)).steps({"x": X}, time_limit=1000.0)
+    thought, clocks = [0.0], {name: getattr(time, name) for name in ("monotonic", "perf_counter")}
+    for name, clock in clocks.items():
+        monkeypatch.setattr(time, name, lambda clock=clock: clock() + thought[0])
+    assert stepper.step()
+    thought[0] += 5000.0
+    assert stepper.step()
+    thought[0] += 5000.0
+    assert stepper.result().seconds < 1000.0
+    stepper.go_on()
+    result = stepper.result()
+    assert result.ok
+    assert result.seconds < 1000.0
 
 
 @pytest.mark.parametrize(
