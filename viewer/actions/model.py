@@ -55,9 +55,9 @@ def _save_with_options(context: Context, *, copy: bool = False) -> None:
     save = partial(window.files.save_with, tab)
     selection = tab.workspace.selection
     selected = tensors_of(part_of(selection.nodes), selection.values)
-    model = tab.workspace.model
-    dialog = SaveOptionsDialog(window, window.settings, model, suggestion, save, copy=copy, selected=selected)
-    show_for(tab.workspace, dialog)
+    workspace = tab.workspace
+    dialog = SaveOptionsDialog(window, window.settings, workspace, suggestion, save, copy=copy, selected=selected)
+    show_for(workspace, dialog)
 
 
 # -- cutting ---------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -27,13 +28,19 @@ from model.graph import Model
 from model.io.place import Layout
 from model.io.scan import MESSAGE_LIMIT
 from model.io.sniff import Form
+from model.progress import Progress
 from model.tensors import SparseTensor, Tensor
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
 from viewer.dialogs.files import ask_save_model
 from viewer.files.saving import Save, SaveOptions
 from viewer.settings import Settings
+from viewer.slices import Latest
 from viewer.text import bytes_text, plural
+from viewer.workspace import Workspace
+
+#: The tensors of a graph with fewer nodes and initializers are counted before the dialog shows.
+_FEW = 1000
 
 _FORMS: tuple[tuple[str, Form | None, str], ...] = (
     ("As the name says", None, "by the extension of the file name"),
@@ -70,7 +77,7 @@ class SaveOptionsDialog(QDialog):
         self,
         window: QWidget,
         settings: Settings,
-        model: Model,
+        workspace: Workspace,
         suggestion: Path,
         save: Begin,
         *,
@@ -83,7 +90,9 @@ class SaveOptionsDialog(QDialog):
         self.setMinimumWidth(560)
         self._settings = settings
         self._save = save
-        self._all = list(_weights(model))
+        self._workspace = workspace
+        self._sizes: list[int] | None = None  # of all weights; None while they are counted
+        self._counting = Latest(self)
         self._selected = frozenset(selected)
         self._running: Save | None = None
         self.path = QLineEdit(str(suggestion))
@@ -104,6 +113,19 @@ class SaveOptionsDialog(QDialog):
         self.layout_choice.currentIndexChanged.connect(self._explain)
         self.scope.currentIndexChanged.connect(self._explain)
         self.threshold.valueChanged.connect(self._explain)
+        workspace.changes.changed.connect(self._count)
+        self._count()
+
+    def _count(self) -> None:
+        """Find out how much there is to write, and say so then."""
+        model = self._workspace.model
+        self._sizes = None
+        self._explain()
+        at_once = len(model.graph.nodes) + len(model.graph.initializers) < _FEW
+        self._counting.begin(partial(_sizes, model), self._take_sizes, at_once=at_once)
+
+    def _take_sizes(self, sizes: list[int]) -> None:
+        self._sizes = sizes
         self._explain()
 
     def _make_explanation(self) -> None:
@@ -165,7 +187,10 @@ class SaveOptionsDialog(QDialog):
         self.threshold.setEnabled(outside)
         self.scope.setEnabled(bool(self._selected) and layout is not Layout.KEEP)
         among = self.among()
-        sizes = [tensor.nbytes for tensor in (self._all if among is None else among)]
+        sizes = self._sizes if among is None else [tensor.nbytes for tensor in among]
+        if sizes is None:
+            self.explanation.setText(f"{text}\nCounting the tensors…")
+            return
         total = sum(sizes)
         said = f"{plural(len(sizes), 'tensor')}, {bytes_text(total)}."
         if outside:
@@ -218,11 +243,19 @@ class SaveOptionsDialog(QDialog):
         self.buttons.button(QDialogButtonBox.StandardButton.Save).setEnabled(not preparing)
 
 
-def _weights(model: Model) -> Iterator[Tensor | SparseTensor]:
+def _sizes(model: Model, progress: Progress) -> list[int]:
+    return [tensor.nbytes for tensor in _weights(model, progress)]
+
+
+def _weights(model: Model, progress: Progress) -> Iterator[Tensor | SparseTensor]:
     """Initializers and the values of Constants; of other nodes' attributes too few are tensors to read all for them."""
     for graph in model.graphs():
-        yield from (value.initializer for value in graph.initializers if value.initializer is not None)
+        for value in graph.initializers:
+            progress.check()
+            if value.initializer is not None:
+                yield value.initializer
         for node in graph.nodes:
+            progress.check()
             if node.op_type == "Constant":
                 values = (attribute.value for attribute in node.attributes.values())
                 yield from (value for value in values if isinstance(value, (Tensor, SparseTensor)))

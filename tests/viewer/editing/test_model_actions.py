@@ -10,6 +10,7 @@ from exec.session import Session
 from model import load, schemas
 from model.checks import Checker
 from model.edits import nodes
+from model.edits.constants import add_constant
 from model.io.place import Layout
 from model.io.save import to_bytes
 from model.steps import SetField
@@ -168,6 +169,21 @@ def test_the_weights_of_constants_are_counted(desk, tmp_path):
     desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx", timeout=20_000)
     (data,) = tmp_path.glob("m.onnx.*.data")
     assert data.stat().st_size == 16
+
+
+def test_the_weights_of_a_large_model_are_counted_while_the_dialog_is_open(desk):
+    model = desk.document.model
+    with desk.document.edit("Add many") as edit:
+        for number in range(1000):
+            add_constant(edit, model.graph, f"more{number}: float[2] = 1")
+    desk.run("file.save_options")
+    dialog = desk.child(SaveOptionsDialog)
+    assert dialog.explanation.text().endswith("Counting the tensors…")
+    with desk.document.edit("Add one more") as edit:  # what was counted so far is another model
+        add_constant(edit, model.graph, "last: float[2] = 1")
+    count = f"{len(model.graph.initializers):,} tensors"
+    desk.qtbot.waitUntil(lambda: count in dialog.explanation.text(), timeout=20_000)
+    dialog.reject()
 
 
 def test_a_folder_that_is_not_there_is_told(desk, tmp_path):
