@@ -289,7 +289,8 @@ class _Work:
             if a is b is None or (a is not None and b is not None and self._same(a, b)):
                 continue
             kind: Kind = "added" if a is None else "removed" if b is None else "changed"
-            names = (v.name if v is not None else "" for v in (a, b))
+            told = _origin_too if a is not None and b is not None and a.name == b.name else _name
+            names = ("" if v is None else told(v) for v in (a, b))
             self._add(kind, "node", old, new, f"{word} {index}", *names)
 
     def _same(self, a: Value, b: Value) -> bool:
@@ -365,6 +366,15 @@ class _Work:
         if self._weights or form_text(old) != form_text(new):
             return compare_constants(old, new, self._progress)
         return None
+
+
+def _name(value: Value) -> str:
+    return value.name
+
+
+def _origin_too(value: Value) -> str:
+    """A value beside another one of its name."""
+    return f"{value.name} {_origin(value)}" if value.producer is not None else f"{value.name}, {_origin(value)}"
 
 
 def _origin(value: Value) -> str:

@@ -103,6 +103,18 @@ def test_inserted_node_and_the_wire_that_leads_to_it():
     assert found[1][2:5] == ("third", "input 0", "r")
 
 
+def test_a_wire_that_another_node_feeds_under_the_same_name_says_which():
+    """Both sides read alike, as if nothing differed."""
+
+    def put_between(edit, document):
+        nodes.insert_on_edge(edit, builders.value(document, "r"), "Neg")
+        made = builders.node(document, "third").inputs[0]
+        values.rename_value(edit, builders.value(document, "r"), "before")
+        values.rename_value(edit, made, "r")
+
+    assert ("changed", "node", "third", "input 0", "r from Relu second", "r from Neg Neg") in edited(put_between)
+
+
 def test_an_output_that_another_node_gives_is_changed():
     found = edited(lambda e, d: nodes.insert_on_edge(e, builders.value(d, "y"), "Neg"))
     assert ("changed", "graph", "chain", "output y", "from Softmax fourth", "from Neg Neg") in found
