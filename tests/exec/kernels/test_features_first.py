@@ -47,7 +47,7 @@ def test_elementwise_kernels_keep_the_order_and_give_the_same(x: Any, data: st.D
     less = find("Less", 17, "").function
     for plain, other in (
         (add_7(x, row), add_7(turned(x), row)),
-        (add_7(x, x), add_7(x, turned(x))),
+        (add_7(x, x), add_7(turned(x), turned(x))),
         (less(x, row), less(turned(x), row)),
         (mul_7(x, np.float32(3)), mul_7(turned(x), np.asarray(np.float32(3)))),
         (pow_7(x, np.asarray(np.float32(2))), pow_7(turned(x), np.asarray(np.float32(2)))),
@@ -58,6 +58,14 @@ def test_elementwise_kernels_keep_the_order_and_give_the_same(x: Any, data: st.D
         np.testing.assert_array_equal(other, plain)
     tanh = find(data.draw(st.sampled_from(["Tanh", "Relu", "Sigmoid", "Exp", "Softplus"])), 17, "").function
     np.testing.assert_allclose(tanh(turned(x)), tanh(x), rtol=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(tensors(), st.booleans())
+def test_of_two_orders_the_usual_one_goes_on(x: Any, is_first: bool) -> None:
+    result = add_7(turned(x), x) if is_first else add_7(x, turned(x))
+    assert result.flags.c_contiguous
+    np.testing.assert_array_equal(result, x + x)
 
 
 @settings(max_examples=40, deadline=None)
