@@ -57,11 +57,12 @@ class Cloner:
         `bodies` says of some nodes what their bodies use in place of values from outside, before `values` does.
         """
         nodes = list(nodes)
-        for node in nodes:
+        for node in self._progress.paced(nodes):
             for output in node.outputs:
                 if output is not None and output not in self.values:
                     self.value(output)
-        return [self._knowing(bodies.get(node) if bodies else None)._node(node) for node in nodes]
+        paced = self._progress.paced(nodes)
+        return [self._knowing(bodies.get(node) if bodies else None)._node(node) for node in paced]
 
     def graph(self, graph: Graph) -> Graph:
         """A copy of a whole graph with everything in it."""

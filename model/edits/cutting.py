@@ -16,6 +16,7 @@ from model.edits.subgraphs import part_of
 from model.edits.wholes import remembering
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
+from model.progress import SILENT, Progress
 from model.queries.calls import functions_used
 from model.queries.scope import dependencies, upstream
 from model.queries.types import TypeOf
@@ -124,7 +125,7 @@ def _cut(graph: Graph, nodes: Sequence[Node], taken: Iterable[Value], outputs: I
     )
 
 
-def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type) -> Model:
+def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type, progress: Progress = SILENT) -> Model:
     """The new model. Weights stay in the file until someone looks; the model it came from is not changed.
 
     What the model and the graph say of themselves, the new ones say too. `type_of` should know inferred types, as
@@ -132,12 +133,14 @@ def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type) 
     or refused by name.
     """
     graph = cut.graph
-    part = part_of(cut.nodes, [*cut.inputs, *cut.constants], cut.outputs, substitute=_defaults(graph))
+    part = part_of(
+        cut.nodes, [*cut.inputs, *cut.constants], cut.outputs, substitute=_defaults(graph), progress=progress
+    )
     part.name, part.doc_string, part.metadata = graph.name or "part", graph.doc_string, graph.metadata
     result = Model(part, ir_version=model.ir_version)
     for field in _TOLD:
         setattr(result, field, getattr(model, field))
-    result.functions = tuple(Cloner().function(f) for f in functions_used(model, cut.nodes))
+    result.functions = tuple(Cloner(progress=progress).function(f) for f in functions_used(model, cut.nodes))
     for function in result.functions:
         function.model = result
     result.opset_imports = dict(graph.opset_imports)

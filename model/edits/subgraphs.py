@@ -18,6 +18,7 @@ from model.edits.values import ensure_order, rename_value, why_not_connect
 from model.edits.wholes import joint
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
+from model.progress import SILENT, Progress
 from model.queries.calls import functions_used
 from model.queries.scope import names_taken, visible_values
 from model.steps import (
@@ -73,12 +74,13 @@ def part_of(
     outputs: Sequence[Value],
     *,
     substitute: Callable[[Attribute], Attribute | None] | None = None,
+    progress: Progress = SILENT,
 ) -> Graph:
     """A new graph holding copies of nodes; values with a constant come as initializers, the rest as inputs.
 
     `substitute` gives what stands for attributes that refer to those of a function around the nodes.
     """
-    cloner = Cloner(substitute=substitute)
+    cloner = Cloner(substitute=substitute, progress=progress)
     part = Graph()
     formal = []
     for value in inputs:
@@ -90,7 +92,7 @@ def part_of(
         else:
             formal.append(inner)
     part.inputs = Values(formal)
-    for node in cloner.nodes(nodes):
+    for node in progress.paced(cloner.nodes(nodes)):
         InsertNode(part, node).apply()
     SetGraphOutputs(part, tuple(v for v in (cloner.values[o] for o in outputs) if v is not None)).apply()
     sources = dict.fromkeys(value.graph for value in cloner.values if value.graph is not None)

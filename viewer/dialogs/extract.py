@@ -18,13 +18,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.edits.cutting import Cut, cut_between, cut_in_two, cut_out, cut_selection
+from model.edits.cutting import Cut, cut_between, cut_in_two, cut_selection
 from model.edits.wholes import forgotten
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
 from model.queries import topology
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
+from viewer.passes.cutting import Cutting
 from viewer.text import display, plural, type_text
 from viewer.theme import theme
 from viewer.workspace import Workspace, graph_of
@@ -60,6 +61,7 @@ class ExtractDialog(QDialog):
         self.resize(460, 380)
         self._workspace = workspace
         self._done = done
+        self._cutting: Cutting | None = None
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
         self._arrange(way)
@@ -67,6 +69,7 @@ class ExtractDialog(QDialog):
         workspace.selection.changed.connect(self._delay.start)
         workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the dialog
         workspace.types.changed.connect(self._delay.start)
+        self.finished.connect(self._stop)
         self.finished.connect(self._unmark)
         self._show_graph()
         self.preview()
@@ -129,7 +132,10 @@ class ExtractDialog(QDialog):
             self._workspace.reveal_all(items)
 
     def preview(self) -> None:
-        """Show the boundary of what is chosen."""
+        """Show the boundary of what is chosen; while it is cut out, that stays."""
+        if self._cutting is not None and self._cutting.running:
+            return
+        self._lock(False)
         self.list.clear()
         self.error.show_error(None)
         try:
@@ -165,6 +171,10 @@ class ExtractDialog(QDialog):
     def _unmark(self, *_: object) -> None:
         self._mark(())
 
+    def _stop(self, *_: object) -> None:
+        if self._cutting is not None:
+            self._cutting.stop()
+
     def _go(self, item: QListWidgetItem) -> None:
         value = item.data(_PlaceRole)
         if isinstance(value, Value) and value.graph is not None:
@@ -174,10 +184,24 @@ class ExtractDialog(QDialog):
         """Make the models and hand them over."""
         try:
             cuts = self.cuts()
-            models = [cut_out(self._workspace.model, cut, self._workspace.types.type_of) for cut in cuts]
         except ModelError as error:
             self.error.show_error(error)
             return
+        self._lock(True)
+        self.state.setText("Cutting out…")
+        self._cutting = Cutting(self._workspace, cuts, self._hand_over, self._refuse, self.preview)
+
+    def _lock(self, is_cutting: bool) -> None:
+        for part in (self.way, self.list, self.ok):
+            part.setEnabled(not is_cutting)
+
+    def _refuse(self, error: Exception) -> None:
+        self.preview()
+        if not isinstance(error, ModelError):
+            raise error
+        self.error.show_error(error)
+
+    def _hand_over(self, models: Sequence[Model]) -> None:
         lost = forgotten(self._workspace.model, models)
         self.accept()
         for model, suffix in zip(models, _suffixes(len(models)), strict=True):
@@ -185,6 +209,7 @@ class ExtractDialog(QDialog):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """The marks go with the window's own close button too."""
+        self._stop()
         self._unmark()
         super().closeEvent(event)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from model.edits import remnants
+from model.edits.nodes import rename_node
 from tests.model import builders
 from viewer.dialogs.extract import ExtractDialog
+from viewer.passes import cutting
 
 
 def marked(desk, kind):
@@ -109,3 +113,60 @@ def test_edits_go_on_when_the_dialog_is_gone(desk):
     desk.select(desk.node("second"))
     desk.run("edit.delete")  # an exception in a slot fails the test
     assert "second" not in [node.name for node in desk.workspace.graph.nodes]
+
+
+@pytest.fixture
+def sliced(monkeypatch):
+    """As with very many nodes."""
+    monkeypatch.setattr(cutting, "_FEW_NODES", 0)
+
+
+def begun(desk):
+    desk.select(desk.value("r"))
+    desk.run("model.split")
+    dialog = desk.child(ExtractDialog)
+    dialog.ok.click()
+    assert dialog.state.text() == "Cutting out…"
+    assert not dialog.ok.isEnabled()
+    (job,) = (job for job in desk.workspace.jobs.running if job.title == "Cutting out")
+    return dialog, job
+
+
+@pytest.mark.usefixtures("sliced")
+def test_many_nodes_are_cut_out_bit_by_bit(desk):
+    begun(desk)
+    desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 3)
+    assert [tab.workspace.title for tab in desk.window.tabs()[1:]] == ["test-1", "test-2"]
+
+
+@pytest.mark.usefixtures("sliced")
+def test_cutting_can_be_stopped_and_begun_again(desk):
+    dialog, job = begun(desk)
+    job.cancel()
+    assert dialog.ok.isEnabled()
+    assert dialog.state.text().startswith("Part 1: 2 nodes")
+    assert job not in desk.workspace.jobs.running
+    dialog.ok.click()
+    desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 3)
+
+
+@pytest.mark.usefixtures("sliced")
+@pytest.mark.parametrize("how", ["reject", "close"])
+def test_closing_the_dialog_ends_cutting(desk, how):
+    dialog, job = begun(desk)
+    getattr(dialog, how)()
+    assert job.cancelled
+    assert job not in desk.workspace.jobs.running
+    assert (marked(desk, "taken"), marked(desk, "given")) == (set(), set())
+    assert len(desk.window.tabs()) == 1
+
+
+@pytest.mark.usefixtures("sliced")
+def test_an_edit_ends_cutting(desk):
+    dialog, job = begun(desk)
+    with desk.document.edit("Rename") as edit:
+        rename_node(edit, desk.node("fourth"), "mine")
+    assert job.cancelled
+    desk.qtbot.waitUntil(dialog.ok.isEnabled)
+    assert len(desk.window.tabs()) == 1
+    dialog.reject()
