@@ -34,6 +34,8 @@ class ActionBinding(QObject):
         for one in self._actions.values():
             qaction = self._qactions[one.id] = self._make(one)
             self._conditions.setdefault(one.enabled, []).append(qaction)
+        self._enabled: dict[Callable[[Context], bool], bool] = {}  # as each is shown, so that Qt need not be told again
+        self._looks: dict[str, tuple[bool, str]] = {}
         self._changing = [one for one in self._actions.values() if one.checked is not None or one.label is not None]
         self._refresh_later = QTimer(self, singleShot=True, interval=0)
         self._refresh_later.timeout.connect(self.refresh)
@@ -76,8 +78,9 @@ class ActionBinding(QObject):
         self._do(one, one.run)
 
     def _do(self, one: Action, run: Callable[[Context], object]) -> None:
+        self._looks.pop(one.id, None)  # Qt has turned a switch over, whatever comes of it
+        self.refresh_soon()
         if not one.enabled(self.context):
-            self.refresh_soon()  # Qt has turned a switch over all the same
             return
         try:
             run(self.context)
@@ -94,15 +97,17 @@ class ActionBinding(QObject):
         context = Glance(self._window)
         for condition, mine in self._conditions.items():  # which many share: each is asked once
             enabled = condition(context)
-            if enabled != mine[0].isEnabled():
+            if self._enabled.get(condition) is not enabled:
+                self._enabled[condition] = enabled
                 for qaction in mine:
                     qaction.setEnabled(enabled)
         for one in self._changing:
-            qaction = self._qactions[one.id]
-            if one.checked is not None:
-                qaction.setChecked(qaction.isEnabled() and one.checked(context))
-            if one.label is not None:
-                text = one.label(context)
+            checked = one.checked is not None and self._enabled[one.enabled] and one.checked(context)
+            text = one.title if one.label is None else one.label(context)
+            if self._looks.get(one.id) != (checked, text):
+                self._looks[one.id] = checked, text
+                qaction = self._qactions[one.id]
+                qaction.setChecked(checked)
                 qaction.setText(text or one.title)
                 qaction.setVisible(bool(text))
 

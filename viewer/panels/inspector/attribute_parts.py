@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 
 from model.attributes import Attribute, AttributeKind
 from model.attributetext import convert_value, has_text, plainest
@@ -25,6 +25,7 @@ KINDS = tuple(kind for kind in AttributeKind if kind is not AttributeKind.UNDEFI
 _MOST_ELEMENTS = 40
 
 
+@cache
 def kind_text(kind: AttributeKind) -> str:
     """A kind as people say it: ``ints``, ``type``."""
     return kind.name.lower().replace("_proto", "").replace("_", " ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from model.attributes import Attribute, AttributeKind
 from model.attributetext import (
@@ -80,7 +81,9 @@ def _present(
     open_list: OpenList,
 ) -> Row:
     name = attribute.name
-    row = Row(name, display(name, 120), tip=_tip(known), help=_help(known, schema))
+    row = Row(name, display(name, 120))
+    if schema is not None and known is not None:
+        row.tip, row.help = _documentation(schema, name)
     row.text = attribute_text(attribute)
     row.note = kind_text(attribute.kind)
     if attribute.kind is AttributeKind.INT and _is_element_type(name) and not attribute.reference:
@@ -135,7 +138,9 @@ def _element_name(number: int) -> str:
 
 
 def _absent(workspace: Workspace, node: Node, known: AttributeSchema, schema: Schema | None) -> Row:
-    row = Row(known.name, known.name, style="muted", tip=_tip(known), help=_help(known, schema))
+    row = Row(known.name, known.name, style="muted")
+    if schema is not None:
+        row.tip, row.help = _documentation(schema, known.name)
     if known.default is not None:
         row.text = attribute_text(known.default)
         row.note = "default"
@@ -240,21 +245,18 @@ def _stepped(text: str, by: int) -> str:
         return number_source(parse_float(text), AttributeKind.FLOAT)
 
 
-def _tip(known: AttributeSchema | None) -> str:
-    if known is None or not known.doc:
-        return ""
-    return display(" ".join(known.doc.split()), 400, elide="end")
-
-
-def _help(known: AttributeSchema | None, schema: Schema | None) -> Help | None:
-    if known is None or schema is None:
-        return None
+@lru_cache(maxsize=512)
+def _documentation(schema: Schema, name: str) -> tuple[str, Help]:
+    """The tip and the help of an attribute that an operator knows."""
+    known = schema.attributes[name]
     facts = [kind_text(known.kind), "required" if known.required else "optional"]
     if known.default is not None:
         facts.append(f"default {attribute_text(known.default)}")
     if known.choices:
         facts.append(f"one of {', '.join(map(str, known.choices))}")
-    return Help(f"{schema.name}.{known.name}", f"{', '.join(facts)}\n\n{known.doc}", markdown=schema.origin == "onnx")
+    text = f"{', '.join(facts)}\n\n{known.doc}"
+    tip = display(" ".join(known.doc.split()), 400, elide="end")
+    return tip, Help(f"{schema.name}.{name}", text, markdown=schema.origin == "onnx")
 
 
 def _open(workspace: Workspace, row: Row, attribute: Attribute) -> None:

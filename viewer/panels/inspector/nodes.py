@@ -69,6 +69,7 @@ def schema_of(workspace: Workspace, node: Node) -> Schema | None:
     return schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
 
 
+@lru_cache(maxsize=64)
 def operator_help(schema: Schema) -> Help:
     """The documentation of an operator: markdown only where it comes from the installed onnx package."""
     trusted = schema.origin == "onnx"
@@ -81,6 +82,11 @@ def operator_help(schema: Schema) -> Help:
             lines = [_parameter_line(p, bold) for p in parameters]
             parts.append(f"{'### ' if trusted else ''}{title}\n\n" + "\n".join(lines))
     return Help(f"{schema.name} – {schema.domain or 'ai.onnx'} {schema.since_version}", "\n\n".join(parts), trusted)
+
+
+@lru_cache(maxsize=64)
+def _summary(schema: Schema) -> str:
+    return display(" ".join(schema.doc.split()), 300, elide="end")
 
 
 # -- what it is -----------------------------------------------------------------------------------------------
@@ -112,7 +118,7 @@ def _operator_row(workspace: Workspace, node: Node, schema: Schema | None) -> Ro
         row.note, row.style = "unknown operator", "warning"
     if schema is not None:
         row.help = operator_help(schema)
-        row.tip = display(" ".join(schema.doc.split()), 300, elide="end")
+        row.tip = _summary(schema)
     return row
 
 
@@ -330,6 +336,7 @@ def _formal(parameter: Parameter | None, index: int, all_of_them: Sequence[Param
     return display(parameter.name, 60) or str(index)
 
 
+@lru_cache(maxsize=512)
 def _parameter_help(parameter: Parameter | None, schema: Schema | None) -> Help | None:
     if parameter is None or schema is None:
         return None
