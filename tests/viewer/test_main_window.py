@@ -171,8 +171,11 @@ def test_an_edit_made_while_saving_stays_unsaved(window, qtbot, write_model):
 
 
 def answer(qtbot, window, button):
-    qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)))
-    box = window.findChildren(QMessageBox)[0]
+    def asking():
+        return [box for box in window.findChildren(QMessageBox) if box.isVisible()]
+
+    qtbot.waitUntil(lambda: bool(asking()))
+    (box,) = asking()
     qtbot.mouseClick(box.button(button), Qt.MouseButton.LeftButton)
 
 
@@ -197,7 +200,6 @@ def test_closing_the_window_asks_about_each_modified_document(window, qtbot, wri
     assert window.isVisible()
     answer(qtbot, window, QMessageBox.StandardButton.Discard)
     qtbot.waitUntil(lambda: len(window.tabs()) == 2)
-    qtbot.wait(1)
     answer(qtbot, window, QMessageBox.StandardButton.Cancel)
     assert window.isVisible()
     assert [tab.workspace.title for tab in window.tabs()] == ["b.onnx", "c.onnx"]

@@ -5,6 +5,7 @@ from PySide6.QtCore import QModelIndex, QObject, Qt
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from model.graph import Function, Graph, Node, TrainingInfo, Value
+from viewer.jobs import Jobs
 from viewer.places import name_of, path_to, place_text
 from viewer.qt_models.raw import RawModel
 from viewer.widgets.message_bar import MessageBar
@@ -134,10 +135,15 @@ def test_a_quick_job_never_shows_and_untitled_work_neither(qtbot, workspace):
     gate, finished = threading.Event(), []
     workspace.jobs.start("", lambda _: gate.wait(10), finished=lambda: finished.append(1))
     workspace.jobs.start("Quick", lambda _: None, finished=lambda: finished.append(2))
-    qtbot.wait(400)
+    other, beside = Jobs(workspace), StatusLine()
+    qtbot.addWidget(beside)
+    beside.show()
+    beside.work.watch(other)
+    other.start("Slow", lambda _: gate.wait(10), finished=lambda: finished.append(3))
+    qtbot.waitUntil(beside.work.isVisible)
     assert not line.work.isVisible()
     gate.set()
-    qtbot.waitUntil(lambda: len(finished) == 2)
+    qtbot.waitUntil(lambda: len(finished) == 3)
 
 
 def test_of_several_jobs_the_oldest_shows_and_the_next_follows(qtbot, workspace):

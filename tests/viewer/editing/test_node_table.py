@@ -197,10 +197,14 @@ def test_what_is_no_table_is_refused(panel, desk, texts):
 
 
 def test_a_table_nobody_sees_is_brought_up_to_date_when_it_is_shown(panel, desk):
+    seen = NodeTablePanel(desk.workspace)
+    desk.qtbot.addWidget(seen)
+    seen.show()
+    listed(seen, desk.qtbot)
     panel.hide()
     with desk.document.edit("Delete") as edit:
         nodes.delete(edit, [desk.node("a")])
-    desk.qtbot.wait(300)
+    desk.qtbot.waitUntil(lambda: cells(seen, "Name") == ["b", "c"])
     assert panel.model.rowCount() == 3, "listing many nodes takes time that nobody has use for"
     panel.show()
     listed(panel, desk.qtbot)

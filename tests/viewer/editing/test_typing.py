@@ -20,7 +20,7 @@ def tree(desk):
     desk.select(desk.node("first"))
     tree = desk.window.docks.open("inspector").tree
     desk.window.activateWindow()
-    desk.qtbot.wait(20)
+    desk.qtbot.waitUntil(desk.window.isActiveWindow)
     return tree
 
 

@@ -126,7 +126,7 @@ def test_graphs_and_operators_are_called_as_they_are_now(blocks, qtbot, heard):
     blocks.resize(400, 300)
     blocks.show()
     tree.expandAll()
-    qtbot.wait(1)
+    qtbot.waitUntil(lambda: tree.columnWidth(1) >= tree.sizeHintForColumn(1))
     root, narrow = model.index(0, 0), tree.columnWidth(1)
     assert root.data() == document.model.graph.name
     told = heard(model.dataChanged)
@@ -137,8 +137,7 @@ def test_graphs_and_operators_are_called_as_they_are_now(blocks, qtbot, heard):
     node = next(iter(document.model.graph.nodes))
     with document.edit("Change") as edit:
         edit.do(SetField(node, "op_type", "ThresholdedRelu"))
-    qtbot.wait(1)
-    assert tree.columnWidth(1) >= tree.sizeHintForColumn(1) > narrow
+    qtbot.waitUntil(lambda: tree.columnWidth(1) >= tree.sizeHintForColumn(1) > narrow)
 
 
 def test_opening_every_row_measures_columns_once(blocks, qtbot, monkeypatch):

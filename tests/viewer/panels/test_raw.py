@@ -158,16 +158,21 @@ def test_a_large_message_is_fetched_as_one_scrolls(qtbot):
 
 
 def test_what_is_typed_outlives_an_edit_made_elsewhere(qtbot, panel):
+    beside = RawPanel(panel.workspace)
+    qtbot.addWidget(beside)
+    beside.show()
+    qtbot.waitUntil(lambda: "would be saved" in beside.status.text())
+    name = (("graph", 0), ("name", 0))
     editor = begin(panel, (("ir_version", 0),))
     editor.selectAll()
     qtbot.keyClicks(editor, "1")
     with panel.workspace.document.edit("Rename") as edit:
         edit.do(SetField(panel.workspace.model.graph, "name", "other"))
-    qtbot.wait(700)
+    qtbot.waitUntil(lambda: cell(beside, name).data() == "other")
     qtbot.keyClicks(editor, "1")
     qtbot.keyClick(editor, Qt.Key.Key_Return)
     assert panel.workspace.model.ir_version == 11
-    qtbot.waitUntil(lambda: cell(panel, (("graph", 0), ("name", 0))).data() == "other")
+    qtbot.waitUntil(lambda: cell(panel, name).data() == "other")
 
 
 def type_over(qtbot, panel, path, text):

@@ -74,10 +74,13 @@ def test_edits_are_followed(panel, qtbot):
 
 
 def test_nothing_is_counted_that_nobody_sees(panel, qtbot):
+    seen = StatisticsPanel(panel.workspace)
+    qtbot.addWidget(seen)
+    seen.show()
     panel.hide()
     with panel.workspace.document.edit("Insert") as edit:
         nodes.insert_on_edge(edit, builders.value(panel.workspace.document, "r"), "Neg")
-    qtbot.wait(900)
+    qtbot.waitUntil(lambda: "Neg" in cells(seen), timeout=20_000)
     qtbot.waitUntil(lambda: not panel.workspace.jobs.running, timeout=20_000)
     assert "Neg" not in cells(panel)
     panel.show()

@@ -1,6 +1,7 @@
 """What tests do with the tensor panel."""
 
 import numpy as np
+from PySide6.QtCore import QTimer
 
 from model.edits.initializers import add_initializer
 from model.tensors import ArrayTensor, SparseTensor
@@ -24,8 +25,16 @@ def put(workspace, array, kind=None, name="t"):
 def select(qtbot, panel, item):
     """Select something and wait for its numbers."""
     panel.workspace.selection.set([item])
-    qtbot.wait(40)
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running, timeout=30_000)
+    settled(qtbot, panel)
+
+
+def settled(qtbot, panel):
+    """Wait until the panel has nothing more to begin, and nothing is being worked out."""
+
+    def is_quiet():
+        return not panel.workspace.jobs.running and not any(timer.isActive() for timer in panel.findChildren(QTimer))
+
+    qtbot.waitUntil(is_quiet, timeout=30_000)
 
 
 def look(qtbot, panel, view, widget):

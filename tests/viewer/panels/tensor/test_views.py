@@ -10,7 +10,7 @@ from model.graph import Graph, Value
 from model.steps import SetField
 from model.tensors import ArrayTensor
 from model.types import ElementType
-from tests.viewer.panels.tensor.hands import look, put, select
+from tests.viewer.panels.tensor.hands import look, put, select, settled
 from tests.viewer.pointer import hover
 from viewer.panels.tensor.subject import Subject, Target
 from viewer.panels.tensor.views import first_view
@@ -21,8 +21,7 @@ def choose(qtbot, panel, box, text):
     box.setCurrentText(text)
     assert box.currentText() == text
     box.activated.emit(box.currentIndex())
-    qtbot.wait(5)
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running, timeout=30_000)
+    settled(qtbot, panel)
 
 
 # -- images ----------------------------------------------------------------------------------------------------
