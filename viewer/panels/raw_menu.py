@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QMenu
 
@@ -43,11 +43,11 @@ class RawMenu(QMenu):
     def build(self, index: QModelIndex) -> None:
         """Offer what fits a row; beside the rows, what the model itself can get."""
         self.clear()
-        tree, model = self._panel.tree, self._panel.workspace.model
+        model = self._panel.workspace.model
         path: Path = index.data(Qt.ItemDataRole.UserRole) if index.isValid() else ()
         value = index.siblingAtColumn(2)
         if index.isValid():
-            editing = self.addAction("&Edit Value", lambda: tree.edit(value))
+            editing = self.addAction("&Edit Value", partial(self._edit, QPersistentModelIndex(index)))
             editing.setEnabled(bool(value.flags() & Qt.ItemFlag.ItemIsEditable))
         message = self._panel.model.message_path(index)
         fields = addable(model, message)
@@ -164,12 +164,10 @@ class RawMenu(QMenu):
             act(index)
         return True
 
-    def _edit(self, index: QModelIndex) -> None:
+    def _edit(self, index: QModelIndex | QPersistentModelIndex) -> None:
         with self._panel.telling():
             self._panel.require_current()
-        value = index.siblingAtColumn(2)
-        if value.flags() & Qt.ItemFlag.ItemIsEditable:
-            self._panel.tree.edit(value)
+            self._panel.values.begin(index.sibling(index.row(), 2))
 
     def _delete(self, index: QModelIndex) -> None:
         path: Path = index.data(Qt.ItemDataRole.UserRole)

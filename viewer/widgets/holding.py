@@ -77,8 +77,9 @@ class HoldingDelegate(QStyledItemDelegate):
         self._escaped = needs_escapes(text)
         self._begun = escaped(text) if self._escaped else text
         editor.set_text(self._begun)
-        held, self._held = self._held, None
+        held = self._held
         if held is not None and held[0] == index:
+            self._held = None
             editor.set_text(held[1])
             reason = _model(index).refusal()
             editor.setStyleSheet(f"border: 1px solid {theme().error.name()};")
@@ -97,8 +98,16 @@ class HoldingDelegate(QStyledItemDelegate):
         if self._held is None or not self._held[0].isValid() or not self._view.isVisible():
             self._held = None
             return
-        place = self._held[0]
+        self.begin(self._held[0])
+
+    def begin(self, place: Index) -> None:
+        """Open the field of a cell instead of any other; nothing happens where none can be opened any more."""
         index = place.sibling(place.row(), place.column())
+        if not index.flags() & Qt.ItemFlag.ItemIsEditable:
+            self._held = None
+            return
+        if self.editor is not None:
+            self.closeEditor.emit(self.editor, self.EndEditHint.NoHint)
         self._view.setCurrentIndex(index)
         self._view.edit(index)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt
 from PySide6.QtWidgets import QApplication
 
+from model.attributes import make_attribute
 from model.edits import nodes
+from model.steps import SetAttribute
+from model.tensors import ArrayTensor
 from viewer import turns
 from viewer.panels.node_table import NodeTablePanel
 from viewer.qt_models.node_table import NodeTableModel
@@ -177,6 +181,42 @@ def test_what_is_refused_stays_in_its_cell_until_esc(panel, desk, texts):
     assert panel.error.isVisible()
     desk.qtbot.keyClick(delegate.editor, Qt.Key.Key_Escape)
     assert texts() == before
+
+
+def begin_and_type(panel, desk, title, text):
+    """Type into a cell of the first row; its field."""
+    index = panel.model.index(0, column(panel, title))
+    panel.table.setCurrentIndex(index)
+    panel.table.edit(index)
+    field = panel.table.itemDelegate().editor
+    field.selectAll()
+    desk.qtbot.keyClicks(field, text)
+    return field
+
+
+def test_a_double_click_elsewhere_leaves_what_is_refused_in_its_cell(panel, desk, texts):
+    before = texts()
+    table, delegate = panel.table, panel.table.itemDelegate()
+    taken = panel.model.nodes[1].name
+    begin_and_type(panel, desk, "Name", taken)
+    at = table.visualRect(panel.model.index(0, column(panel, "group"))).center()
+    desk.qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    desk.qtbot.mouseDClick(table.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    desk.qtbot.waitUntil(lambda: delegate.editor is not None and delegate.editor.text() == taken)
+    assert table.currentIndex().column() == column(panel, "Name")
+    desk.qtbot.keyClick(delegate.editor, Qt.Key.Key_Escape)
+    assert texts() == before
+
+
+def test_a_refused_cell_that_can_be_edited_no_more_is_let_go(panel, desk):
+    delegate = panel.table.itemDelegate()
+    field = begin_and_type(panel, desk, "group", "four")
+    desk.qtbot.keyClick(field, Qt.Key.Key_Return)
+    with desk.document.edit("Elsewhere") as edit:
+        edit.do(SetAttribute(desk.node("a"), "group", make_attribute("group", ArrayTensor(np.zeros(2, np.float32)))))
+    desk.qtbot.waitUntil(lambda: delegate.editor is None)
+    desk.qtbot.wait(1)
+    assert delegate.editor is None
 
 
 def test_rows_follow_what_is_selected_on_the_graph(panel, desk):

@@ -26,7 +26,7 @@ from viewer.widgets.fields.delegate import RowDelegate, button_rects
 from viewer.widgets.fields.editors import Editor
 from viewer.widgets.fields.model import RowModel
 from viewer.widgets.fields.reorder import Reorder
-from viewer.widgets.fields.rows import Row, RowAction
+from viewer.widgets.fields.rows import Field, Row, RowAction
 
 _CHEVRON = 10
 _SPLIT_REACH = 3  # pixels to either side of where labels and values part
@@ -201,9 +201,12 @@ class RowTree(QTreeView):
 
     def begin_edit(self, index: QModelIndex) -> bool:
         """Open the field of a value (column 1) or label (column 0); False when there is none."""
-        row = self.rows.row(index)
-        field = None if row is None else (row.label_field if index.column() == 0 else row.field)
-        if field is None or not self.fields.commit_and_close():
+        place = QPersistentModelIndex(index)
+        if self._field_at(index) is None or not self.fields.commit_and_close():
+            return False
+        index = place.sibling(place.row(), place.column())  # what was typed elsewhere may have moved the row
+        field = self._field_at(index)
+        if field is None:
             return False
         self._set_current(index)
         if field.open is not None:
@@ -212,6 +215,10 @@ class RowTree(QTreeView):
             self.scrollTo(index)
             self.edit(index)
         return True
+
+    def _field_at(self, index: QModelIndex) -> Field | None:
+        row = self.rows.row(index)
+        return None if row is None else row.label_field if index.column() == 0 else row.field
 
     def edit_at(self, *path: str) -> None:
         """Show the value at a path of keys and open its field, if it has one."""
