@@ -18,7 +18,7 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.progress import SILENT, Progress
 from model.queries.calls import functions_used
-from model.queries.scope import dependencies, upstream
+from model.queries.scope import dependencies, nodes_upstream
 from model.queries.types import TypeOf
 from model.steps import SetGraphInputs
 from model.tensors import Tensor
@@ -87,7 +87,7 @@ def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
     producers = [v.producer for v in values if v.producer is not None and v.graph is graph]
     if not producers:
         raise ModelError("Nothing comes before", "Choose values that nodes compute.")
-    ahead = upstream(producers, graph)
+    ahead = nodes_upstream(producers, graph)
     behind = [n for n in graph.nodes if n not in ahead]
     before = [n for n in graph.nodes if n in ahead]
     along = {n for n in constants_taken(behind, graph) if not any(v in values for v in n.outputs)}

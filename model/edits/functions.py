@@ -15,7 +15,7 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value, Values
 from model.progress import SILENT, Progress
 from model.queries.calls import Operator, callers_of
-from model.queries.scope import dependencies, downstream, names_taken, node_names, unique_name, upstream
+from model.queries.scope import dependencies, names_taken, node_names, nodes_downstream, nodes_upstream, unique_name
 from model.queries.topology import outer_values
 from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetGraphOutputs, SetInputs, SetOutputs
 
@@ -72,7 +72,7 @@ def in_graph_order(nodes: Collection[Node]) -> tuple[Graph, list[Node]]:
 def refuse_detour(nodes: Collection[Node]) -> None:
     """Refuse a set that cannot become one node: something outside depends on it and feeds it."""
     inside = set(nodes)
-    between = (upstream(inside) & downstream(inside)) - inside
+    between = (nodes_upstream(inside) & nodes_downstream(inside)) - inside
     graph = next(iter(inside)).graph
     offender = next((n for n in between if n.graph is graph), None)
     if offender is not None:

@@ -139,7 +139,7 @@ def dependencies(node: Node) -> Iterator[Value]:
         yield from captured(node)
 
 
-def upstream(nodes: Iterable[Node], graph: Graph | None = None, *, start: Node | None = None) -> set[Node]:
+def nodes_upstream(nodes: Iterable[Node], graph: Graph | None = None, *, start: Node | None = None) -> set[Node]:
     """The nodes and everything they depend on, in their own graphs, or within one graph. Cost: the result.
 
     With `start`, a node of that graph, it goes no further back in its list.
@@ -157,7 +157,7 @@ def upstream(nodes: Iterable[Node], graph: Graph | None = None, *, start: Node |
     return found
 
 
-def downstream(nodes: Iterable[Node]) -> set[Node]:
+def nodes_downstream(nodes: Iterable[Node]) -> set[Node]:
     """The nodes and everything that depends on them, nodes holding a body that does included. Cost: the result."""
     found = set(nodes)
     pending = list(found)
@@ -196,10 +196,10 @@ def needed_from(producer: Node, anchor: Node) -> set[Node]:
     graph = producer.graph
     assert graph is not None
     if not Lookup.of(graph).is_sorted:
-        return {node for node in upstream([producer], graph) if not comes_before(node, anchor)}
+        return {node for node in nodes_upstream([producer], graph) if not comes_before(node, anchor)}
     if comes_before(producer, anchor):
         return set()
-    return upstream([producer], graph, start=anchor)
+    return nodes_upstream([producer], graph, start=anchor)
 
 
 def run_order(graph: Graph) -> list[Node]:

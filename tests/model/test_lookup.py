@@ -5,7 +5,7 @@ import pytest
 from model.edits import nodes, values
 from model.graph import Graph, Model, Node, Value
 from model.lookup import Lookup
-from model.queries.scope import makes_cycle, names_taken, unique_name, upstream
+from model.queries.scope import makes_cycle, names_taken, nodes_upstream, unique_name
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetInput
 from tests.model import builders
 from tests.model.snapshots import assert_known, is_sorted
@@ -94,7 +94,7 @@ def test_connecting_within_order_looks_only_between_the_two():
     assert Lookup.of(graph).is_sorted
     loose = Node("Abs", (None,), (Value("loose"),), name="loose")
     InsertNode(graph, loose, order[500]).apply()
-    needed = upstream([order[502]], graph, start=loose)
+    needed = nodes_upstream([order[502]], graph, start=loose)
     assert needed == {order[500], order[501], order[502]}
     assert not makes_cycle(loose, order[502].outputs[0])
     SetInput(order[502], 0, loose.outputs[0]).apply()

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 from model.edits.values import connect, disconnect, why_not_connect
 from model.graph import Node, Value
 from model.lookup import Lookup, comes_before
-from model.queries.scope import downstream, enclosing, visible_values
+from model.queries.scope import enclosing, nodes_downstream, visible_values
 from model.signatures import signature_of
 from viewer.text import display, type_text
 from viewer.widgets.choice_popup import Choice, ChoicePopup
@@ -138,7 +138,7 @@ class _Values:
 
     @cached_property
     def _after(self) -> set[Node]:
-        return downstream([self._node])
+        return nodes_downstream([self._node])
 
     def typed(self, text: str) -> list[Choice]:
         """What is not listed: values of that name, and the constant that is written."""

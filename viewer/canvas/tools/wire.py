@@ -22,7 +22,7 @@ from model.edits.values import connect, disconnect, why_not_connect
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
 from model.lookup import ancestor_in
-from model.queries.scope import is_visible, upstream
+from model.queries.scope import is_visible, nodes_upstream
 from model.types import TensorType, Type
 from viewer.canvas.drawing import Kind
 from viewer.canvas.scene import REACH, Hit
@@ -170,7 +170,7 @@ class WireTool(Tool):
             return _told(why_not_connect(node, self.value))
         if self._above is None:
             producer = self.value.producer
-            self._above = set() if producer is None else upstream([producer], self.value.graph)
+            self._above = set() if producer is None else nodes_upstream([producer], self.value.graph)
         anchor = ancestor_in(node, self.value.graph) if self.value.graph is not None else None
         return _told(why_not_connect(node, self.value)) if anchor in self._above else ""
 

@@ -11,7 +11,7 @@ from model.edits import nodes, values
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
 from model.operatortext import operator_for
-from model.queries.scope import downstream
+from model.queries.scope import nodes_downstream
 from model.schemas import Parameter, Schema
 from model.signatures import function_schema
 from viewer.panels.inspector.attributes import OpenList, attributes_section
@@ -211,7 +211,7 @@ def _input_field(workspace: Workspace, node: Node, index: int, name: str) -> Fie
     def judge(value: Value) -> str:
         nonlocal after
         if after is None:
-            after = downstream([node])
+            after = nodes_downstream([node])
         if value.producer in after:
             return "would be a cycle"
         return values.type_mismatch(node, index, value, workspace.types.type_of(value))
