@@ -185,6 +185,7 @@ def merge(
     feeding: Mapping[str, str] | None = None,
     prefix: str = "",
     keep_outputs: bool = True,
+    progress: Progress = SILENT,
 ) -> list[Node]:
     """Bring another model's main graph into `graph`.
 
@@ -200,7 +201,7 @@ def merge(
     here = visible_values(graph)
     known = joint(graph, edit.model, other)
     links = dict(connections) if connections is not None else _equal_names(part, here)
-    cloner = _prefixed(graph, prefix)
+    cloner = _prefixed(graph, prefix, progress)
     _bring_inputs(edit, graph, part, cloner, {name: (value, here.get(value)) for name, value in links.items()})
     _bring_constants(edit, graph, part, cloner, here)
     _bring_functions(edit, Fragment(part, other.functions, other.opset_imports))
@@ -208,7 +209,8 @@ def merge(
     shared = {n for n in part.nodes if n.op_type == "Constant" and _share(n, here, cloner)}
     copies = cloner.nodes([node for node in part.nodes if node not in shared])
     known = known.without(part.nodes, shared) if known else None
-    for node, before in zip(copies, known.insertion_points(copies) if known else repeat(None), strict=False):
+    points = known.insertion_points(copies) if known else repeat(None)
+    for node, before in progress.paced(zip(copies, points, strict=False), of=len(copies)):
         edit.do(InsertNode(graph, node, before))
     _bring_declarations(edit, graph, part, cloner)
     made = {output.name: cloner.values.get(output) for output in part.outputs}
@@ -325,11 +327,12 @@ def _feed(edit: Transaction, graph: Graph, name: str, value: Value | None, outpu
     return value
 
 
-def _prefixed(graph: Graph, prefix: str) -> Cloner:
+def _prefixed(graph: Graph, prefix: str, progress: Progress) -> Cloner:
     taken, fresh = names_taken(graph), fresh_names(graph)
     return Cloner(
         rename=lambda name: fresh._rename(prefix + name if prefix and name in taken else name),
         rename_node=lambda name: fresh._rename_node(prefix + name if name else name),
+        progress=progress,
     )
 
 

@@ -61,6 +61,10 @@ class Rehearsal:
         assert found is not None
         return found
 
+    def copy_of(self, graph: Graph) -> Graph:
+        """The copy of a graph of the real model."""
+        return next(copy for copy in self.document.model.graphs() if self.original(copy) is graph)
+
     def of_copies(self, known: Mapping[Value, T]) -> dict[Value, T]:
         """What is known of values of the real model, as of their copies."""
         copies = self._cloner.values
@@ -192,7 +196,7 @@ class Rehearsal:
         if isinstance(content, Value):
             return self._value(content)
         if isinstance(content, TrainingInfo):
-            return self.original(content)
+            return self._training_made(content)
         return content
 
     def _attribute(self, attribute: Attribute) -> Attribute:
@@ -224,6 +228,15 @@ class Rehearsal:
                 setattr(moved, slot, getattr(function, slot))
             self._originals[function] = moved
         return self.original(function)
+
+    def _training_made(self, training: TrainingInfo) -> TrainingInfo:
+        if training not in self._originals:
+            graphs = (training.initialization, training.algorithm)
+            moved = TrainingInfo(*(graph and self._moved_graph(graph) for graph in graphs))
+            for slot in ("initialization_binding", "update_binding", "_source"):
+                setattr(moved, slot, getattr(training, slot))
+            self._originals[training] = moved
+        return self.original(training)
 
     def _moved_graph(self, graph: Graph) -> Graph:
         """The graph a copy stands for; for one made here, a copy of it that captures the real model's values."""

@@ -23,6 +23,7 @@ from viewer.text import display, lost_text, plural
 
 if TYPE_CHECKING:
     from model.passes.convert import Report
+    from model.passes.rehearsal import Rehearsal
     from viewer.dialogs.extract import Way
     from viewer.main_window import MainWindow
     from viewer.workspace import Workspace
@@ -119,6 +120,7 @@ def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Mode
 
 def _merge_tab(context: Context) -> None:
     """Merge the document of another tab: the one to the left, or the first other one."""
+    from viewer.passes.rehearsing import Rehearsing
     from viewer.widgets.choice_popup import Choice, ChoicePopup
 
     window, workspace, graph = context.window, context.opened, graph_in_view(context)
@@ -128,8 +130,11 @@ def _merge_tab(context: Context) -> None:
             continue
         other = tab.workspace
 
-        def chosen(_shift: bool, model: Model = other.model, title: str = other.title) -> None:
-            _ask_how(window, workspace, graph, model, title)
+        def chosen(_shift: bool, other: Workspace = other) -> None:
+            def ask(copy: Rehearsal) -> None:  # which stays as it is while it is looked at
+                _ask_how(window, workspace, graph, copy.document.model, other.title)
+
+            Rehearsing(other, ask, other).start()
 
         choices.append(
             Choice(

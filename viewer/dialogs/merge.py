@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
@@ -20,11 +22,14 @@ from model.edits.subgraphs import merge
 from model.errors import ModelError
 from model.graph import Graph, Model, Value
 from model.passes.inference.infer import compatible
+from model.passes.rehearsal import Rehearsal
+from model.progress import Progress
 from model.queries.scope import names_taken, visible_values
 from model.schemas.schema import type_text as signature_text
 from model.types import Type
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
+from viewer.passes.whole import Outcome, WholeEdit
 from viewer.text import display, plural, type_text
 from viewer.theme import theme
 from viewer.widgets.patch_bay import PatchBay
@@ -68,11 +73,14 @@ class MergeDialog(QDialog):
         self.prefix.textChanged.connect(self._show_preview)
         self.keep.toggled.connect(self._show_preview)
         self._show_preview()
+        self._merging: WholeEdit | None = None
+        self.finished.connect(self._give_up)
         self.bay.lists["right"].setFocus()
 
     def _lay_out(self) -> None:
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
-        buttons.button(QDialogButtonBox.StandardButton.Ok).setText("Merge")
+        self.ok = buttons.button(QDialogButtonBox.StandardButton.Ok)
+        self.ok.setText("Merge")
         without_icons(buttons.buttons())
         buttons.accepted.connect(self.try_merge)
         buttons.rejected.connect(self.reject)
@@ -192,22 +200,42 @@ class MergeDialog(QDialog):
 
     def try_merge(self) -> None:
         """Do it as one edit, or say why not."""
-        try:
-            with self._workspace.document.edit(f"Merge {display(self._title, 60)}") as edit:
-                nodes = merge(
-                    edit,
-                    self._graph,
-                    self._other,
-                    self.connections(),
-                    feeding=self.feeding(),
-                    prefix=self.prefix.text(),
-                    keep_outputs=self.keep.isChecked(),
-                )
-        except ModelError as error:
+        graph, other, title = self._graph, self._other, f"Merge {display(self._title, 60)}"
+        wishes: dict[str, Any] = {"feeding": self.feeding(), "prefix": self.prefix.text()}
+        wishes |= {"connections": self.connections(), "keep_outputs": self.keep.isChecked()}
+
+        def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+            with rehearsal.document.edit(title) as edit:
+                nodes = merge(edit, rehearsal.copy_of(graph), other, progress=progress, **wishes)
+            steps = rehearsal.steps()
+            return Outcome(steps, f"{plural(len(nodes), 'node')} came in", places=[*map(rehearsal.original, nodes)])
+
+        self._lock(True)
+        self.error.show_error(None)
+        self._merging = WholeEdit(self._workspace, title, work, failed=self._refuse, ended=self._end)
+
+    def _lock(self, is_merging: bool) -> None:
+        for part in (self.search, self.bay, self.prefix, self.keep, self.ok):
+            part.setEnabled(not is_merging)
+
+    def _refuse(self, error: BaseException) -> None:
+        if isinstance(error, ModelError):
             self.error.show_error(error)
-            return
-        self.accept()
-        self._workspace.reveal_all(nodes)
+
+    def _end(self, is_made: bool) -> None:
+        self._merging = None
+        self._lock(False)
+        if is_made:
+            self.accept()
+
+    def _give_up(self, *_: object) -> None:
+        if self._merging is not None:
+            self._merging.give_up()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """The window's own close button stops it too."""
+        self._give_up()
+        super().closeEvent(event)
 
 
 def _label() -> QLabel:

@@ -6,9 +6,12 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from PySide6.QtCore import QObject
 
+from model.errors import ModelError
+from model.graph import Node
 from model.passes.inference import Inferred, declare_all
 from model.passes.rehearsal import Rehearsal
 from model.progress import Progress
@@ -23,53 +26,82 @@ from viewer.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The steps that bring to the real model what was done to its copy, and what is told of it."""
+    """The steps that bring to the real model what was done to its copy, and what is told of it.
+
+    `places` are what is to be seen of the real model afterwards.
+    """
 
     steps: Sequence[Step]
     title: str
     detail: str = ""
+    places: Sequence[Node] = ()
 
 
 class WholeEdit(QObject):
     """Does `work` on a copy of a document's model and makes it one edit of the document; GUI thread only.
 
     All the while the window goes on, and the status line shows how far it is, with Stop. Where the document is edited
-    meanwhile it begins again. What fails or is stopped leaves the model as it is.
+    meanwhile it begins again. What fails or is stopped leaves the model as it is; `failed` gets what refused, else a
+    message tells it. `ended` is called last, and told whether the model was changed.
     """
 
-    def __init__(self, workspace: Workspace, title: str, work: Callable[[Rehearsal, Progress], Outcome]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        title: str,
+        work: Callable[[Rehearsal, Progress], Outcome],
+        *,
+        failed: Callable[[BaseException], object] | None = None,
+        ended: Callable[[bool], object] = lambda _is_made: None,
+    ) -> None:
         super().__init__(workspace)
         self._workspace = workspace
         self._title = title
         self._work = work
+        self._failed = failed
+        self._ended = ended
         self._rehearsing = Rehearsing(workspace, self._rehearsed, self)
-        self._copying: Job[None] | None = None
+        self._job: Job[Any] | None = None
         self._begin()
 
+    def give_up(self) -> None:
+        """Stop, and call nobody."""
+        self._failed, self._ended = (lambda _error: None), (lambda _is_made: None)
+        if self._job is not None:
+            self._job.cancel()
+
     def _begin(self) -> None:
-        self._copying = self._workspace.jobs.follow(self._title, self._stop)
+        self._job = self._workspace.jobs.follow(self._title, self._stop_copying)
         self._rehearsing.start()
 
-    def _stop(self) -> None:
-        self._rehearsing.cancel()
-        self._leave()
-        self.deleteLater()
+    def _stop_copying(self) -> None:
+        if self._rehearsing.running:
+            self._rehearsing.cancel()
+            self._leave()
+            self._end(is_made=False)
 
     def _leave(self) -> None:
-        job, self._copying = self._copying, None
+        job, self._job = self._job, None
         if job is not None:
             self._workspace.jobs.leave(job)
 
     def _rehearsed(self, rehearsal: Rehearsal) -> None:
         revision = self._workspace.document.revision
         self._leave()
-        job = self._workspace.jobs.start(
+        job = self._job = self._workspace.jobs.start(
             self._title,
-            partial(self._work, rehearsal),
+            partial(self._do, rehearsal),
             done=lambda outcome: self._carry_over(outcome, revision),
-            finished=lambda: self.deleteLater() if job.cancelled or job.error is not None else None,
+            failed=self._failed,
+            finished=lambda: self._end(is_made=False) if job.cancelled or job.error is not None else None,
             lane="mutate",
         )
+
+    def _do(self, rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        try:
+            return self._work(rehearsal, progress)
+        except ModelError as error:  # whose place is to be gone to
+            raise ModelError(error.title, error.detail, rehearsal.original(error.place)) from error
 
     def _carry_over(self, outcome: Outcome, revision: int) -> None:
         def made(all_made: bool) -> None:
@@ -77,13 +109,18 @@ class WholeEdit(QObject):
                 self._begin()
                 return
             self._workspace.message("info", outcome.title, outcome.detail)
-            self.deleteLater()
+            self._workspace.reveal_all(outcome.places)
+            self._end(is_made=True)
 
         document = self._workspace.document
         if document.revision == revision:
             Applying(document, [(self._title, outcome.steps)], made, self)
         else:
             self._begin()
+
+    def _end(self, *, is_made: bool) -> None:
+        self._ended(is_made)
+        self.deleteLater()
 
 
 def convert_at_once(workspace: Workspace, title: str, options: argparse.Namespace) -> None:

@@ -1,12 +1,15 @@
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.checks import check_model
 from model.document import Document
-from model.edits import attributes, functions, initializers, interface, nodes, properties, subgraphs, values
+from model.edits import attributes, cutting, functions, initializers, interface, nodes, properties, subgraphs, values
 from model.errors import ModelError
 from model.io.read import load
+from model.passes.inference import infer
 from model.passes.rehearsal import Rehearsal
+from model.queries.differences import compare
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -64,8 +67,7 @@ def test_what_was_rehearsed_happens_to_the_real_model(text, changes):
     assert snapshot(document.model) == before
     steps = rehearsal.steps()
     with document.edit("All of it") as edit:
-        for step in steps:
-            edit.do(step)
+        edit.repeat(steps)
     assert snapshot(document.model) == after
     assert_linked(document.model)
     document.undo()
@@ -80,8 +82,31 @@ def test_a_real_model(shared_models):
         functions.inline_all(edit)
     steps = rehearsal.steps()
     with document.edit("Inline") as edit:
-        for step in steps:
-            edit.do(step)
+        edit.repeat(steps)
     assert document.model.functions == ()
     assert_linked(document.model)
     assert [p for p in check_model(document.model) if p.severity == "error"] == []
+
+
+@pytest.mark.parametrize("text", [builders.CHAIN, builders.BRANCHES])
+def test_merging_can_be_rehearsed_and_brings_training_and_functions_back(text):
+    model = builders.model(text, trained=True)
+    types = infer(model)
+    cuts = cutting.cut_in_two(model.graph, [next(iter(model.graph.nodes)).outputs[0]])
+    first, second = (cutting.cut_out(model, cut, types.type_of) for cut in cuts)
+    document = Document(first)
+    before = snapshot(first)
+    rehearsal = Rehearsal(first)
+    with rehearsal.document.edit("Merge") as edit:
+        subgraphs.merge(edit, rehearsal.copy_of(first.graph), second, keep_outputs=False)
+    after = snapshot(rehearsal.document.model)
+    with document.edit("Merge") as edit:
+        edit.repeat(rehearsal.steps())
+    assert_linked(first)
+    assert snapshot(first) == after
+    assert compare(model, first).differences == []
+    assert first.training_info
+    used = {v for graph in (t.algorithm for t in first.training_info) for n in graph.nodes for v in n.inputs}
+    assert builders.value(first, "y") in used
+    document.undo()
+    assert snapshot(first) == before

@@ -129,6 +129,8 @@ def test_it_feeds_an_input_here_as_one_edit(dialog, desk, texts):
     assert dialog.feeding() == {"x": "s"}
     assert "no inputs: x." in dialog.preview.text()
     dialog.findChild(QDialogButtonBox).button(QDialogButtonBox.StandardButton.Ok).click()
+    assert not dialog.ok.isEnabled()
+    desk.qtbot.waitUntil(lambda: not isValid(dialog))
     desk.settle()
     graph = desk.workspace.graph
     assert [v.name for v in graph.inputs] == ["unused", "p", "q"]
@@ -143,6 +145,7 @@ def test_a_ring_is_refused_below_and_the_dialog_stays(dialog, desk, texts):
     drag(dialog, port(dialog, "left", "y", gives=True), port(dialog, "right", "p", gives=False))
     drag(dialog, port(dialog, "right", "s", gives=True), port(dialog, "left", "x", gives=False))
     dialog.try_merge()
+    desk.qtbot.waitUntil(dialog.ok.isEnabled)
     assert "cannot feed x" in dialog.error.text()
     assert dialog.isVisible()
     assert texts() == before
@@ -152,6 +155,7 @@ def test_outputs_that_feed_it_stay_only_when_asked(dialog, desk):
     drag(dialog, port(dialog, "left", "y", gives=True), port(dialog, "right", "p", gives=False))
     dialog.keep.click()
     dialog.try_merge()
+    desk.qtbot.waitUntil(lambda: not isValid(dialog))
     assert [v.name for v in desk.workspace.graph.outputs] == ["y", "s", "odd"]
 
 
@@ -184,3 +188,24 @@ def test_types_that_are_found_out_later_are_shown_and_wires_stay(dialog, desk, q
     assert dialog.bay.lists["left"].level(wire[0]) == dialog.bay.lists["left"].level(
         port(dialog, "left", "c", gives=True)
     )
+
+
+def test_merging_can_be_stopped(dialog, desk, texts):
+    before = texts()
+    dialog.try_merge()
+    (job,) = (job for job in desk.workspace.jobs.running if job.title == "Merge other.onnx")
+    job.cancel()
+    desk.qtbot.waitUntil(dialog.ok.isEnabled)
+    assert dialog.isVisible()
+    assert texts() == before
+    dialog.try_merge()
+    desk.qtbot.waitUntil(lambda: not isValid(dialog))
+    assert texts() != before
+
+
+def test_closing_the_dialog_ends_merging(dialog, desk, texts):
+    before = texts()
+    dialog.try_merge()
+    dialog.reject()
+    desk.qtbot.waitUntil(lambda: not [job for job in desk.workspace.jobs.running if job.title == "Merge other.onnx"])
+    assert texts() == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 from PySide6.QtCore import Qt
+from shiboken6 import isValid
 
 from exec.session import Session
 from model import load, schemas
@@ -261,13 +262,19 @@ def test_parts_merged_give_the_whole(desk):
     popup = desk.child(ChoicePopup)
     desk.qtbot.keyClicks(popup.field, second.title)
     desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    desk.qtbot.waitUntil(lambda: desk.window.findChild(MergeDialog) is not None)
     dialog = desk.child(MergeDialog)
     assert dialog.connections() == {"r": "r"}
-    dialog.try_merge()
+    merged(desk, dialog)
     desk.settle()
     assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Relu", "Add", "Softmax"]
     desk.run("edit.undo")
     assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Relu"]
+
+
+def merged(desk, dialog):
+    dialog.try_merge()
+    desk.qtbot.waitUntil(lambda: not isValid(dialog))
 
 
 def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
@@ -290,7 +297,7 @@ def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
     dialog.keep.click()
     dialog.prefix.setText("b/")
     assert "Names already taken here get the prefix" in dialog.preview.text()
-    dialog.try_merge()
+    merged(desk, dialog)
     assert builders.value(desk.document, "b/r").producer.op_type == "Relu"
     assert names(desk.workspace.graph.outputs) == ["y", "in_y"]
     assert [p for p in Checker(desk.document).run() if p.severity == "error"] == []
@@ -304,7 +311,7 @@ def test_a_model_of_another_operator_set_is_made_to_fit_first(desk, tmp_path):
     merge_file(desk.window.actions_binding.context, path)
     desk.qtbot.waitUntil(lambda: desk.window.findChild(MergeDialog) is not None, timeout=30_000)
     assert desk.messages() == ["older.onnx was made to fit"]
-    desk.child(MergeDialog).try_merge()
+    merged(desk, desk.child(MergeDialog))
     total = builders.value(desk.document, "total").producer
     assert total.inputs[0] is builders.value(desk.document, "y")
     assert total.inputs[1].initializer.numpy().tolist() == [1]
