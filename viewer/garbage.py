@@ -12,14 +12,15 @@ import sys
 import threading
 import time
 import weakref
-from itertools import chain
+from itertools import chain, islice
 
 from PySide6.QtCore import QAbstractEventDispatcher, QObject
 
 #: A search through everything may take this part of the time.
 _SHARE = 0.02
-#: So many bytes of new objects come with a model or the results of a run: ten thousand small ones, or a few long lists.
-_MUCH = 1 << 19
+#: So many bytes of new objects come with a model or the results of a run: thousands of small ones, or a few long lists.
+_MUCH = 1 << 18
+_ENOUGH = _MUCH // 32  # objects: none is smaller
 _LONG = 0.03  # seconds of a search
 
 
@@ -70,7 +71,7 @@ def _is_much(generation: int) -> bool:
     No line of Python may run while all of them are held, nor any other thread: a tuple that it is just making would
     have a second holder, and Python fails to make it.
     """
-    return sum(map(sys.getsizeof, chain.from_iterable(map(gc.get_objects, (generation,))))) > _MUCH
+    return sum(map(sys.getsizeof, islice(chain.from_iterable(map(gc.get_objects, (generation,))), _ENOUGH))) > _MUCH
 
 
 class _Pauses:

@@ -18,6 +18,7 @@ from exec.inspection.statistics import Statistics, ValueInfo, describe, statisti
 from exec.plan import MISSING, ValueKey
 from exec.results import RunResult
 from exec.values import same_value
+from model.progress import SILENT, Progress
 from model.types import (
     Dimension,
     ElementType,
@@ -90,14 +91,14 @@ class Contradiction:
     declared: Type
 
 
-def contradictions(result: RunResult, declared: Mapping[int, Type]) -> list[Contradiction]:
+def contradictions(result: RunResult, declared: Mapping[int, Type], progress: Progress = SILENT) -> list[Contradiction]:
     """Values that contradict what is declared for them, by number: of the graph, of functions, of bodies.
 
     Of a value with several calls or turns one is told. Looks at no element.
     """
     found: dict[int, Contradiction] = {}
     inside = ((path, number) for path, values in result.bodies.items() for number in values)
-    for key in chain(result.layout.slots, inside):
+    for key in progress.paced(chain(result.layout.slots, inside)):
         kind = declared.get(key[1])
         info = result.info(key) if kind is not None and key[1] not in found else None
         if kind is not None and info is not None and not _fits(info, kind):

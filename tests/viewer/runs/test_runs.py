@@ -17,6 +17,7 @@ from model.edits.values import rename_value
 from model.errors import ModelError
 from model.types import SequenceType, Shape, TensorType
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
+from viewer.panels.run import outcome
 from viewer.results import info_of
 from viewer.runs import comparing
 from viewer.runs.afterwards import take_up_run, write_run
@@ -301,6 +302,21 @@ def test_wrong_declarations_are_listed_and_corrected_in_one_edit(window, qtbot, 
     assert not panel.outcome.correct.isVisibleTo(panel)
     workspace.document.undo()
     assert value(workspace, "c").type.shape == Shape(("N", 4, 7, 7))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_declarations_of_a_large_model_are_looked_at_while_the_window_goes_on(window, qtbot, net, monkeypatch, waits):
+    monkeypatch.setattr(outcome, "_FEW", -1)
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    panel = window.docks.open("run")
+    if waits:
+        qtbot.waitUntil(lambda: panel.outcome.correct.isVisibleTo(panel))
+        tree = panel.outcome.tree
+        headings = [tree.topLevelItem(row).text(0).split()[0] for row in range(tree.topLevelItemCount())]
+        assert headings == ["Outputs", "Declared"]
+    panel.outcome.correct_declarations()
+    assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
 
 
 SEQUENCE = """<ir_version: 9, opset_import: ["" : 17]>

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -18,12 +19,14 @@ from exec.inspection.statistics import ValueInfo
 from exec.inspection.verdicts import Verdict
 from model.edits.values import set_type
 from model.graph import Node, Value
+from model.progress import Progress
 from model.types import TensorType, Type
 from viewer.changes import is_in_model
 from viewer.panels.run.controls import Section, muted
 from viewer.places import name_of
 from viewer.results import Record, info_of
 from viewer.runs.edge_notes import glimpses_of, note_text
+from viewer.slices import Latest
 from viewer.text import bytes_text, display, element_text, number_text, shape_text, type_text
 from viewer.theme import theme, themes
 from viewer.tips import plain_tip
@@ -31,6 +34,7 @@ from viewer.workspace import Workspace
 
 _MOST_ROWS = 60
 _MOST_PARAMETERS = 5
+_FEW = 2000  # nodes, for which what is declared is looked at at once
 
 
 class OutcomeSection(Section):
@@ -52,7 +56,10 @@ class OutcomeSection(Section):
         self.correct.clicked.connect(self.correct_declarations)
         self.add(self.correct)
         self._wrong: list[tuple[Value, Contradiction]] = []
+        self._seeking = Latest(self)  # values that are declared otherwise
+        self._above = 0  # rows of the tree that stand before those
         workspace.results.changed.connect(self._on_results)
+        workspace.changes.changed.connect(self._on_change)
         workspace.runs.testing.changed.connect(self._refresh)
         themes().themeChanged.connect(self._refresh)
         self._refresh()
@@ -74,9 +81,14 @@ class OutcomeSection(Section):
         elif values is None:
             self._is_behind = True
 
+    def _on_change(self, _change: object) -> None:
+        if self._seeking.running:
+            self._seek_wrong()  # it has gone through half of the model as it was
+
     def _refresh(self, _values: object = None) -> None:
         results = self._workspace.results
         self._is_behind = False
+        self._seeking.stop()
         self.tree.clear()
         record = results.current
         verdicts = self._workspace.runs.testing.verdicts
@@ -86,7 +98,12 @@ class OutcomeSection(Section):
             self._add_verdicts(verdicts)
         if record is not None:
             self._add_record(record)
+        self._above = self.tree.topLevelItemCount()
         self._add_parameters()
+        self._fit()
+        self._seek_wrong()
+
+    def _fit(self) -> None:
         self.tree.setVisible(self.tree.topLevelItemCount() > 0)
         self.correct.setVisible(bool(self._wrong))
         self.tree.expandAll()
@@ -117,7 +134,6 @@ class OutcomeSection(Section):
                 self._add(failures, node, str(failure and failure.reason))
         for note in record.result.notes[:_MOST_ROWS]:
             QTreeWidgetItem(self.tree, [display(note, 200)]).setFirstColumnSpanned(True)
-        self._add_wrong(record)
 
     def _look_at(self, record: Record, items: Mapping[Value, QTreeWidgetItem]) -> None:
         """Say beside outputs which range they have, as soon as that is known."""
@@ -154,22 +170,41 @@ class OutcomeSection(Section):
         for value, tensor in heapq.nlargest(_MOST_PARAMETERS, held.items(), key=lambda item: item[1].nbytes):
             text = f"{element_text(tensor.element_type)} {shape_text(tensor.shape)}   {bytes_text(tensor.nbytes)}"
             self._add(branch, value, text)
+        if len(values) > _MOST_PARAMETERS:
+            item = QTreeWidgetItem(branch, [f"{len(values) - _MOST_PARAMETERS:,} more, none of them larger"])
+            item.setFirstColumnSpanned(True)
+            item.setForeground(0, theme().muted)
+            item.setFlags(Qt.ItemFlag.ItemIsEnabled)
 
-    def _add_wrong(self, record: Record) -> None:
-        """Values whose type or shape is not the declared one, in functions and bodies too."""
-        typed = (v for graph in self._workspace.model.graphs() for v in graph.values() if v.type is not None)
-        values = {number: v for v in typed if (number := record.result.number(v))}
-        found = contradictions(record.result, {n: v.type for n, v in values.items() if v.type is not None})
-        self._wrong = [(values[one.key[1]], one) for one in found]
+    def _seek_wrong(self, *, at_once: bool = False) -> None:
+        """Find and list values whose type or shape is not the declared one, in functions and bodies too."""
+        record = self._workspace.results.current
+        if record is not None:
+            at_once |= len(record.result.nodes) <= _FEW
+            self._seeking.begin(partial(self._find_wrong, record), self._add_wrong, at_once=at_once)
+
+    def _find_wrong(self, record: Record, progress: Progress) -> list[tuple[Value, Contradiction]]:
+        result = record.result
+        there = (value for graph in self._workspace.model.graphs() for value in graph.values())
+        typed = ((v, v.type) for v in progress.paced(there) if v.type is not None)
+        declared = {number: (value, kind) for value, kind in typed if (number := result.number(value))}
+        found = contradictions(result, {number: kind for number, (_, kind) in declared.items()}, progress)
+        return [(declared[one.key[1]][0], one) for one in found]
+
+    def _add_wrong(self, found: list[tuple[Value, Contradiction]]) -> None:
+        self._wrong = found
         if found:
-            branch = self._branch(f"Declared otherwise ({len(found)})", theme().warning)
-            for value, one in self._wrong[:_MOST_ROWS]:
+            branch = self._branch(f"Declared otherwise ({len(found)})", theme().warning, self._above)
+            for value, one in found[:_MOST_ROWS]:
                 self._add(branch, value, _told(one))
+            self._fit()
 
     def correct_declarations(self) -> None:
         """Declare what was computed, where something else is declared."""
         if self._is_behind:
             self._refresh()
+        if self._seeking.running:
+            self._seek_wrong(at_once=True)
         record, wrong = self._workspace.results.current, self._wrong
         if not wrong or record is None:
             detail = "Every value has the type and shape declared for it, or none is declared."
@@ -202,8 +237,10 @@ class OutcomeSection(Section):
             return "not computed"
         return _type_of(info_of(found))
 
-    def _branch(self, text: str, color: Any) -> QTreeWidgetItem:
-        item = QTreeWidgetItem(self.tree, [text])
+    def _branch(self, text: str, color: Any, at: int | None = None) -> QTreeWidgetItem:
+        """A heading in the tree: the last, or at a place among them."""
+        item = QTreeWidgetItem([text])
+        self.tree.insertTopLevelItem(self.tree.topLevelItemCount() if at is None else at, item)
         item.setFirstColumnSpanned(True)
         item.setForeground(0, color or theme().muted)
         item.setFlags(Qt.ItemFlag.ItemIsEnabled)
