@@ -34,10 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("operator", "scope", "node"),
         default="operator",
-        help="with --statistics: what is summed up",
+        help="with --statistics: what is summed up (operator)",
     )
     parser.add_argument(
-        "--levels", type=int, default=1, metavar="N", help="with --by scope: how many levels of names are told apart"
+        "--levels",
+        type=int,
+        default=1,
+        metavar="N",
+        help="with --by scope: how many levels of names are told apart (1)",
     )
     parser.add_argument(
         "--bind",

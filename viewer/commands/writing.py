@@ -24,9 +24,9 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     """OUT and the storage of tensors."""
     parser.add_argument(
         "-o", "--output", metavar="OUT", type=Path, required=True,
-        help="file to write; .onnx, .onnxtxt, .textproto, .pbtxt or .json says in which form",
+        help="file to write; .onnx, .onnxtxt, .textproto, .pbtxt or .json says in which form; other names are binary",
     )  # fmt: skip
-    parser.add_argument("--external", choices=_LAYOUTS, default="keep", help="where the values of tensors go")
+    parser.add_argument("--external", choices=_LAYOUTS, default="keep", help="where the values of tensors go (keep)")
     parser.add_argument(
         "--threshold", type=natural, default=1024, metavar="BYTES", help="smaller tensors stay in the model (1024)"
     )
