@@ -30,18 +30,19 @@ def read(name: str | Path, progress: Progress = SILENT) -> Model:
 
 
 def import_view() -> None:
-    """Import what a graph view needs (numpy among it), and the panels around it, so that the GUI thread need not."""
-    import_module("viewer.document_tab")
-    import_module("viewer.canvas.view")
+    """Import what a document needs (numpy among it), and the panels around it, so that the GUI thread need not."""
+    for name in ("viewer.document_tab", "viewer.canvas.view", "model.recording.journal"):
+        import_module(name)
     for info in import_module("viewer.panels").PANELS:
         if info.open_at_first:
             info.load()
 
 
 def import_runs() -> None:
-    """Import what running a model and looking at its values need, see import_view."""
-    for name in ("viewer.runs.control", "viewer.panels.run", "viewer.panels.tensor"):
-        import_module(name)
+    """Import what running a model and looking at its values need, and the other panels, see import_view."""
+    import_module("viewer.runs.control")
+    for info in import_module("viewer.panels").PANELS:
+        info.load()
 
 
 def identity_at(path: Path) -> Identity | None:
