@@ -40,6 +40,7 @@ class Touched:
     values     values whose name, type, constant, producer or uses changed
     removed    nodes, and graphs of theirs, that are no longer in the model
     model      something of the model itself, a graph's texts, a function's signature or the training info changed
+    is_inside  only attributes without bodies changed: nodes are called as before and stand where they did
     """
 
     structure: set[Graph] = field(default_factory=set)
@@ -47,6 +48,7 @@ class Touched:
     values: set[Value] = field(default_factory=set)
     removed: set[Node | Graph | Function] = field(default_factory=set)
     model: bool = False
+    is_inside: bool = False
 
     @property
     def is_large(self) -> bool:
@@ -105,6 +107,7 @@ def touched_by(change: Change) -> Touched:
     touched = Touched()
     for step, inverse in zip(change.steps, change.inverses, strict=True):
         _collect(step, inverse, touched)
+    touched.is_inside = not touched.structure and all(isinstance(step, SetAttribute) for step in change.steps)
     touched.removed = {thing for thing in touched.removed if not is_in_model(thing)}
     return touched
 

@@ -252,7 +252,8 @@ class Standing:
         for node in nodes:
             if node.graph is self.graph:
                 self._check_node(node)
-        self._interface = list(check_interface(self.graph, self._model))
+        if touched.values or self.graph in touched.graphs:  # of old files every weight is an input
+            self._interface = list(check_interface(self.graph, self._model))
         if self._may_be_dead:
             self._update_dead(touched)
 

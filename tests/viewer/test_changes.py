@@ -15,7 +15,7 @@ from model.steps import (
     SetInputs,
     SetOutputs,
 )
-from viewer.changes import Changes, is_in_model
+from viewer.changes import Changes, is_in_model, touched_by
 
 
 @pytest.fixture
@@ -53,6 +53,19 @@ def test_a_plain_attribute_changes_its_node_and_no_structure(document, signals):
     assert not signals["structure_changed"]
     assert not signals["values_changed"]
     assert len(signals["changed"]) == len(signals["state_changed"]) == 1
+
+
+def test_an_edit_of_attributes_alone_is_inside_of_nodes(document):
+    told = []
+    document.subscribe(lambda change: told.append(touched_by(change).is_inside))
+    node, branch = named(document, "Relu_0"), named(document, "branch")
+    plain = SetAttribute(node, "axis", make_attribute("axis", 1))
+    do(document, plain)
+    document.undo()
+    do(document, plain, SetField(node, "name", "other"))
+    body = next(name for name, attribute in branch.attributes.items() if attribute.graphs)
+    do(document, SetAttribute(branch, body, None))
+    assert told == [True, True, False, False]
 
 
 def test_taking_a_body_away_changes_structure_and_names_the_body(document, signals):

@@ -106,6 +106,8 @@ class OutlinePanel(Panel):
         self._follow()
 
     def _on_nodes(self, nodes: set[Node]) -> None:
+        if self.workspace.changes.touched.is_inside:
+            return
         self._following = True  # a view whose current row goes chooses another by itself
         self.model.follow(nodes)
         if self.workspace.selection.current is None:
