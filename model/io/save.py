@@ -250,7 +250,7 @@ def to_bytes(
 
 
 def form_for(path: Path, source: ModelSource | None) -> Form:
-    """The form a name asks for: by extension, if unknown that of the model's own file when it has the same, else binary."""
+    """The form a name asks for: that of its extension, else of the model's file if it ends alike, else binary."""
     known = _FORMS.get(path.suffix.lower())
     if known is not None:
         return known
