@@ -10,10 +10,11 @@ from typing import Any
 
 from model.attributes import Attribute, AttributeKind, is_same
 from model.attributetext import attribute_source, convert_value, has_text
-from model.checks.problem import Fix, Problem, error, warning
+from model.checks.graphs import OTHER_NAMES, is_identifier
+from model.checks.problem import Fix, Problem, error, info, warning
 from model.checks.tensors import check_tensor
 from model.document import Transaction
-from model.graph import Function, Node
+from model.graph import Function, Model, Node
 from model.schemas import Schema
 from model.steps import SetAttribute
 from model.tensors import SparseTensor, Tensor
@@ -32,7 +33,7 @@ _OF_TENSORS = (
 _VALUE_FIELDS = frozenset(_FIELDS.values())
 
 
-def check_attributes(node: Node) -> Iterator[Problem]:
+def check_attributes(node: Node, model: Model) -> Iterator[Problem]:
     """What is wrong with the attributes of a node whatever its operator is."""
     protos = node._source.attribute if node._source is not None else ()
     if not (protos or node._attributes):
@@ -40,12 +41,54 @@ def check_attributes(node: Node) -> Iterator[Problem]:
     attributes = node.attributes
     if len(protos) > 1:
         yield from _check_repeated(node, protos)
+    yield from _check_names(node)
     for attribute in attributes.values():
+        if not attribute.kind or (model.ir_version > 1 and _lacks_type(attribute)):
+            yield _without_type(node, attribute)
         if attribute.reference:
             yield from _check_reference(node, attribute)
         yield from _check_fields(node, attribute)
         if attribute.kind in _OF_TENSORS:
             yield from _check_tensors(node, attribute)
+
+
+def _check_names(node: Node) -> Iterator[Problem]:
+    """Attributes have names, which nothing else about the node has."""
+    if "" in node.attributes:
+        yield error("attribute-name", f"An attribute of {node.title} has no name", node, "Each needs one.")
+    values = (value.name for value in (*node.inputs, *node.outputs) if value is not None)
+    for name in sorted(node.attributes.keys() & set(values) - {""}):
+        yield info(
+            "attribute-name",
+            f"An attribute and a value of {node.title} are both named {name}",
+            node,
+            "The specification wants names of a node's attributes, inputs and outputs to differ.",
+        )
+    odd = [name for name in node.attributes if not is_identifier(name)]
+    if odd:
+        said = f"{node.title} has attributes whose names are no C identifiers: {', '.join(odd)}"
+        yield info("identifier", said, node, OTHER_NAMES)
+
+
+def _lacks_type(attribute: Attribute) -> bool:
+    """Whether the message that an attribute was read from, and would be written as, does not say its type."""
+    proto = _message_of(attribute)
+    return proto is not None and not proto.type and attribute.source.kind is attribute.kind
+
+
+def _without_type(node: Node, attribute: Attribute) -> Problem:
+    known = bool(attribute.kind) and not attribute.reference
+    fix = Fix(
+        f"Say that {attribute.name} of {node.title} is {attribute.kind.name}",
+        partial(_write_anew, node=node, name=attribute.name),
+    )
+    return error(
+        "attribute-type",
+        f"{attribute.name} of {node.title} does not say its type",
+        node,
+        "An attribute has a name, a type and a value.",
+        fix if known else None,
+    )
 
 
 def _check_repeated(node: Node, protos: Any) -> Iterator[Problem]:

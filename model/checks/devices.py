@@ -9,8 +9,10 @@ from functools import partial
 from model.checks.problem import Fix, Problem, error
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
 from model.document import Transaction
-from model.graph import Model, Node
+from model.graph import Model, Node, Value
+from model.queries.types import declared_type
 from model.steps import SetField
+from model.types import TensorType
 
 
 def check_configurations(model: Model) -> Iterator[Problem]:
@@ -73,6 +75,12 @@ def _without(node: Node, used: NodeDeviceConfiguration) -> Fix:
     return Fix(f"Take {node.title} out of {used.configuration_id or 'it'}", apply)
 
 
+def _rank(value: Value) -> int | None:
+    """The number of dimensions, where they are declared."""
+    declared = declared_type(value)
+    return declared.shape.rank if isinstance(declared, TensorType) and declared.shape is not None else None
+
+
 def _check_sharding(node: Node, spec: ShardingSpec) -> Iterator[Problem]:
     names = {value.name for value in (*node.inputs, *node.outputs) if value is not None}
     if spec.tensor_name not in names:
@@ -82,7 +90,15 @@ def _check_sharding(node: Node, spec: ShardingSpec) -> Iterator[Problem]:
             node,
             f"Only its inputs and outputs can be: {', '.join(sorted(names)) or 'it has none'}.",
         )
+    ranks = [_rank(value) for value in (*node.inputs, *node.outputs) if value and value.name == spec.tensor_name]
     for dimension in spec.dimensions:
+        if ranks and (rank := ranks[0]) is not None and not -rank <= dimension.axis < rank:
+            yield error(
+                "sharding",
+                f"{node.title} cuts axis {dimension.axis} of {spec.tensor_name}",
+                node,
+                f"It has {rank} dimensions.",
+            )
         for _, shards in dimension.shards:
             if shards < 1:
                 yield error(

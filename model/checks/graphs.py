@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
@@ -29,8 +30,10 @@ TYPE_SINCE = {
     ElementType.FLOAT6E2M3: 14, ElementType.FLOAT6E3M2: 14,
 }  # fmt: skip
 SPARSE_SINCE = 6
+_QUANTIZATION_KEYS = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")
 
-_OTHER_NAMES = "The specification asks for letters, digits and underscores; other programs take other names as well."
+#: Why a name that is no identifier of C is worth a remark and no more.
+OTHER_NAMES = "The specification asks for letters, digits and underscores; other programs take other names as well."
 
 #: Nodes or values between two chances for the caller to go on with something else.
 BREATH = 64
@@ -188,7 +191,7 @@ def odd_names(graph: Graph, count: int) -> Problem:
         "identifier",
         f"{count:,} names of {graph.name or 'the graph'} are no C identifiers",
         graph,
-        _OTHER_NAMES,
+        OTHER_NAMES,
     )
 
 
@@ -202,8 +205,12 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
             "A graph's name must not be empty.",
             Fix("Name the graph", lambda edit: edit.do(SetField(graph, "name", "graph"))),
         )
-    if not isinstance(graph.owner, Function):  # whose body has the metadata of the function
+    if isinstance(graph.owner, Function):
+        yield from _check_returned(graph)
+    else:  # a function's body has the name and the metadata of the function
         yield from check_keys(graph, f"Graph {graph.name}")
+        if not is_identifier(graph.name):
+            yield info("identifier", f"The graph's name, {graph.name}, is no C identifier", graph, OTHER_NAMES)
     for value in graph.inputs:
         yield from check_keys(value, value.name)
         yield from check_type(value)
@@ -229,8 +236,10 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
     yield from _check_sizes(graph)
     if graph is model.graph:
         yield from check_interface_types(graph)
-    if isinstance(graph.owner, Node) and model.ir_version >= 4:
-        yield from _check_given(graph)
+    if isinstance(graph.owner, Node):
+        yield from _check_given(graph) if model.ir_version >= 4 else _check_place(graph)
+    if graph.quantization_annotations:
+        yield from _check_annotations(graph)
 
 
 def _check_sizes(graph: Graph) -> Iterator[Problem]:
@@ -241,7 +250,44 @@ def _check_sizes(graph: Graph) -> Iterator[Problem]:
             "identifier",
             f"Sizes are named {', '.join(sorted(odd))}, which are no C identifiers",
             graph,
-            _OTHER_NAMES,
+            OTHER_NAMES,
+        )
+
+
+def _check_returned(body: Graph) -> Iterator[Problem]:
+    for value, count in Counter(body.outputs).items():
+        if count > 1:
+            yield error(
+                "duplicate-output",
+                f"The function returns {value.name} {count} times",
+                body,
+                "The outputs of a function must differ.",
+            )
+
+
+def _check_annotations(graph: Graph) -> Iterator[Problem]:
+    """Quantization annotations, which speak of values that there are, in words that everybody knows."""
+    for annotation in graph.quantization_annotations:
+        what = f"A quantization annotation of {annotation.value.name}"
+        missing = [v.name for v in (annotation.value, *(v for _, v in annotation.parameters)) if not v.is_defined]
+        if missing:
+            yield warning("quantization", f"{what} speaks of {', '.join(missing)}", graph, "Nothing has that name.")
+        odd = [key for key, _ in annotation.parameters if key not in _QUANTIZATION_KEYS]
+        if odd:
+            expected = f"The specification knows: {', '.join(_QUANTIZATION_KEYS)}."
+            yield info("quantization", f"{what} gives {', '.join(odd)}", graph, expected)
+
+
+def _check_place(body: Graph) -> Iterator[Problem]:
+    """Constants that a body lists among its inputs, as up to IR version 3: after those that the operator gives."""
+    given = [value.initializer is None for value in body.inputs]
+    if given != sorted(given, reverse=True):
+        first = body.inputs[given.index(False)]
+        yield error(
+            "body-initializer",
+            f"{first.name} is a constant and stands before inputs of the body",
+            first,
+            "The operator gives the body its first inputs; constants come after them.",
         )
 
 
@@ -275,7 +321,7 @@ def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Prob
     yield from _check_element_type(value, tensor, model)
     if isinstance(tensor, Tensor):
         yield from check_tensor_keys(value, tensor)
-    if model.ir_version < 4 and not is_input and graph is model.graph:
+    if model.ir_version < 4 and not is_input and isinstance(graph.owner, (Model, Node)):
         yield error(
             "initializer-input",
             f"Initializer {value.name} is not an input",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from functools import partial
@@ -9,17 +10,18 @@ from functools import partial
 from model import schemas
 from model.checks.devices import check_configurations
 from model.checks.entries import check_keys
-from model.checks.graphs import BREATH
+from model.checks.graphs import BREATH, OTHER_NAMES, is_identifier
 from model.checks.parts import concerning
 from model.checks.problem import Fix, Problem, error, info, warning
 from model.checks.standing import check_graph
 from model.checks.versions import check_contents, least_ir_version, raise_ir_version
 from model.document import Transaction
-from model.graph import Function, Model, TrainingInfo
+from model.graph import Function, Graph, Model, TrainingInfo
 from model.steps import SetField
 
 NEWEST_IR_VERSION = 14
 
+_REVERSE_DOMAIN = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+")
 _Key = tuple[str, str, str]  # what a function is called by
 
 
@@ -58,6 +60,10 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
     if not model.domain:
         detail = "The specification wants one: a name of whoever is responsible in reverse, such as org.example."
         yield info("model-domain", "The model has no domain", model, detail)
+    elif not _REVERSE_DOMAIN.fullmatch(model.domain):
+        detail = "The specification wants that of whoever is responsible, in reverse, such as org.example."
+        yield info("model-domain", f"The model's domain, {model.domain}, is no domain name", model, detail)
+    yield from _check_graph_names(model)
     yield from _check_imports(model)
     yield from _check_functions(model)
     yield from check_configurations(model)
@@ -70,6 +76,20 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
     setters = Counter(key for training in model.training_info for key in dict(training.update_binding))
     for key in (key for key, count in setters.items() if count > 1):
         yield error("training-binding", f"Several training steps update {key}", model, "One variable, one update.")
+
+
+def _check_graph_names(model: Model) -> Iterator[Problem | None]:
+    """Graphs that share a name, which the specification wants unique in a model, as many exporters do not have it."""
+    seen: dict[str, Graph] = {}
+    told: set[str] = set()
+    for count, graph in enumerate(model.graphs()):
+        if not count % BREATH:
+            yield None
+        if not graph.name or isinstance(graph.owner, Function) or graph.name in told:
+            continue
+        if seen.setdefault(graph.name, graph) is not graph:
+            told.add(graph.name)
+            yield info("duplicate-graph", f"Several graphs are named {graph.name}", graph, "Their names should differ.")
 
 
 def _check_imports(model: Model) -> Iterator[Problem | None]:
@@ -144,7 +164,10 @@ def _check_functions(model: Model) -> Iterator[Problem | None]:
                 "Domain, name and overload must differ. The first one is what nodes call here.",
                 _removal_of(function),
             )
+        if not function.name:
+            yield error("function-name", "A function has no name", function, "Nothing can call it.")
         names = [*function.attributes, *(a.name for a in function.attribute_defaults)]
+        yield from _check_words(function, names)
         if len(set(names)) < len(names):
             yield error(
                 "function-attribute",
@@ -163,6 +186,22 @@ def _check_functions(model: Model) -> Iterator[Problem | None]:
                 _import_fix(f"Import {domain}", domain, 1),
             )
     yield from _check_recursion(model)
+
+
+def _check_words(function: Function, names: list[str]) -> Iterator[Problem]:
+    """The names that calls of a function use."""
+    values = {value.name for value in (*function.body.inputs, *function.body.outputs)}
+    for name in sorted(values.intersection(names)):
+        yield info(
+            "function-attribute",
+            f"{function.name} has an attribute and an input or output named {name}",
+            function,
+            "The specification wants the names of attributes, inputs and outputs to differ.",
+        )
+    odd = sorted({name for name in (function.name, *names) if not is_identifier(name)})
+    if odd:
+        said = f"Function {function.name} has names that are no C identifiers: {', '.join(odd)}"
+        yield info("identifier", said, function, OTHER_NAMES)
 
 
 def _removal_of(function: Function) -> Fix:

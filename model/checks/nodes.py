@@ -28,7 +28,7 @@ def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator
     if not (node.inputs or node.outputs):
         yield error("arity", f"{node.title} has neither inputs nor outputs", node, "A node has one output or more.")
     yield from _check_inputs_defined(node)
-    yield from check_attributes(node)
+    yield from check_attributes(node, model)
     yield from check_devices_of(node, model)
     yield from check_keys(node, node.title)
     for value in node.outputs:
@@ -163,6 +163,12 @@ def _check_arity(node: Node, schema: Schema) -> Iterator[Problem]:
         if value is None and parameter is not None and parameter.option == "single":
             yield error(
                 "input-missing", f"Input {parameter.name} of {node.title} is not connected", node, f"{schema} needs it."
+            )
+    for index, value in enumerate(node.outputs):
+        parameter = schema.output(index)
+        if value is None and parameter is not None and parameter.option == "single":
+            yield error(
+                "output-missing", f"Output {parameter.name} of {node.title} has no name", node, f"{schema} gives it."
             )
 
 

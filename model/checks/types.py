@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from model.checks.problem import Problem, error
+from model.checks.problem import Fix, Problem, error, warning
 from model.graph import Graph, Value
+from model.steps import SetField
 from model.types import (
     ElementType,
     MapType,
     OpaqueType,
     OptionalType,
     SequenceType,
+    Shape,
     SparseTensorType,
     TensorType,
     Type,
@@ -27,11 +30,28 @@ _MOST_LEVELS = 64
 def check_type(value: Value) -> Iterator[Problem]:
     """What is wrong with the declared type of a value, if it has one."""
     declared = value.type
+    if isinstance(declared, TensorType) and declared.shape is not None:
+        yield from _check_sizes(value, declared, declared.shape)
     if isinstance(declared, TensorType) and type(declared.element_type) is ElementType and declared.element_type:
         return  # as nearly always
     reason = "" if declared is None else _reason(declared)
     if reason:
         yield error("value-type", f"{value.name} is declared {declared}", value, reason)
+
+
+def _check_sizes(value: Value, declared: TensorType, shape: Shape) -> Iterator[Problem]:
+    """Sizes are no less than zero; programs that write -1 mean an open one."""
+    if not any(type(dim) is int and dim < 0 for dim in shape.dims):
+        return
+    dims = tuple(None if isinstance(dim, int) and dim < 0 else dim for dim in shape.dims)
+    mended = replace(declared, shape=replace(shape, dims=dims))
+    yield warning(
+        "negative-size",
+        f"{value.name} is declared {declared}",
+        value,
+        "No size is less than zero; an open one has a name, or nothing.",
+        Fix(f"Declare {value.name} as {mended}", lambda edit: edit.do(SetField(value, "type", mended))),
+    )
 
 
 def _reason(declared: Type) -> str:

@@ -186,3 +186,144 @@ def test_indices_of_sparse_values_ascend_within_the_shape(indices, reason):
     proto.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, listed, [2, 2]))
     found = [(p.rule, p.detail) for p in errors(load(proto.SerializeToString()))]
     assert found == ([("sparse-tensor", reason)] if reason else [])
+
+
+INPUTS = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xk"]
+OUTPUT = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2])
+
+
+def own(*attributes, inputs=("x",), domain="c", op_type="Own", outputs=("y",)):
+    """A model of one node of a domain of its own, and what its functions are to be added to."""
+    node = onnx.helper.make_node(op_type, inputs, outputs, domain=domain)
+    node.attribute.extend(attributes)
+    spare = onnx.helper.make_node("Own", ["x"], ["y"], domain="c")
+    graph = onnx.helper.make_graph([node] if "y" in outputs else [node, spare], "g", INPUTS, [OUTPUT])
+    opsets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("c", 1)]
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=11, domain="org.example")
+
+
+def attribute(**fields):
+    return onnx.AttributeProto(**fields)
+
+
+def with_function(**fields):
+    model = own()
+    function = onnx.helper.make_function("c", "F", ["a"], ["b"], [onnx.helper.make_node("Relu", ["a"], ["b"])], [])
+    function.opset_import.add(version=21)
+    model.functions.add().CopyFrom(function)
+    for name, values in fields.items():
+        if isinstance(values, str):
+            setattr(model.functions[0], name, values)
+        else:
+            model.functions[0].ClearField(name)
+            getattr(model.functions[0], name).extend(values)
+    return model
+
+
+def with_body(body_name="yes", ir_version=11, constant_first=False, listed=True):
+    """A Loop whose body has a constant, among its inputs or not."""
+    loop = onnx.parser.parse_graph(f"""
+        g (float[2] x, int64 n, bool c) => (float[2] y)
+        {{ y = Loop (n, c, x) <body: graph = {body_name} (int64 i, bool b, float[2] s) => (bool o, float[2] t)
+           {{ o = Identity (b) t = Add (s, w) }}> }}
+    """)
+    body = loop.node[0].attribute[0].g
+    body.initializer.append(onnx.numpy_helper.from_array(np.ones(2, np.float32), "w"))
+    if listed:
+        body.input.insert(0 if constant_first else 3, onnx.helper.make_tensor_value_info("w", 1, [2]))
+    opsets = [onnx.helper.make_opsetid("", 8)]
+    return onnx.helper.make_model(loop, opset_imports=opsets, ir_version=ir_version, domain="org.example")
+
+
+def with_annotation(value, key):
+    model = own()
+    entry = model.graph.quantization_annotation.add(tensor_name="x")
+    entry.quant_parameter_tensor_names.add(key=key, value=value)
+    return model
+
+
+def with_sharding(axis):
+    model = own()
+    model.configuration.add(name="two", num_devices=2)
+    used = model.graph.node[0].device_configurations.add(configuration_id="two")
+    sharded = used.sharding_spec.add(tensor_name="x").sharded_dim.add(axis=axis)
+    sharded.simple_sharding.add(num_shards=2)
+    return model
+
+
+def with_size(size):
+    model = own()
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = size
+    return model
+
+
+def changed(**fields):
+    model = own()
+    for name, value in fields.items():
+        setattr(model if name == "domain" else model.graph, name, value)
+    return model
+
+
+INT = onnx.AttributeProto.INT
+
+
+@pytest.mark.parametrize(
+    ("model", "severity", "rule"),
+    [
+        (own(attribute(type=INT, i=1)), "error", "attribute-name"),
+        (own(attribute(name="k", i=1)), "error", "attribute-type"),
+        (own(attribute(name="k")), "error", "attribute-type"),
+        (own(attribute(name="k", type=INT, i=1), inputs=["x", "k"]), "info", "attribute-name"),
+        (own(attribute(name="a-b", type=INT, i=1)), "info", "identifier"),
+        (own(op_type="Relu", domain="", outputs=[""]), "error", "output-missing"),
+        (with_function(name=""), "error", "function-name"),
+        (with_function(output=["b", "b"]), "error", "duplicate-output"),
+        (with_function(attribute=["a"]), "info", "function-attribute"),
+        (with_function(attribute=["of course"]), "info", "identifier"),
+        (with_body(listed=False, ir_version=3), "error", "initializer-input"),
+        (with_body(constant_first=True, ir_version=3), "error", "body-initializer"),
+        (with_body(), "error", "body-initializer"),
+        (with_body("g", listed=False), "info", "duplicate-graph"),
+        (with_annotation("nothing", "SCALE_TENSOR"), "warning", "quantization"),
+        (with_annotation("k", "OTHER"), "info", "quantization"),
+        (with_sharding(1), "error", "sharding"),
+        (with_sharding(-2), "error", "sharding"),
+        (with_size(-1), "warning", "negative-size"),
+        (changed(name="my graph"), "info", "identifier"),
+        (changed(domain="example"), "info", "model-domain"),
+    ],
+)
+def test_what_the_specification_forbids_is_told(model, severity, rule):
+    found = {(p.rule, p.severity) for p in check_model(load(model.SerializeToString()))}
+    assert (rule, severity) in found
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        own(attribute(name="k", type=INT, i=1)),
+        with_function(attribute=["k"]),
+        with_body(ir_version=3),
+        with_body(listed=False),
+        with_annotation("k", "SCALE_TENSOR"),
+        with_sharding(-1),
+        with_size(0),
+        changed(),
+    ],
+)
+def test_what_it_allows_is_not(model):
+    assert {p.rule for p in check_model(load(model.SerializeToString()))} <= {"dead-node"}
+
+
+def test_an_attribute_that_lacks_its_type_gets_it():
+    document = Document(load(own(attribute(name="k", i=3)).SerializeToString()))
+    assert mend(document).graph.node[0].attribute[0].type == INT
+
+
+def test_an_open_size_is_declared_as_one():
+    document = Document(load(with_size(-1).SerializeToString()))
+    (problem,) = [p for p in check_model(document.model) if p.rule == "negative-size"]
+    with document.edit(problem.fix.title) as edit:
+        problem.fix.apply(edit)
+    assert "negative-size" not in {p.rule for p in check_model(document.model)}
+    assert [value.type.shape.dims for value in document.model.graph.inputs] == [(None,), (2,)]
