@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from model.document import Change, Document
 from viewer.shifts import SLICE_SECONDS, Shift
+from viewer.slices import Latest
 from viewer.text import type_text
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from model.passes.inference import Inferred
     from model.progress import Progress
     from viewer.jobs import Jobs
-    from viewer.slices import Slices
     from viewer.types import Types
 
 _IDLE_MS = 20
@@ -42,7 +42,7 @@ class Problems(QObject):
         self._jobs = jobs
         self._checker: Checker | None = None
         self._typed: list[Problem] = []
-        self._comparing: Slices[list[Problem]] | None = None
+        self._comparing = Latest(self)
         self._listed: list[Problem] = []
         self._seen = -1  # the checker's revision that is listed
         self._told_finished = False
@@ -56,7 +56,7 @@ class Problems(QObject):
         """Stop checking."""
         self._idle.stop()
         self._shift.stop()
-        self._stop_comparing()
+        self._comparing.stop()
         if self._checker is not None:
             self._checker.close()
             self._checker = None
@@ -93,7 +93,7 @@ class Problems(QObject):
         self._shift.stop()
         if not self.finished:  # the checker heard of it first, and did at once what is little
             self._idle.start()
-        if self._comparing is not None:
+        if self._comparing.running:
             self._compare_types()
 
     def _work(self) -> None:
@@ -105,25 +105,15 @@ class Problems(QObject):
 
     def _compare_types(self) -> None:
         """Hold declared types against the inferred ones, in slices; an edit meanwhile begins it again."""
-        from viewer.slices import Slices
-
-        self._stop_comparing()
+        self._comparing.stop()
         if (inferred := self._types.inferred) is not None:
             model = self._document.model
-            self._comparing = Slices(
-                lambda progress: list(_contradictions(model, inferred, progress)), self._set_typed, _raise, self
-            )
+            self._comparing.begin(lambda progress: list(_contradictions(model, inferred, progress)), self._set_typed)
 
     def _set_typed(self, problems: list[Problem]) -> None:
-        self._stop_comparing()
         if problems or self._typed or any(p.rule == "interface-type" for p in self._listed):
             self._typed = problems
             self._collect()
-
-    def _stop_comparing(self) -> None:
-        if self._comparing is not None:
-            self._comparing.cancel()
-            self._comparing = None
 
     def _collect(self) -> None:
         if self._checker is None:
@@ -169,10 +159,6 @@ def _contradictions(model: Model, inferred: Inferred, progress: Progress) -> Ite
             f"From what feeds it, it will be {type_text(found)}.",
             Fix(f"Declare {value.name} as {type_text(found)}", partial(declare, value=value, found=found)),
         )
-
-
-def _raise(error: Exception) -> None:
-    raise error
 
 
 def _load() -> None:

@@ -26,7 +26,7 @@ from model.graph import Node, Value
 from model.progress import SILENT, Progress
 from model.queries.topology import Thing
 from viewer.runs.staleness import Stale, rewires, sources, stale_after
-from viewer.slices import Slices
+from viewer.slices import Latest
 
 if TYPE_CHECKING:
     from model.document import Change
@@ -94,7 +94,7 @@ class Results(QObject):
         self._records: list[Record] = []  # the newest last
         self._log: list[tuple[int, set[Thing]]] = []  # revision, and what changed
         self._stale = Stale()  # replaced, never changed
-        self._search: Slices[Stale] | None = None  # for what is stale too
+        self._search = Latest(self)  # for what is stale too
         self._sought: frozenset[Thing] = frozenset()  # what changed and is or was looked from
         self._inputs: object = None
         self._resting: tuple[Record | None, Record | None] = (None, None)  # previous and current before a run
@@ -105,7 +105,7 @@ class Results(QObject):
         self.node_by_number: Callable[[int], Node | None] = lambda _number: None
         self.value_by_number: Callable[[int], Value | None] = lambda _number: None
         workspace.changes.changed.connect(self._on_change)
-        workspace.closed.connect(self._end_search)
+        workspace.closed.connect(self._search.stop)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -241,7 +241,7 @@ class Results(QObject):
     @property
     def is_searching(self) -> bool:
         """Whether more may be found stale: a large model is looked through. `changed` follows."""
-        return self._search is not None
+        return self._search.running
 
     @property
     def is_current(self) -> bool:
@@ -263,7 +263,7 @@ class Results(QObject):
 
     def _search_from(self, things: AbstractSet[Thing], known: AbstractSet[Thing]) -> None:
         """Find what is stale after `things` changed, beside what is known to be: now, or soon in a large model."""
-        self._end_search()
+        self._search.stop()
         if len(self._document.model.graph.nodes) <= _AT_ONCE:
             self._stale = stale_after(things, known)
             return
@@ -272,20 +272,10 @@ class Results(QObject):
         self._sought = frozenset(things)
 
         def found(stale: Stale) -> None:
-            self._end_search()
             self._stale = stale
             self.changed.emit(None)
 
-        def failed(error: Exception) -> None:
-            self._end_search()
-            raise error
-
-        self._search = Slices(lambda progress: stale_after(things, known, progress), found, failed, self)
-
-    def _end_search(self) -> None:
-        if self._search is not None:
-            self._search.cancel()
-            self._search = None
+        self._search.begin(lambda progress: stale_after(things, known, progress), found)
 
     def _recall(self, state: int) -> Record | None:
         known = [r for r in self._records if r.state == state and r.inputs == self._inputs and r.whole]
@@ -318,7 +308,7 @@ class Results(QObject):
             before = self._resting[1]
             if before is None:
                 self.current = self._nodes = None
-                self._end_search()
+                self._search.stop()
                 self._stale = Stale()
                 self.changed.emit(None)
             else:
@@ -356,7 +346,7 @@ class Results(QObject):
             self.previous, self.current = self.current, record
         self._nodes = None
         if record.state == self._document.current.id:
-            self._end_search()
+            self._search.stop()
             self._stale, self._sought = Stale(), frozenset()
         else:
             seeds = frozenset(thing for revision, found in self._log if revision > record.revision for thing in found)
@@ -379,7 +369,7 @@ class Results(QObject):
         """Forget every run."""
         self._records.clear()
         self._log.clear()
-        self._end_search()
+        self._search.stop()
         self._stale, self._sought = Stale(), frozenset()
         self.current = self.previous = self._nodes = None
         self._resting = None, None

@@ -12,12 +12,13 @@ from model.graph import Function, Graph, Value
 from model.steps import SetField
 from model.tensors import Tensor
 from model.types import Shape, TensorType, Type
+from viewer.slices import Latest
 
 if TYPE_CHECKING:
     from model.passes.inference import Inferred
     from model.passes.inference.infer import Request
+    from model.progress import Progress
     from viewer.jobs import Jobs
-    from viewer.slices import Slices
 
 _DELAY_MS = 250  # after the last edit
 
@@ -41,12 +42,12 @@ class Types(QObject):
         self._delay.timeout.connect(self._infer)
         self._end = document.subscribe(self._on_change)
         self._running = False
-        self._asking: Slices[Request] | None = None
+        self._asking = Latest(self)
 
     def close(self) -> None:
         """Stop listening to the document."""
         self._delay.stop()
-        self._stop_asking()
+        self._asking.stop()
         self._end()
 
     def start(self) -> None:
@@ -92,8 +93,8 @@ class Types(QObject):
         return value.type
 
     def _on_change(self, change: Change) -> None:
-        if self._asking is not None and self._asking.running:
-            self._stop_asking()  # it has read half of the model as it was
+        if self._asking.running:
+            self._asking.stop()  # it has read half of the model as it was
             self._delay.start()
         if self._running and not all(_is_only_a_name(step) for step in change.steps):
             self._delay.start()
@@ -101,27 +102,23 @@ class Types(QObject):
     def _infer(self) -> None:
         from model.errors import ModelError
         from model.passes.inference.infer import answer, request
-        from viewer.slices import Slices
 
-        def ask(asked: Request) -> None:
-            before = self._inferred
-            self._jobs.start(
-                "", lambda progress: answer(asked, progress, before), done=self._set, supersede="inference"
-            )
-
-        def fail(error: Exception) -> None:
-            if not isinstance(error, ModelError):
-                raise error
-            # What cannot be written cannot be asked about; problems say why.
-
-        self._stop_asking()
         model, rules = self._document.model, dict(self._rules)
-        self._asking = Slices(lambda progress: request(model, rules, progress), ask, fail, self)
 
-    def _stop_asking(self) -> None:
-        if self._asking is not None:
-            self._asking.cancel()
-            self._asking = None
+        def prepare(progress: Progress) -> Request | None:
+            try:
+                return request(model, rules, progress)
+            except ModelError:
+                return None  # what cannot be written cannot be asked about; problems say why
+
+        def ask(asked: Request | None) -> None:
+            if asked is not None:
+                before = self._inferred
+                self._jobs.start(
+                    "", lambda progress: answer(asked, progress, before), done=self._set, supersede="inference"
+                )
+
+        self._asking.begin(prepare, ask)
 
     def _set(self, inferred: Inferred) -> None:
         is_news = inferred is not self._inferred

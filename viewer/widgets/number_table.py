@@ -142,11 +142,6 @@ class NumberModel(QAbstractTableModel):
         self._made: dict[int, Row] = {}  # those looked at last, by their places
         self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
 
-    @property
-    def is_sorting(self) -> bool:
-        """Whether what is shown is about to be another order, or other rows."""
-        return self._ordering.running
-
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show other rows, in the order chosen last."""
         self._coming = rows if isinstance(rows, MadeRows) else list(rows)
