@@ -345,9 +345,13 @@ def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Prob
             "unused-initializer",
             f"Initializer {value.name} is not used",
             value,
-            f"{tensor.nbytes:,} bytes." if tensor.nbytes else "",  # what strings take is not known
+            _bytes(tensor.nbytes) if tensor.nbytes else "",  # what strings take is not known
             Fix(f"Remove {value.name}", partial(_do, step=SetInitializer(graph, value, None))),
         )
+
+
+def _bytes(count: int) -> str:
+    return "1 byte." if count == 1 else f"{count:,} bytes."
 
 
 def _do(edit: Transaction, step: Step) -> None:

@@ -327,3 +327,11 @@ def test_an_open_size_is_declared_as_one():
         problem.fix.apply(edit)
     assert "negative-size" not in {p.rule for p in check_model(document.model)}
     assert [value.type.shape.dims for value in document.model.graph.inputs] == [(None,), (2,)]
+
+
+def test_what_an_unused_initializer_takes_is_counted():
+    model = own()
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(1, np.int8), "one"))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(2000, np.int8), "many"))
+    found = [p.detail for p in check_model(load(model.SerializeToString())) if p.rule == "unused-initializer"]
+    assert found == ["1 byte.", "2,000 bytes."]
