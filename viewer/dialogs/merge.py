@@ -26,6 +26,7 @@ from model.passes.rehearsal import Rehearsal
 from model.progress import Progress
 from model.queries.scope import names_taken, visible_values
 from model.schemas.schema import type_text as signature_text
+from model.tensors import Tensor
 from model.types import Type
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
@@ -173,7 +174,9 @@ class MergeDialog(QDialog):
         part = self._other.graph
         connected, feeding = self.connections(), self.feeding()
         taken = names_taken(self._graph)
-        clashes = [v.name for v in part.values() if v.name in taken and v.name not in connected]
+        alike = [v.name for v in part.initializers if self._may_be_here(v) and v.name not in connected]
+        passed = {*connected, *alike}
+        clashes = [v.name for v in part.values() if v.name in taken and v.name not in passed]
         takers = [port for port in self.bay.lists["right"].ports if not port.gives]
         lines = [
             f"Comes in: {plural(len(part.nodes), 'node')}, {plural(len(part.initializers), 'initializer')}.",
@@ -192,11 +195,22 @@ class MergeDialog(QDialog):
         for taker, giver in self.bay.wires.items():
             if not self._fits(giver, taker):
                 lines.append(f"Their dimensions differ: {giver.name} is {giver.note}, {taker.name} is {taker.note}.")
+        if alike:
+            shown = ", ".join(display(name, 30) for name in alike[:5])
+            lines.append(f"Constants that come once if they are the same here: {shown}{' …' if alike[5:] else ''}")
         if clashes:
             shown = ", ".join(display(name, 30) for name in clashes[:5])
             how = f"the prefix {self.prefix.text()!r}" if self.prefix.text() else "a number"
             lines.append(f"Names already taken here get {how}: {shown}{' …' if clashes[5:] else ''}")
         self.preview.setText("\n".join(lines))
+
+    def _may_be_here(self, value: Value) -> bool:
+        """Whether this graph has a constant of its name, type and shape; not so quickly found out is whether equal."""
+        here = self._here.get(value.name)
+        ours, theirs = (here and here.initializer), value.initializer
+        if not isinstance(ours, Tensor) or not isinstance(theirs, Tensor):
+            return False
+        return (ours.element_type, ours.shape) == (theirs.element_type, theirs.shape)
 
     def try_merge(self) -> None:
         """Do it as one edit, or say why not."""

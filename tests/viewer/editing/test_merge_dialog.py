@@ -209,3 +209,15 @@ def test_closing_the_dialog_ends_merging(dialog, desk, texts):
     dialog.reject()
     desk.qtbot.waitUntil(lambda: not [job for job in desk.workspace.jobs.running if job.title == "Merge other.onnx"])
     assert texts() == before
+
+
+def test_constants_that_may_be_one_are_not_said_to_get_other_names(desk):
+    """They come once where they are the same, as in parts of one model."""
+    other = builders.model(builders.CHAIN.replace("float[4] b = {0.5, 0.5, 0.5, 0.5}", "float[2] b = {0.5, 0.5}"))
+    dialog = MergeDialog(desk.window, desk.workspace, desk.workspace.graph, other, "other.onnx")
+    lines = dialog.preview.text().splitlines()
+    assert "Constants that come once if they are the same here: w" in lines
+    (clashing,) = (line for line in lines if line.startswith("Names already taken"))
+    assert "b" in clashing.rpartition(": ")[2].split(", ")
+    assert "w" not in clashing.rpartition(": ")[2].split(", ")
+    dialog.deleteLater()
