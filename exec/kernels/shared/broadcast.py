@@ -31,9 +31,9 @@ def binary(ufunc: np.ufunc, a: Array, b: Array) -> Array:
     result: Array
     try:
         if not is_plain:
-            result = ufunc(a, b, empty(broadcast_shape(a, b), _kind(ufunc, a, b)), casting="equiv")
+            result = ufunc(a, b, out=empty(broadcast_shape(a, b), _kind(ufunc, a, b)), casting="equiv")
         elif len(shape) > 1 and features_first(a) and (len(other) < 2 or features_first(b)):
-            result = ufunc(a, b, empty_features_first(shape, _kind(ufunc, a, b)), casting="equiv")
+            result = ufunc(a, b, out=empty_features_first(shape, _kind(ufunc, a, b)), casting="equiv")
         else:
             result = ufunc(a, b, casting="equiv", order="C")
     except TypeError:

@@ -43,6 +43,19 @@ def test_batch_normalization_for_inference(shape: tuple[int, ...], opset: int) -
         np.testing.assert_allclose(prepared(x, *parts)[0], result[0], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("side", [9, 400])
+@pytest.mark.parametrize("turned", [False, True])
+def test_batch_normalization_of_maps_within_a_block_and_beyond(side: int, turned: bool) -> None:
+    x, parts = normal(2, 3, side, side), statistics(3)
+    expected = expected_batch(x, *parts)
+    given = np.asfortranarray(x) if turned else x
+    prepared = prepare_batch_normalization([None, *parts])
+    assert prepared is not None
+    for result in (call("BatchNormalization", [given, *parts], opset=15)[0], prepared(given, *parts)[0]):
+        assert result.flags.c_contiguous
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("opset", [1, 6, 7, 9])
 def test_old_batch_normalization_trains_when_all_outputs_are_wanted(opset: int) -> None:
     x, parts = normal(4, 3, 5, 2), statistics(3)

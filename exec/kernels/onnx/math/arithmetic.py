@@ -111,8 +111,10 @@ def _fold(ufunc: np.ufunc, inputs: tuple[Array, ...]) -> Array:
     dtype = inputs[0].dtype
     if len(inputs) == 1:
         return inputs[0]
-    check_one_type(*inputs)
     wide = compute_dtype(dtype)
+    if len(inputs) == 2 and wide == dtype:
+        return binary(ufunc, *inputs)
+    check_one_type(*inputs)
     result = empty(broadcast_shape(*inputs), wide)
     first, second, *others = (widen(x) for x in inputs)
     ufunc(first, second, out=result)

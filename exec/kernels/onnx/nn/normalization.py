@@ -158,7 +158,12 @@ def normalize_batch(x: Array, factor: Array, summand: Array) -> Array:
 
 def _scaled(x: Array, f: Array, s: Array) -> Array:
     """x (N, C, …) · f + s, both (C, 1) and of the type that is computed in."""
-    dtype, out = f.dtype, empty(x.shape, x.dtype)
+    dtype = f.dtype
+    if x.dtype == dtype and x.nbytes <= _BLOCK_BYTES:
+        per_channel = (-1, *(1,) * (x.ndim - 2))
+        product: Array = np.multiply(x, f.reshape(per_channel), order="C")
+        return np.add(product, s.reshape(per_channel), out=product)
+    out = empty(x.shape, x.dtype)
     images, channels, inner = *x.shape[:2], prod(x.shape[2:])
     source, target = np.ascontiguousarray(x).reshape(images, channels, inner), out.reshape(images, channels, inner)
     block = max(1, min(channels, _BLOCK_BYTES // (inner * dtype.itemsize)))
