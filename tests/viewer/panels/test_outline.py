@@ -386,19 +386,19 @@ def test_everything_selected_elsewhere_is_marked(qtbot, blocks):
     selection.set(everything)
     group = blocks.model.index_of(everything[0]).parent()
     free = [f"free{number}" for number in range(10)]
-    assert marked(blocks) == [group.parent().data(), *free]
+    qtbot.waitUntil(lambda: marked(blocks) == [group.parent().data(), *free])
     blocks.tree.expand(group.parent())
     blocks.tree.expand(group)
     among = [*(f"b{number}" for number in range(10)), "n0", "n1", "n2", group.parent().data()]
     qtbot.waitUntil(lambda: sorted(marked(blocks)) == sorted([*among, *free]))
     selection.set([*everything[:2], everything[7]])
-    assert marked(blocks) == ["n0", "n1", "free1"]
+    qtbot.waitUntil(lambda: marked(blocks) == ["n0", "n1", "free1"])
     selection.toggle(everything[2])
-    assert marked(blocks) == ["b0", "n0", "n1", "n2", "free1"]
+    qtbot.waitUntil(lambda: marked(blocks) == ["b0", "n0", "n1", "n2", "free1"])
     selection.set([everything[3].outputs[0]])
-    assert marked(blocks) == ["free0"]
+    qtbot.waitUntil(lambda: marked(blocks) == ["free0"])
     selection.clear()
-    assert marked(blocks) == []
+    qtbot.waitUntil(lambda: marked(blocks) == [])
 
 
 def test_what_is_selected_elsewhere_is_added_to_and_taken_from(qtbot, blocks):
