@@ -230,6 +230,8 @@ EDITS = {
     "node names": lambda m, e, a, b, t: names.regenerate_node_names(e, e.model, only_missing=bool(a % 2)),
     "value names": lambda m, e, a, b, t: names.regenerate_value_names(e, e.model),
     "initializer names": lambda m, e, a, b, t: names.regenerate_initializer_names(e, e.model),
+    "sort": lambda m, e, a, b, t: nodes.sort_nodes(e, m.graph(a)),
+    "unused inputs": lambda m, e, a, b, t: interface.remove_unused_inputs(e, e.model.graph),
     "replace uses": replace_uses,
     "output count": lambda m, e, a, b, t: nodes.set_output_count(e, chosen(m.node(a)), b % 4),
     "produce output": lambda m, e, a, b, t: nodes.produce_output(e, chosen(m.node(a)), b % 4),
@@ -278,6 +280,7 @@ EDITS = {
 ELSEWHERE = {
     "functions.call_instead": "by extract_function",
     "functions.replace_by_body": "by inline_call",
+    "nodes.bridge": "by delete_and_bridge",
     "nodes.drop_unused_constants": "by delete, delete_and_bridge and extract_function",
     "initializers.put_constant": "by add_constant and paste",
     "unknown.add_unknown": "by add_unknown_field",
