@@ -366,8 +366,8 @@ class MainWindow(QMainWindow):
             self.first_painted.connect(call, Qt.ConnectionType.SingleShotConnection)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Esc, where nothing inside the window had a use for it, closes the newest message."""
-        if event.key() != Qt.Key.Key_Escape or not self.close_message():
+        """Esc, where nothing inside the window had a use for it, closes the newest message, else stops a tool."""
+        if event.key() != Qt.Key.Key_Escape or not (self.close_message() or self.status.work.stop_tool()):
             super().keyPressEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:

@@ -10,6 +10,7 @@ from model.edits.functions import set_signature
 from model.edits.values import set_type, set_types
 from model.errors import ModelError
 from model.graph import Function, Graph, Value
+from model.progress import SILENT, Progress
 from model.queries.scope import is_visible, names_taken, unique_name
 from model.queries.topology import downstream
 from model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
@@ -36,10 +37,10 @@ def remove_input(edit: Transaction, graph: Graph, value: Value) -> None:
         edit.do(SetField(value, "type", None))  # an input must declare it, of a constant it says nothing
 
 
-def remove_unused_inputs(edit: Transaction, graph: Graph) -> int:
+def remove_unused_inputs(edit: Transaction, graph: Graph, progress: Progress = SILENT) -> int:
     """Remove the inputs of a graph that nothing takes; returns how many."""
     unused = [value for value in graph.inputs if not value.uses]
-    for value in unused:
+    for value in progress.paced(unused, of=len(unused)):
         remove_input(edit, graph, value)
     return len(unused)
 

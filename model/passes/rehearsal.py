@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from model.attributes import Attribute, AttributeKind
 from model.clone import Cloner
 from model.document import Document
+from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
 from model.progress import SILENT, Progress
 from model.queries.parts import part_of
@@ -55,15 +56,12 @@ class Rehearsal:
         """The object of the real model that a copy stands for; anything else stands for itself."""
         return cast("T", self._originals.get(target, target))  # keys and values are of one kind
 
-    def copy(self, value: Value) -> Value:
-        """The copy of a value of the real model."""
-        found = self._cloner.values[value]
-        assert found is not None
-        return found
-
     def copy_of(self, graph: Graph) -> Graph:
-        """The copy of a graph of the real model."""
-        return next(copy for copy in self.document.model.graphs() if self.original(copy) is graph)
+        """The copy of a graph of the real model; refuses one that the model had no more when it was copied."""
+        for copy in self.document.model.graphs():
+            if self.original(copy) is graph:
+                return copy
+        raise ModelError("The graph is not there any more", "It went with an edit made meanwhile.")
 
     def of_copies(self, known: Mapping[Value, T]) -> dict[Value, T]:
         """What is known of values of the real model, as of their copies."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from model.edits import initializers, interface
 from model.edits.initializers import constant_to_initializer
 from model.errors import ModelError
@@ -12,10 +10,7 @@ from model.typetext import parse_dimensions, parse_type, type_source
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
 from viewer.dialogs.lifetime import show_for
-from viewer.text import display, number_text, plural
-
-if TYPE_CHECKING:
-    from model.passes.convert.report import Remark
+from viewer.text import display, plural
 
 
 def _title(values: list[Value]) -> str:
@@ -162,42 +157,32 @@ def _ask_for_values(context: Context, values: list[Value]) -> None:
 
 
 def _remove_unused_inputs(context: Context) -> None:
+    from viewer.passes.whole import take_unused_inputs_away
+
     graph = graph_in_view(context)
     if isinstance(graph.owner, (Node, Function)):
         raise ModelError("These inputs are part of a signature", "A body or function keeps the inputs it is given.")
-    with context.opened.document.edit("Remove unused inputs") as edit:
-        removed = interface.remove_unused_inputs(edit, graph)
-    context.opened.message("info", f"{plural(removed, 'input')} removed." if removed else "Every input is used.")
-
-
-def _to_look_at(warnings: list[Remark]) -> tuple[str, str]:
-    """Title and text of what cannot follow the batch by itself."""
-    found = plural(len(warnings), "place")
-    return f"{found} may still hold the old batch", "\n".join(dict.fromkeys(remark.text for remark in warnings))
+    take_unused_inputs_away(context.opened, graph)
 
 
 def _set_batch(context: Context) -> None:
-    from model.passes.convert.dimensions import change_batch
     from viewer.dialogs.ask_text import AskText, TextField
+    from viewer.passes.whole import set_batch
 
     workspace, graph = context.opened, graph_in_view(context)
 
-    def set_batch(texts: list[str]) -> None:
+    def accept(texts: list[str]) -> None:
         dims = parse_dimensions(texts[0])
         if len(dims) != 1:
             raise ModelError("Write one dimension", "A number, a name such as batch, or ? for unknown.")
-        with workspace.document.edit(f"Set batch dimension to {display(texts[0], 40)}") as edit:
-            report = change_batch(edit, graph, dims[0], workspace.types.type_of)
-        tell = [text if count == 1 else f"{number_text(count)} × {text}" for text, count in report.summary()]
-        workspace.message("info", f"The batch dimension is {display(texts[0], 40)}", "\n".join(tell))
-        if report.warnings:
-            workspace.message("warning", *_to_look_at(report.warnings), report.warnings[0].place)
+        interface.check_dimension(dims[0], graph)
+        set_batch(workspace, graph, dims[0], texts[0])
 
     dialog = AskText(
         context.window,
         "Set the batch dimension",
         [TextField("First dimension", "batch", "a number, a name, or ? for unknown")],
-        set_batch,
+        accept,
         explanation="Of every input and output, and inside of declared types and the shapes for Reshape.",
         button="Set",
     )

@@ -103,6 +103,7 @@ def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Mode
     from model.passes.joining import clashing_functions, fit, means_something_else
     from model.passes.rehearsal import Rehearsal
     from viewer.dialogs.merge import MergeDialog
+    from viewer.passes.converting import told
 
     imports, clashes = dict(graph.opset_imports), clashing_functions(workspace.model, other)
     if not clashes and not means_something_else(other, imports):
@@ -111,8 +112,7 @@ def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Mode
     copy = Rehearsal(other).document
 
     def done(report: Report) -> None:
-        lines = [text if count == 1 else f"{count:,} × {text}" for text, count in report.summary()]
-        workspace.message("info", f"{display(title, 60)} was made to fit", "\n".join(lines))
+        workspace.message("info", f"{display(title, 60)} was made to fit", "\n".join(told(report)))
         show_for(workspace, MergeDialog(window, workspace, graph, copy.model, title))
 
     workspace.jobs.start(f"Fitting {title}", lambda progress: fit(copy, imports, clashes, progress), done=done)

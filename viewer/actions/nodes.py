@@ -117,15 +117,11 @@ def _calls_function(context: Context) -> bool:
 
 
 def _inline(context: Context) -> None:
+    from viewer.passes.whole import inline_these
+
     workspace = context.opened
     keys = {function.key for function in workspace.model.functions}
-    calls = [node for node in selected_nodes(context) if node.operator in keys]
-    inlined: list[Node] = []
-    title = display(calls[0].title, 60) if len(calls) == 1 else plural(len(calls), "call")
-    with workspace.document.edit(f"Inline {title}") as edit:
-        for call in calls:
-            inlined += functions.inline_call(edit, call)
-    workspace.reveal_all(inlined)
+    inline_these(workspace, [node for node in selected_nodes(context) if node.operator in keys])
 
 
 def _has_functions(context: Context) -> bool:

@@ -31,9 +31,9 @@ from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
-from viewer.passes.converting import RENAMED, Trial, attempt
+from viewer.passes.converting import RENAMED, Trial, attempt, counted
 from viewer.passes.rehearsing import Rehearsing
-from viewer.text import display, number_text, plural
+from viewer.text import display, plural
 from viewer.tips import plain_tip
 from viewer.widgets.busy import changing
 from viewer.widgets.scope_box import ScopeBox
@@ -244,7 +244,7 @@ class ConvertDialog(QDialog):
         self.error.show_error(None)
         self.list.clear()
         self.form.setEnabled(True)
-        self._trial = None
+        self._trial = self._job = None
         wanted = any(value for name, value in vars(options).items() if name != "keep")
         self.state.setText("Trying it out…" if wanted else "Choose what to convert.")
         if not wanted:
@@ -261,8 +261,17 @@ class ConvertDialog(QDialog):
             lambda progress: attempt(rehearsal, options, progress, nodes),
             done=lambda trial: self._show(trial, revision),
             failed=self._failed,
+            finished=self._stopped,
             supersede="convert",
         )
+
+    def _stopped(self) -> None:
+        """Where a person stopped it, all can be chosen again; what the dialog itself gave up is followed by more."""
+        job = self._job
+        if isValid(self) and job is not None and job.finished and job.cancelled and not self._delay.isActive():
+            self.form.setEnabled(True)
+            self.ok.setEnabled(not self._is_done)
+            self.state.setText("Stopped; Convert tries it out again.")
 
     def _show(self, trial: Trial, revision: int) -> None:
         if revision != self._workspace.document.revision:
@@ -275,7 +284,7 @@ class ConvertDialog(QDialog):
                 self._add(f"Warning: {remark.text}", remark.place)
             places = {remark.text: remark.place for remark in reversed(report.changes)}
             for text, count in report.summary():
-                self._add(f"{number_text(count)} × {text}", places[text])
+                self._add(counted(text, count), places[text])
         warnings = sum(len(report.warnings) for report in reports)
         said = f" · {plural(warnings, 'warning')}" if warnings else ""
         self.state.setText((f"{plural(len(steps), 'change')} to the model{said}") if steps else "Nothing changes.")
@@ -320,6 +329,7 @@ class ConvertDialog(QDialog):
                 lambda progress: trial.compare(progress=progress),
                 done=lambda agreement: self._compared(trial, agreement) if isValid(self) else None,
                 failed=self._failed,
+                finished=self._stopped,
                 supersede="convert",
             )
 

@@ -52,6 +52,7 @@ class SimplifyDialog(QDialog):
         self._work: Simplification | None = None  # on a copy of the model as it is, once it was searched
         self._rehearsing = Rehearsing(workspace, self._search, self)
         self._applying: Applying | None = None
+        self._is_stopped = False  # by a person, and nothing was begun since
         self._arrange()
         self.buttons.accepted.connect(self.apply)
         self.buttons.rejected.connect(self.reject)
@@ -117,6 +118,7 @@ class SimplifyDialog(QDialog):
     def _start(self, text: str) -> None:
         if self._job is not None:
             self._job.cancel()
+        self._is_stopped = False
         self.state.setText(text)
         self.bar.setRange(0, 0)
         self.bar.setVisible(True)
@@ -134,6 +136,10 @@ class SimplifyDialog(QDialog):
     def _stopped(self) -> None:
         if isValid(self) and not self._rehearsing.running and (self._job is None or self._job.finished):
             self.bar.setVisible(False)
+            if self._job is not None and self._job.cancelled:
+                self._is_stopped = True
+                self._lock(False)
+                self.state.setText("Stopped; Simplify looks again.")
             self._enable()
 
     def _list(
@@ -153,7 +159,8 @@ class SimplifyDialog(QDialog):
 
     def _enable(self) -> None:
         if self.pages.currentWidget() is self.passes:
-            self.ok.setEnabled(bool(self.passes.choice().passes) and self._work is not None)
+            can_start = bool(self.passes.choice().passes) and self._work is not None
+            self.ok.setEnabled(can_start or self._is_stopped)
 
     def _show_match(self, things: tuple[Node | Value, ...]) -> None:
         self._workspace.mark("matches", things)
@@ -174,6 +181,7 @@ class SimplifyDialog(QDialog):
             return
         work, self._work = self._work, None
         if work is None:
+            self.look()
             return
         passes, options = chosen_passes(self.passes.choice().passes), self._options(work.rehearsal)
         revision = self._workspace.document.revision

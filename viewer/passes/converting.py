@@ -17,7 +17,7 @@ from model.passes.rehearsal import Rehearsal
 from model.progress import SILENT, Progress
 from model.queries.calls import callers_of
 from viewer.commands.arguments import sizes
-from viewer.text import display, plural
+from viewer.text import display, number_text, plural
 
 if TYPE_CHECKING:
     from model.passes.convert import Report
@@ -71,6 +71,16 @@ class Trial:
             feeding=self.after if self.options.freeze else None,
             progress=progress,
         )
+
+
+def told(report: Report) -> list[str]:
+    """Its changes in lines, equal ones as one that says how many they are."""
+    return [counted(text, count) for text, count in report.summary()]
+
+
+def counted(text: str, count: int) -> str:
+    """A line that was noted so often."""
+    return text if count == 1 else f"{number_text(count)} × {text}"
 
 
 def only(**chosen: Any) -> argparse.Namespace:

@@ -64,7 +64,7 @@ class Simplification:
     ) -> Outcome:
         """Simplify the copy and compare it with how it was, on so many random inputs. Once."""
         document = self.rehearsal.document
-        untouched = Rehearsal(document.model).document.model if checks else document.model
+        untouched = Rehearsal(document.model, progress).document.model if checks else document.model
         report = simplify(document, passes, evaluate=evaluate, options=options, types=self._types, progress=progress)
         if not report.applied:
             agreement = Agreement(None, reason="nothing was changed")

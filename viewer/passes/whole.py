@@ -10,17 +10,20 @@ from typing import Any
 
 from PySide6.QtCore import QObject
 
+from model.edits.functions import inline_call
+from model.edits.interface import remove_unused_inputs
 from model.errors import ModelError
-from model.graph import Node
+from model.graph import Graph, Node
 from model.passes.inference import Inferred, declare_all
 from model.passes.rehearsal import Rehearsal
 from model.progress import Progress
 from model.steps import Step
+from model.types import Dimension
 from viewer.jobs import Job
 from viewer.passes.applying import Applying
-from viewer.passes.converting import attempt
+from viewer.passes.converting import attempt, told
 from viewer.passes.rehearsing import Rehearsing
-from viewer.text import display, number_text, plural
+from viewer.text import display, plural
 from viewer.workspace import Workspace
 
 
@@ -28,13 +31,15 @@ from viewer.workspace import Workspace
 class Outcome:
     """The steps that bring to the real model what was done to its copy, and what is told of it.
 
-    `places` are what is to be seen of the real model afterwards.
+    `places` are what is to be seen of the real model afterwards, `warning` what a person should look at: a title, a
+    text and a place.
     """
 
     steps: Sequence[Step]
     title: str
     detail: str = ""
     places: Sequence[Node] = ()
+    warning: tuple[str, str, Any] | None = None
 
 
 class WholeEdit(QObject):
@@ -109,6 +114,8 @@ class WholeEdit(QObject):
                 self._begin()
                 return
             self._workspace.message("info", outcome.title, outcome.detail)
+            if outcome.warning is not None:
+                self._workspace.message("warning", *outcome.warning)
             self._workspace.reveal_all(outcome.places)
             self._end(is_made=True)
 
@@ -128,8 +135,7 @@ def convert_at_once(workspace: Workspace, title: str, options: argparse.Namespac
 
     def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
         trial = attempt(rehearsal, options, progress, comparable=False)
-        found = [line for report in trial.reports for line in report.summary()]
-        said = "; ".join(text if count == 1 else f"{number_text(count)} × {text}" for text, count in found)
+        said = "; ".join(line for report in trial.reports for line in told(report))
         return Outcome(trial.steps, display(said or "There is nothing to change", 300))
 
     WholeEdit(workspace, title, work)
@@ -141,11 +147,67 @@ def write_types(workspace: Workspace, *, selected: bool = False) -> None:
     title = f"Write inferred types of {plural(len(nodes), 'node')}" if selected else "Write inferred types"
 
     def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
-        inferred = workspace.types.inferred or Inferred()  # as it is by now, where this begins again
-        known = Inferred(rehearsal.of_copies(inferred.types))
+        known = _known(workspace, rehearsal)
         with rehearsal.document.edit(title) as edit:
             count = declare_all(edit, known, rehearsal.copies(nodes) if selected else None, progress)
-        told = f"{plural(count, 'declaration')} written."
-        return Outcome(rehearsal.steps(), "Types and shapes are in the model", told)
+        written = f"{plural(count, 'declaration')} written."
+        return Outcome(rehearsal.steps(), "Types and shapes are in the model", written)
 
     WholeEdit(workspace, title, work)
+
+
+def inline_these(workspace: Workspace, calls: Sequence[Node]) -> None:
+    """Put the nodes of their functions in the place of calls; the functions stay."""
+    title = f"Inline {display(calls[0].title, 60) if len(calls) == 1 else plural(len(calls), 'call')}"
+
+    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        chosen, inlined = set(calls), list[Node]()
+        copies = [n for g in rehearsal.document.model.graphs() for n in g.nodes if rehearsal.original(n) in chosen]
+        with rehearsal.document.edit(title) as edit:
+            for call in progress.paced(copies, of=len(copies)):
+                inlined += inline_call(edit, call)
+        steps = rehearsal.steps()
+        said = f"{plural(len(copies), 'call')} became {plural(len(inlined), 'node')}"
+        return Outcome(steps, said, places=[*map(rehearsal.original, inlined)])
+
+    WholeEdit(workspace, title, work)
+
+
+def take_unused_inputs_away(workspace: Workspace, graph: Graph) -> None:
+    """Remove the inputs of a graph that nothing takes."""
+    title = "Remove unused inputs"
+
+    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        with rehearsal.document.edit(title) as edit:
+            removed = remove_unused_inputs(edit, rehearsal.copy_of(graph), progress)
+        said = f"{plural(removed, 'input')} removed." if removed else "Every input is used."
+        return Outcome(rehearsal.steps(), said)
+
+    WholeEdit(workspace, title, work)
+
+
+def set_batch(workspace: Workspace, graph: Graph, batch: Dimension, text: str) -> None:
+    """Give inputs and outputs of a graph another first dimension, which a person wrote as `text`."""
+
+    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        from model.passes.convert.dimensions import change_batch
+
+        known = _known(workspace, rehearsal)
+        with rehearsal.document.edit("Set the batch") as edit:
+            report = change_batch(edit, rehearsal.copy_of(graph), batch, known.type_of)
+        progress.check()
+        steps, warnings = rehearsal.steps(), report.warnings
+        warning = None
+        if warnings:
+            said = "\n".join(dict.fromkeys(remark.text for remark in warnings))
+            places = plural(len(warnings), "place")
+            warning = (f"{places} may still hold the old batch", said, rehearsal.original(warnings[0].place))
+        return Outcome(steps, f"The batch dimension is {display(text, 40)}", "\n".join(told(report)), warning=warning)
+
+    WholeEdit(workspace, f"Set batch dimension to {display(text, 40)}", work)
+
+
+def _known(workspace: Workspace, rehearsal: Rehearsal) -> Inferred:
+    """What is known of the types of the copy by now: a tool that begins again asks again. Any thread."""
+    inferred = workspace.types.inferred or Inferred()
+    return Inferred(rehearsal.of_copies(inferred.types))

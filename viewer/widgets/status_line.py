@@ -218,3 +218,12 @@ class _Work(QWidget):
         if job is not None:
             job.cancel()
             self._show()
+
+    def stop_tool(self) -> bool:
+        """Stop the oldest work that is to end in a change, a file or a document; False when none takes a while."""
+        job = next((job for job in self._jobs if job.lane == "mutate" and not job.cancelled), None)
+        if job is None or not self.isVisible():
+            return False
+        job.cancel()
+        self._show()
+        return True

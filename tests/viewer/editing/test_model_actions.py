@@ -207,7 +207,10 @@ def test_into_a_function_and_back(desk):
     assert [f.name for f in desk.document.model.functions] == ["Gate"]
     assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Gate", "Softmax"]
     desk.run("node.inline")
-    assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Relu", "Add", "Softmax"]
+    inlined = ["Mul", "Relu", "Add", "Softmax"]
+    desk.qtbot.waitUntil(lambda: [n.op_type for n in desk.workspace.graph.nodes] == inlined)
+    assert desk.document.undo_title == "Inline Gate"
+    assert [node.op_type for node in desk.workspace.selection.nodes] == ["Relu", "Add"]
     desk.run("model.inline_all")
     desk.qtbot.waitUntil(lambda: desk.document.model.functions == ())
 
@@ -383,7 +386,7 @@ def test_values_change_their_part(desk):
     desk.run("value.to_input")
     assert "w" in names(desk.workspace.graph.inputs)
     desk.run("graph.remove_unused_inputs")
-    assert "unused" not in names(desk.workspace.graph.inputs)
+    desk.qtbot.waitUntil(lambda: "unused" not in names(desk.workspace.graph.inputs))
 
 
 def test_an_input_becomes_a_constant_with_values_that_are_asked_for(desk):
@@ -408,7 +411,7 @@ def test_the_batch_dimension_everywhere(desk):
     dialog = desk.child(AskText)
     dialog.fields[0].setText("8")
     dialog.try_accept()
-    assert str(desk.value("x").type) == "float[8,4]"
+    desk.qtbot.waitUntil(lambda: str(desk.value("x").type) == "float[8,4]")
     assert str(desk.value("y").type) == "float[8,4]"
     assert "The batch dimension is 8" in desk.messages()[-1]
     told = desk.window.tab.messages.messages[-1].detail

@@ -7,7 +7,9 @@ import threading
 import pytest
 from PySide6.QtCore import Qt
 
+from model.edits.interface import remove_input
 from model.edits.nodes import change_operator, rename_node
+from model.graph import Graph
 from tests.model.snapshots import snapshot
 from viewer.passes import whole
 
@@ -33,6 +35,18 @@ TOOLS = {
     "model.initializer_names": ("Regenerate initializer names", "1 initializer has a new name"),
     "model.write_types": ("Write inferred types", "Types and shapes are in the model"),
 }
+
+
+WITH_BATCH = """
+<ir_version: 10, opset_import: ["" : 21]>
+batched (float[2, 4] x, float[3] unused) => (float[2, 4] y)
+<int64[2] s = {2, 4}, int64[2] t = {2, -1}>
+{
+    a = Reshape (x, s)
+    b = Identity (a)
+    y = Reshape (b, t)
+}
+"""
 
 
 @pytest.fixture
@@ -76,6 +90,51 @@ def test_a_tool_that_finds_nothing_leaves_no_edit(tools, action_id):
     tools.run(action_id)
     done(tools)
     assert tools.document.current is known
+
+
+def test_an_edit_while_the_batch_is_set_is_kept(desk, monkeypatch):
+    began, go_on = threading.Event(), threading.Event()
+    desk.open(WITH_BATCH)
+    known = whole._known
+
+    def held(*given):
+        began.set()
+        go_on.wait(60)
+        return known(*given)
+
+    monkeypatch.setattr(whole, "_known", held)
+    whole.set_batch(desk.workspace, desk.workspace.graph, "n", "n")
+    desk.qtbot.waitUntil(began.is_set)
+    with desk.document.edit("Remove an input") as edit:
+        remove_input(edit, desk.workspace.graph, desk.value("unused"))
+    go_on.set()
+    desk.qtbot.waitUntil(lambda: desk.document.undo_title == "Set batch dimension to n")
+    assert [str(v.type) for v in (*desk.workspace.graph.inputs, *desk.workspace.graph.outputs)] == ["float[n,4]"] * 2
+
+
+def test_unused_inputs_of_a_graph_that_is_gone_are_told_of(desk):
+    desk.open(WITH_BATCH)
+    whole.take_unused_inputs_away(desk.workspace, Graph("gone"))
+    desk.qtbot.waitUntil(lambda: "The graph is not there any more" in desk.messages())
+    done(desk)
+    assert desk.document.undo_title is None
+
+
+def test_escape_on_the_graph_stops_a_tool(tools, monkeypatch):
+    began = threading.Event()
+
+    def held(_rehearsal, _options, progress, **_more):
+        began.set()
+        while True:
+            progress.check()
+
+    monkeypatch.setattr(whole, "attempt", held)
+    tools.run("model.inline_all")
+    tools.qtbot.waitUntil(began.is_set)
+    tools.qtbot.waitUntil(tools.window.status.work.isVisible)
+    tools.qtbot.keyClick(tools.view, Qt.Key.Key_Escape)
+    done(tools)
+    assert tools.document.undo_title is None
 
 
 def test_stop_leaves_the_model_as_it_was(tools, monkeypatch):

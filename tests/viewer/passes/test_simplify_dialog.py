@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from PySide6.QtCore import Qt
 from shiboken6 import isValid
@@ -81,6 +83,32 @@ def test_preview_apply_report_undo(dialog, qtbot):
         document.undo()
     assert sorted(titles) == ["Simplify: Constant folding", "Simplify: Identity"]
     assert snapshot(document.model) == before
+
+
+def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
+    """The dialog stayed locked, and went on saying that it simplifies."""
+    document, began = dialog._workspace.document, threading.Event()
+    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+
+    def held(*_, progress, **__):
+        began.set()
+        while True:
+            progress.check()
+
+    with monkeypatch.context() as patch:
+        patch.setattr("viewer.passes.simplifying.compare_models", held)
+        dialog.ok.click()
+        qtbot.waitUntil(began.is_set, timeout=30_000)
+        dialog._workspace.jobs.cancel_all()
+        qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    assert dialog.state.text().startswith("Stopped")
+    assert dialog.passes.isEnabled()
+    assert document.undo_title is None
+    dialog.ok.click()
+    qtbot.waitUntil(lambda: " now; " in dialog.state.text(), timeout=30_000)
+    dialog.ok.click()
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    assert [n.op_type for n in document.model.graph.nodes] == ["Mul"]
 
 
 def test_a_pass_has_one_undo_entry_however_often_it_runs(opened, qtbot):
