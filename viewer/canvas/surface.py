@@ -10,9 +10,9 @@ import time
 from collections.abc import Collection, Iterable
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QRegion, QResizeEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
 from model.graph import Value
 from model.types import Type
@@ -41,6 +41,7 @@ SETTLE_SECONDS = 0.06
 READABLE = 0.6
 
 _AROUND = 32.0  # px beside a route that moved: its arrowhead, and how far it was away
+_ROOM = 200  # px beside a dialog that are worth showing something there
 _MARKED = 10  # px around a box that a mark on it may take
 _MOST_APART = 50  # of more areas than this, all of a frame is painted anew
 _BLURRED = 2.5  # stretched further than this, the picture is painted anew even while zooming goes on
@@ -273,14 +274,32 @@ class Surface(QWidget):
         self.zoom_changed.emit(viewport.scale)
 
     def show_area(self, area: Area, margin: float = 48.0) -> None:
-        """Bring an area into view with as little movement as possible; its middle when it does not fit."""
+        """Bring an area into view with as little movement as possible; its middle when it does not fit.
+
+        In view is not what lies below a dialog, as far as there is room beside it.
+        """
         viewport = self.viewport
         left, top = viewport.to_widget(area[0], area[1])
         right, bottom = viewport.to_widget(area[2], area[3])
-        dx = _least_shift(left, right, self.width(), margin)
+        first, last = self._clear_span()
+        dx = _least_shift(left - first, right - first, last - first, margin)
         dy = _least_shift(top, bottom, self.height(), margin)
         if dx or dy:
             self.pan_by(dx, dy)
+
+    def _clear_span(self) -> tuple[int, int]:
+        """From where to where, in pixels across, no dialog of this window lies over the graph."""
+        first, last = 0, self.width()
+        for dialog in QApplication.topLevelWidgets():
+            owner = dialog.parentWidget()
+            if not isinstance(dialog, QDialog) or not dialog.isVisible() or owner is None:
+                continue
+            frame = dialog.frameGeometry()
+            over = QRect(self.mapFromGlobal(frame.topLeft()), frame.size())
+            if owner.window() is self.window() and over.intersects(self.rect()):
+                sides = (first, min(over.left(), last)), (max(over.right() + 1, first), last)
+                first, last = max(sides, key=lambda side: side[1] - side[0])
+        return (first, last) if last - first >= _ROOM else (0, self.width())
 
     def _moved(self) -> None:
         if self.scene is not None:
