@@ -95,6 +95,7 @@ class Workspace(QObject):
         self.overlay_shown: tuple[Mapping[Node, float] | None, str] = (None, "")  # see `overlay`
         #: Which part of the graph is in view, comparable by ==; set by the view.
         self.spot: Callable[[], object] = lambda: None
+        self.draws: Callable[[Graph], bool] = lambda _graph: False  # whether it is seen inside the one shown, too
         #: What is written beside the edges of a value; set by whoever runs.
         self.note_of: Callable[[Value], Note | None] = lambda _value: None
         self._graph = _first_graph(document.model)
@@ -188,13 +189,16 @@ class Workspace(QObject):
         self.reveal_all([item])
 
     def reveal_all(self, items: Iterable[Item]) -> None:
-        """The same for several objects; those in the graph of the last one come into view."""
+        """The same for several objects; those in the graph of the last one come into view.
+
+        Nodes and values of a body or function that is open inside the graph shown are shown there.
+        """
         chosen = list(items)
         if not chosen:
             return
         with self.visits.jump():
             graph = graph_of(chosen[-1])
-            if graph is not None:
+            if graph is not None and not (isinstance(chosen[-1], (Node, Value)) and self.draws(graph)):
                 self.show(graph)
             self.selection.set(chosen)
             self.reveal_requested.emit(chosen[-1])

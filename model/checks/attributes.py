@@ -66,7 +66,7 @@ def _check_names(node: Node) -> Iterator[Problem]:
         )
     odd = [name for name in node.attributes if not is_identifier(name)]
     if odd:
-        said = f"{node.title} has attributes whose names are no C identifiers: {', '.join(odd)}"
+        said = f"{node.title} has attributes whose names are not C identifiers: {', '.join(odd)}"
         yield info("identifier", said, node, OTHER_NAMES)
 
 

@@ -35,6 +35,8 @@ _QUANTIZATION_KEYS = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")
 #: Why a name that is no identifier of C is worth a remark and no more.
 OTHER_NAMES = "The specification asks for letters, digits and underscores; other programs take other names as well."
 
+_MOST_LISTED = 8  # names in one message
+
 #: Nodes or values between two chances for the caller to go on with something else.
 BREATH = 64
 
@@ -187,12 +189,43 @@ def is_identifier(name: str) -> bool:
 
 def odd_names(graph: Graph, count: int) -> Problem:
     """Names of values and nodes that are no identifiers, as those of nearly every exporter: one note for all."""
-    return info(
-        "identifier",
-        f"{count:,} names of {graph.name or 'the graph'} are no C identifiers",
-        graph,
-        OTHER_NAMES,
-    )
+    of = graph.name or "the graph"
+    said = f"1 name of {of} is not a C identifier" if count == 1 else f"{count:,} names of {of} are not C identifiers"
+    return info("identifier", said, graph, OTHER_NAMES)
+
+
+def odd_sizes(value: Value) -> tuple[str, ...]:
+    """The names of open sizes in the declared type of a value that are no identifiers."""
+    return tuple(dim for dim in symbols_of(value.type) if not is_identifier(dim))
+
+
+def odd_size_names(graph: Graph, names: set[str]) -> Problem:
+    """Names of open sizes that are no identifiers: one note for all, with the first few of them."""
+    found = sorted(names)
+    listed = ", ".join(found[:_MOST_LISTED]) + (" …" if len(found) > _MOST_LISTED else "")
+    said = f"The size {listed} is not named by a C identifier"
+    if len(found) > 1:
+        said = f"{len(found):,} sizes are not named by C identifiers: {listed}"
+    return info("identifier", said, graph, OTHER_NAMES)
+
+
+def check_declared(graph: Graph) -> Iterator[Problem]:
+    """Values whose type the graph declares (value_info) more than once. Costs as many as it declares."""
+    if len(set(graph.declared)) == len(graph.declared):
+        return
+    for value, count in Counter(graph.declared).items():
+        if count > 1:
+            yield warning(
+                "duplicate-declaration",
+                f"{value.name} is declared {count} times",
+                value if value.is_defined else graph,
+                "The value_info of a graph must list a name once; the first is taken.",
+                Fix(f"Declare {value.name} once", partial(_declare_once, graph=graph)),
+            )
+
+
+def _declare_once(edit: Transaction, graph: Graph) -> None:
+    edit.do(SetField(graph, "declared", tuple(dict.fromkeys(graph.declared))))
 
 
 def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
@@ -210,7 +243,7 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
     else:  # a function's body has the name and the metadata of the function
         yield from check_keys(graph, f"Graph {graph.name}")
         if not is_identifier(graph.name):
-            yield info("identifier", f"The graph's name, {graph.name}, is no C identifier", graph, OTHER_NAMES)
+            yield info("identifier", f"The graph's name, {graph.name}, is not a C identifier", graph, OTHER_NAMES)
     for value in graph.inputs:
         yield from check_keys(value, value.name)
         yield from check_type(value)
@@ -233,25 +266,12 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
             "Only graphs have them; use Constant nodes.",
             Fix("Make them Constant nodes", partial(_make_constants, graph=graph)),
         )
-    yield from _check_sizes(graph)
     if graph is model.graph:
         yield from check_interface_types(graph)
     if isinstance(graph.owner, Node):
         yield from _check_given(graph) if model.ir_version >= 4 else _check_place(graph)
     if graph.quantization_annotations:
         yield from _check_annotations(graph)
-
-
-def _check_sizes(graph: Graph) -> Iterator[Problem]:
-    """The names of open sizes."""
-    odd = {d for v in (*graph.inputs, *graph.outputs) for d in symbols_of(v.type) if not is_identifier(d)}
-    if odd:
-        yield info(
-            "identifier",
-            f"Sizes are named {', '.join(sorted(odd))}, which are no C identifiers",
-            graph,
-            OTHER_NAMES,
-        )
 
 
 def _check_returned(body: Graph) -> Iterator[Problem]:

@@ -200,7 +200,7 @@ def _check_words(function: Function, names: list[str]) -> Iterator[Problem]:
         )
     odd = sorted({name for name in (function.name, *names) if not is_identifier(name)})
     if odd:
-        said = f"Function {function.name} has names that are no C identifiers: {', '.join(odd)}"
+        said = f"Function {function.name} has names that are not C identifiers: {', '.join(odd)}"
         yield info("identifier", said, function, OTHER_NAMES)
 
 

@@ -11,6 +11,7 @@ from itertools import chain
 
 from model.checks.graphs import (
     BREATH,
+    check_declared,
     check_initializer,
     check_interface,
     check_name,
@@ -22,6 +23,8 @@ from model.checks.graphs import (
     is_identifier,
     living,
     odd_names,
+    odd_size_names,
+    odd_sizes,
 )
 from model.checks.nodes import check_node
 from model.checks.problem import Problem
@@ -132,6 +135,9 @@ class Standing:
         self._interface: list[Problem] = []
         self._dead: dict[Node, Problem] = {}
         self._odd_names: set[str] = set()  # of values and nodes, which are no identifiers
+        self._odd_sizes: dict[Value, tuple[str, ...]] = {}
+        self._declared: list[Problem] = []
+        self._declared_seen: object = None  # the list that was looked at: it may be long, and edits seldom replace it
         self._alive: set[Node] = set()
         self._may_be_dead = False  # without outputs nothing is called dead
 
@@ -139,12 +145,15 @@ class Standing:
         """All of them."""
         yield from self._rest
         yield from self._interface
+        yield from self._declared
         for kept in (self._names, self._node_names, self._initializers, self._nodes):
             for problems in kept.values():
                 yield from problems
         yield from self._dead.values()
         if self._odd_names:
             yield odd_names(self.graph, len(self._odd_names))
+        if self._odd_sizes:
+            yield odd_size_names(self.graph, set(chain.from_iterable(self._odd_sizes.values())))
 
     @property
     def is_current(self) -> bool:
@@ -176,6 +185,7 @@ class Standing:
             else:
                 self._rest.append(problem)
         self._interface = list(check_interface(graph, model))
+        self._check_declared()
         yield from self._fill_names()
         for count, value in enumerate(graph.initializers):
             if not count % BREATH:
@@ -194,6 +204,8 @@ class Standing:
                 yield
             if not is_identifier(named.name) and self._gives(named):
                 self._odd_names.add(named.name)
+            if isinstance(named, Value):
+                self._update_sizes(named)
 
     def _update_name(self, name: str) -> None:
         """Whether a name that came or went is one to speak of."""
@@ -201,6 +213,19 @@ class Standing:
         if not is_identifier(name):
             things: Iterable[Value | Node] = chain(known.values(name), known.nodes(name))
             (self._odd_names.add if any(map(self._gives, things)) else self._odd_names.discard)(name)
+
+    def _update_sizes(self, value: Value) -> None:
+        """Note which sizes in the type of a value have names to speak of."""
+        odd = odd_sizes(value) if self._gives(value) else ()
+        if odd:
+            self._odd_sizes[value] = odd
+        else:
+            self._odd_sizes.pop(value, None)
+
+    def _check_declared(self) -> None:
+        if self.graph.declared is not self._declared_seen:
+            self._declared_seen = self.graph.declared
+            self._declared = list(check_declared(self.graph))
 
     def _gives(self, named: Value | Node) -> bool:
         """Whether the graph has it. A value that only bodies ask for is nothing of its own."""
@@ -246,6 +271,8 @@ class Standing:
                 self._keep(self._node_names, name, list(check_node_name(self.graph, name)))
         for value in touched.values:
             self._check_initializer(value)
+            self._update_sizes(value)
+        self._check_declared()
         for node in touched.nodes:
             if node.graph is not self.graph:
                 self._nodes.pop(node, None)

@@ -284,12 +284,9 @@ class ModelBuilder:
 
     def _declare(self, infos: Iterable[ValueInfoProto], scope: _Scope) -> None:
         """Types of values between the nodes; the names may be ones that nothing defines."""
-        declared, seen = [], set[str]()
+        declared = []
         for info in infos:
             name = text(info.name)
-            if name in seen:
-                self._problem(f"The value {name!r} of graph {scope.graph.name!r} is declared a second time")
-            seen.add(name)
             value = scope.find(name)
             if value is None:
                 value = scope.names[name] = Value(name, None, scope.graph)

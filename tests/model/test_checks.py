@@ -364,6 +364,27 @@ def test_fixes_of_one_check_do_not_undo_each_other():
     assert document.model.opset_imports.keys() == {"", "l", "k"}
 
 
+def test_value_info_that_lists_a_value_twice_is_told_and_mended():
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { m = Relu (x) y = Neg (m) }'
+    document = builders.document(text)
+    graph = document.model.graph
+    middle = graph.nodes.first.outputs[0]
+    checker = Checker(document)
+    with document.edit("Declare") as edit:
+        edit.do(SetField(graph, "declared", (middle, middle)))
+    (problem,) = checker.run()
+    assert (problem.rule, problem.place) == ("duplicate-declaration", middle)
+    assert_agrees(checker, document)
+    with document.edit("Mend") as edit:
+        problem.fix.apply(edit)
+    assert list(graph.declared) == [middle]
+    assert not checker.run()
+    with document.edit("Say the type") as edit:
+        edit.do(SetField(middle, "type", TensorType(ElementType.FLOAT, Shape(("2*n",)))))
+    assert [p.message for p in checker.run()] == ["The size 2*n is not named by a C identifier"]
+    assert_agrees(checker, document)
+
+
 def test_names_that_are_no_identifiers_are_told_in_one_note():
     document = builders.document('<ir_version: 10, opset_import: ["" : 21]> ' + FIRST)
     checker = Checker(document)
@@ -376,11 +397,11 @@ def test_names_that_are_no_identifiers_are_told_in_one_note():
         batch = TensorType(ElementType.FLOAT, Shape(("n + 1", "m")))
         edit.do(SetField(document.model.graph.inputs[0], "type", batch))
     notes = [p.message for p in checker.run()]
-    assert notes == ["Sizes are named n + 1, which are no C identifiers", "3 names of g are no C identifiers"]
+    assert notes == ["3 names of g are not C identifiers", "The size n + 1 is not named by a C identifier"]
     assert_agrees(checker, document)
     document.undo()
     document.undo()
-    assert [p.message for p in checker.run()] == ["2 names of g are no C identifiers"]
+    assert [p.message for p in checker.run()] == ["2 names of g are not C identifiers"]
     assert_agrees(checker, document)
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from model.attributes import Attribute
-from model.graph import Node
+from model.graph import Graph, Node
 from viewer.canvas import walking
 from viewer.canvas.build import inner_graph
 from viewer.canvas.drawing import Kind, Subject
 from viewer.canvas.loader import nearest_box
 from viewer.canvas.memory import Spot
-from viewer.canvas.scene import Hit
+from viewer.canvas.scene import Hit, Scene
 from viewer.canvas.strokes import Area
 from viewer.canvas.surface import READABLE
 from viewer.selection import Item
@@ -142,17 +142,28 @@ class Travel:
         return inner is not None
 
     def trail(self) -> list[Frame]:
-        """The groups, bodies and functions open around what is selected, outermost first; a closed group too."""
-        scene, current = self._view.scene, self._view.workspace.selection.current
-        boxes = scene.drawing.boxes_for(current)[:1] if scene is not None and current is not None else []
-        frames: list[Frame] = []
-        box = boxes[0] if boxes else -1
-        while scene is not None and box >= 0:
-            shown = scene.boxes[box]
-            if shown.kind in (Kind.GROUP, Kind.CONTAINER) and shown.subject is not current:
-                frames.append((shown.title, shown.subject))
-            box = shown.parent
-        return frames[::-1]
+        """The groups, bodies and functions open around all that is selected, outermost first; a closed group too."""
+        scene, selection = self._view.scene, self._view.workspace.selection
+        boxes = scene.drawing.boxes_for(selection.current)[:1] if scene is not None and len(selection) else []
+        if scene is None or not boxes:
+            return []
+        around = _containers(scene, boxes[0])
+        if around and len(selection) > 1:
+            drawing = scene.drawing
+            others = drawing.boxes_of_nodes(selection.nodes)  # there may be many, in few containers
+            others += [box for value in selection.values for box in drawing.boxes_for(value)[:1]]
+            closed = {box for box in others if scene.boxes[box].kind is Kind.GROUP}
+            parents = {scene.boxes[box].parent for box in others if box not in closed}
+            for box in closed | parents:
+                inner = set(_containers(scene, box))
+                around = [frame for frame in around if frame in inner]
+        found = (scene.boxes[box] for box in around)
+        return [(box.title, box.subject) for box in found if box.subject is not selection.current]
+
+    def draws(self, graph: Graph) -> bool:
+        """Whether a graph is drawn now: the one shown, or a body or function that is open inside it."""
+        scene = self._view.scene
+        return scene is not None and graph in scene.drawing.graphs
 
     # -- spots -----------------------------------------------------------------------------------------------
 
@@ -181,3 +192,13 @@ class Travel:
         view.viewport.scale = spot.scale
         view.centre_on(x, y)
         view.zoom_changed.emit(spot.scale)
+
+
+def _containers(scene: Scene, box: int) -> list[int]:
+    """The containers around a box, outermost first, with itself if it is one or a closed group."""
+    found: list[int] = []
+    while box >= 0:
+        if scene.boxes[box].kind in (Kind.GROUP, Kind.CONTAINER):
+            found.append(box)
+        box = scene.boxes[box].parent
+    return found[::-1]

@@ -96,6 +96,7 @@ class GraphView(MarkedSurface):
         workspace.reveal_requested.connect(self.reveal)
         workspace.returned.connect(self._on_returned)
         workspace.spot = self.travel.spot
+        workspace.draws = self.travel.draws
         workspace.marked.connect(self.set_marks)
         workspace.unmarked.connect(self.take_marks_off)
         workspace.grouped.connect(self.set_groups)

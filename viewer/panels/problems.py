@@ -79,7 +79,9 @@ class ProblemsPanel(Panel):
         self.fix_button = QPushButton("Mend", self)
         self.fix_button.setToolTip("Mend the selected problem; can be undone")
         self.fix_all_button = QPushButton("Mend all", self)
-        self.fix_all_button.setToolTip("Mend every problem that has a safe fix, as one edit")
+        self.fix_all_button.setToolTip(
+            "Mend whatever has a safe fix, remarks too: unused initializers and nodes go. One edit; can be undone"
+        )
         self.lay_out(self.table, self.summary, self.fix_button, self.fix_all_button)
         self.table.activated.connect(self._go)
         self.table.doubleClicked.connect(self._go)

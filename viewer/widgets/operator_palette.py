@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QPoint
@@ -20,6 +20,7 @@ from viewer.theme import categories, operator_category
 from viewer.widgets.choice_popup import Choice, ChoicePopup
 
 _FIRST_OTHERS = 20  # operators of domains that are not imported yet stand this much behind
+_KNOWN = ("", "ai.onnx.ml", "com.microsoft")
 _DOC = 160
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 
@@ -55,9 +56,16 @@ def operators(graph: Graph) -> Iterator[Operator]:
     model = graph.model
     for function in () if model is None else model.functions:
         yield Operator(function.name, function.domain, function.overload, function=function)
-    known = {domain: schemas.newest_opset(domain) for domain in ("", "ai.onnx.ml", "com.microsoft")}
+    known = {domain: schemas.newest_opset(domain) for domain in _KNOWN}
     for schema in schemas.operators({**known, **graph.opset_imports}):
         yield Operator(schema.name, schema.domain, schema=schema)
+
+
+def _later(graph: Graph, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """Operators that later versions brought to the domains a graph imports, and which; `names` are those it has."""
+    newest = {domain: schemas.newest_opset(domain) for domain in _KNOWN if domain in graph.opset_imports}
+    found = ((schema.domain, schema.name) for schema in schemas.operators(newest))
+    return {(domain, name): schemas.versions(name, domain)[0] for domain, name in found if (domain, name) not in names}
 
 
 def signature(operator: Operator) -> str:
@@ -113,8 +121,15 @@ class OperatorPalette(ChoicePopup):
                 return []
             return [] if (domain, op_type) in names else [_custom(Operator(op_type, domain), run)]
 
+        later = _later(graph, names)
+        choices = [replace(_choice(operator, imports, run), reason=why_not(operator)) for operator in found]
+        for number, choice in enumerate(choices):
+            since = later.get(("", found[number].op_type), 0)
+            if since:  # what one may have meant instead
+                detail = f"ai.onnx has one from opset {since} on; the graph imports {imports['']}. {choice.detail}"
+                choices[number] = replace(choice, detail=detail)
         self.open(
-            [replace(_choice(operator, imports, run), reason=why_not(operator)) for operator in found],
+            choices,
             caption=caption,
             placeholder="Operator, function, or domain::Operator",
             others=others,

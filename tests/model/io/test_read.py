@@ -194,13 +194,6 @@ def test_what_nothing_defines_is_one_value_for_all_bodies():
             "not graph inputs",
         ),
         (
-            model_of(
-                [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["y"])],
-                value_info=[helper.make_tensor_value_info("a", F, shape) for shape in ([1], [2])],
-            ),
-            "declared a second time",
-        ),
-        (
             onnx.ModelProto(ir_version=8, opset_import=[helper.make_opsetid("", 1), helper.make_opsetid("ai.onnx", 2)]),
             "two versions",
         ),

@@ -260,6 +260,47 @@ def test_the_palette_opens_inside_a_body_for_a_node_there(desk):
     assert desk.workspace.selection.nodes[0].graph is inner.graph
 
 
+def test_what_is_added_to_a_body_open_inside_the_graph_is_shown_there(desk):
+    desk.open(builders.BRANCHES)
+    desk.view.expand(desk.box(desk.node("choose")))
+    desk.settle()
+    inner = desk.node("inner")
+    for add in (lambda: palette(desk, "Relu"), lambda: desk.run("edit.duplicate")):
+        desk.select(inner)
+        add()
+        desk.settle()
+        made = desk.workspace.selection.nodes[0]
+        assert made is not inner
+        assert made.graph is inner.graph
+        assert desk.workspace.graph is desk.workspace.model.graph
+        assert desk.view.scene.drawing.boxes_of(made)
+
+
+def test_the_breadcrumb_names_what_is_around_all_that_is_selected(desk):
+    desk.open(builders.BRANCHES)
+    choose, inner = desk.node("choose"), desk.node("inner")
+    desk.view.expand(desk.box(choose))
+    desk.settle()
+    desk.select(inner)
+    around = desk.view.travel.trail()
+    assert choose in [subject for _, subject in around]
+    desk.select(desk.node("double"), inner)
+    assert desk.view.travel.trail() == []
+    desk.select(inner, inner.outputs[0])
+    assert desk.view.travel.trail() == around
+
+
+def test_an_operator_of_another_domain_says_that_a_newer_opset_has_one(desk):
+    desk.open(LONE.replace('"" : 21', '"" : 18'))
+    desk.run("node.add")
+    popup = desk.child(OperatorPalette)
+    popup.field.setText("gelu")
+    assert popup.shown()[0].detail.startswith("ai.onnx has one from opset 20 on; the graph imports 18.")
+    popup.field.setText("relu")
+    assert not [choice for choice in popup.shown() if "opset" in choice.detail]
+    popup.close()
+
+
 def test_change_the_operator_of_several(desk):
     desk.select(desk.node("first"), desk.node("third"))
     desk.run("node.change_operator")

@@ -50,7 +50,8 @@ def parts(
     found: list[Row] = []
     if not attribute.reference:
         if isinstance(value, (Tensor, SparseTensor)):
-            found += tensor_rows(value, numbers)
+            opening = RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go")
+            found += tensor_rows(value, numbers, opening=(opening,))
             found += tensor_texts(workspace, value, node, of_node(node, attribute.name), attribute.name)
         elif isinstance(value, tuple) and not has_text(attribute.kind):
             found += [

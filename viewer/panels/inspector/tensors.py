@@ -18,7 +18,7 @@ from viewer.panels.inspector.common import (
     text_row,
 )
 from viewer.text import bytes_text, display, element_text, number_text, shape_text
-from viewer.widgets.fields.rows import Row
+from viewer.widgets.fields.rows import Row, RowAction
 
 if TYPE_CHECKING:
     from exec.inspection.distribution import Distribution
@@ -97,8 +97,14 @@ def tensor_text(tensor: Tensor | SparseTensor) -> str:
     return f"{sparse}{element_text(tensor.element_type)} {shape_text(tuple(tensor.shape))}{size}"
 
 
-def tensor_rows(tensor: Tensor | SparseTensor, numbers: Numbers, *, with_statistics: bool = False) -> list[Row]:
-    """Type, shape, size, storage, what is wrong, first values; if asked, statistics and histogram."""
+def tensor_rows(
+    tensor: Tensor | SparseTensor,
+    numbers: Numbers,
+    *,
+    with_statistics: bool = False,
+    opening: tuple[RowAction, ...] = (),
+) -> list[Row]:
+    """Type, shape, size, storage, what is wrong, first values, which `opening` opens; if asked, statistics."""
     rows = [
         Row("dtype", "Element type", element_text(tensor.element_type), mono=True),
         Row("shape", "Shape", shape_text(tuple(tensor.shape)), mono=True),
@@ -116,7 +122,7 @@ def tensor_rows(tensor: Tensor | SparseTensor, numbers: Numbers, *, with_statist
     if problem or not tensor.size:
         return rows
     first = numbers.preview(tensor)
-    rows.append(Row("values", "Values", "…" if first is None else first, mono=True, tip=first or ""))
+    rows.append(Row("values", "Values", "…" if first is None else first, mono=True, tip=first or "", actions=opening))
     if with_statistics and _has_numbers(tensor):
         rows += statistics_rows(numbers.statistics(tensor))
     return rows

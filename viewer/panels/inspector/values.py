@@ -164,9 +164,8 @@ def _to_constant(workspace: Workspace, value: Value) -> None:
 def _initializer(workspace: Workspace, value: Value, numbers: Numbers) -> Row:
     tensor = value.initializer
     assert tensor is not None
-    actions = []
-    if isinstance(tensor, Tensor):
-        actions.append(RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go"))
+    opening = RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go")
+    actions = [opening] if isinstance(tensor, Tensor) else []
     if not value.uses or value.is_input:
         run = act(
             workspace,
@@ -179,7 +178,7 @@ def _initializer(workspace: Workspace, value: Value, numbers: Numbers) -> Row:
         "Initializer",
         0,
         lambda: [
-            *tensor_rows(tensor, numbers, with_statistics=True),
+            *tensor_rows(tensor, numbers, with_statistics=True, opening=(opening,)),
             *tensor_texts(workspace, tensor, value, name_of(value)),
         ],
         expanded=True,

@@ -7,6 +7,7 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QApplication, QLineEdit
 
 from model.attributes import Attribute, AttributeKind, make_attribute
+from model.edits.initializers import add_initializer
 from model.steps import SetAttribute, SetField
 from model.tensors import ArrayTensor
 from model.types import ElementType, TensorType
@@ -166,6 +167,21 @@ def test_a_tensor_shows_its_first_values(qtbot, workspace):
     panel.tree.expand(panel.tree.rows.find("attributes", "value").siblingAtColumn(0))
     row(panel, "attributes", "value", "values")
     qtbot.waitUntil(lambda: row(panel, "attributes", "value", "values").text == "1, 2, 3")
+
+
+def test_enter_on_the_first_values_opens_them_all(qtbot, workspace, heard):
+    node = relu(workspace)
+    tensor = ArrayTensor(np.array([1, 2, 3], np.int64))
+    node._attributes["own"] = make_attribute("own", tensor)
+    with workspace.document.edit("Add") as edit:
+        constant = add_initializer(edit, workspace.graph, tensor)
+    panel = shown(qtbot, workspace)
+    asked = heard(workspace.action_requested)
+    for item, path in ((node, ("attributes", "own", "values")), (constant, ("initializer", "values"))):
+        workspace.selection.set([item])
+        panel.tree.setCurrentIndex(index(panel, *path))
+        qtbot.keyClick(panel.tree, Qt.Key.Key_Return)
+    assert asked == ["panel.tensor", "panel.tensor"]
 
 
 def test_a_double_click_on_a_tensor_opens_its_values_and_f2_the_name(qtbot, workspace, heard):

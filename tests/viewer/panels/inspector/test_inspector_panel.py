@@ -92,7 +92,7 @@ def test_what_is_wrong_is_said_and_mended(qtbot, panel, workspace):
 
 
 def test_remarks_on_a_whole_model_are_left_to_the_problems_panel(qtbot, panel, workspace):
-    """That names are no C identifiers holds for nearly every export: each model seemed to have a problem."""
+    """That names are not C identifiers holds for nearly every export: each model seemed to have a problem."""
     workspace.problems.start()
     qtbot.waitUntil(lambda: workspace.problems.finished)
     remarked = {problem.place for problem in workspace.problems.all if problem.severity == "info"}
