@@ -267,7 +267,7 @@ class Snapshots:
 
     def _graph(self, graph: Graph) -> GraphSnapshot:
         """A graph; quick when nothing in it is another object than the last time."""
-        header: list[Any] = [graph.inputs, graph.outputs, [v.type for v in graph.outputs]]
+        header: list[Any] = [graph.inputs, graph.outputs, [v.type for v in (*graph.inputs, *graph.outputs)]]
         header += [v for value in graph.initializers for v in (value, value.initializer)]
         seen = self._seen.get(graph)
         pieces = self._pieces(graph, [] if seen is None else seen.pieces)

@@ -16,11 +16,13 @@ from onnx import helper
 from exec import Session, operations, store
 from exec.arrays import SparseArray
 from exec.plan import MISSING
+from exec.snapshot import Snapshots
 from model import Document, load
 from model.attributes import make_attribute
 from model.errors import ModelError
-from model.steps import SetAttribute, SetGraphInputs, SetGraphOutputs, SetInitializer
+from model.steps import SetAttribute, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
 from model.tensors import ArrayTensor
+from model.types import ElementType, TensorType
 from tests.exec.texts import node, parse, states
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -52,6 +54,26 @@ def test_a_value_that_was_not_kept_is_computed_when_it_becomes_an_output() -> No
     after = session.run({"x": x})
     assert list(after.outputs) == ["y", "a"]
     np.testing.assert_array_equal(after.outputs["a"], -x)
+
+
+@pytest.mark.parametrize("in_body", [False, True])
+def test_a_snapshot_has_the_types_of_inputs_as_they_are(in_body: bool) -> None:
+    text = """g (int64 m, bool t, float[3] x) => (float[3] y) {
+      y = Loop (m, t, x) <body = b (int64 i, bool c, float[3] a) => (bool k, float[3] r) { k = Identity(c) r = Neg(a) }>
+    }"""
+    document = Document(parse(text))
+    snapshots = Snapshots(document.model)
+    before = snapshots.take()
+    loop = node(document.model, "y")
+    changed = (loop.bodies[0] if in_body else document.model.graph).inputs[2]
+    with document.edit("Set type") as edit:
+        edit.do(SetField(changed, "type", TensorType(ElementType.FLOAT, None)))
+    after = snapshots.take()
+    graphs = (
+        (after.graph.nodes[0].bodies[0], before.graph.nodes[0].bodies[0]) if in_body else (after.graph, before.graph)
+    )
+    assert [str(g.input_types[2]) for g in graphs] == ["float", "float[3]"]
+    assert after.uid != before.uid
 
 
 def test_notes_are_those_of_the_model_as_it_is() -> None:

@@ -23,8 +23,13 @@ def broadcast_shape(*inputs: Array) -> tuple[int, ...]:
         raise KernelError(msg) from None
 
 
+#: Bytes of an operand up to which numpy may allocate what is as small: the run refuses a result over a smaller limit
+#: afterwards. Asking first takes as long as adding a hundred numbers.
+_SMALL = 1 << 16
+
+
 def binary(ufunc: np.ufunc, a: Array, b: Array) -> Array:
-    """ufunc(a, b) of two tensors of one type; held against the memory limit before it is allocated."""
+    """ufunc(a, b) of two tensors of one type; held against the memory limit before more than little is allocated."""
     shape, other = a.shape, b.shape
     # Most second operands have the shape of the first, or of its last axes; asking numpy takes longer than adding.
     is_plain = other == shape or not other or shape[-len(other) :] == other
@@ -35,6 +40,8 @@ def binary(ufunc: np.ufunc, a: Array, b: Array) -> Array:
         elif len(shape) > 1 and features_first(a) and (len(other) < 2 or features_first(b)):
             result = ufunc(a, b, out=empty_features_first(shape, _kind(ufunc, a, b)), casting="equiv")
         else:
+            if a.nbytes > _SMALL:
+                check_size(shape, _kind(ufunc, a, b))
             result = ufunc(a, b, casting="equiv", order="C")
     except TypeError:
         check_one_type(a, b)

@@ -98,6 +98,8 @@ TOO_LARGE: dict[str, tuple[str, int, list[Any], dict[str, Any]]] = {
     "Add": ("Add", 14, [zeros(1 << 14, 1), zeros(1 << 14)], {}),
     "Less": ("Less", 13, [zeros(1 << 15, 1), zeros(1 << 15)], {}),
     "Max": ("Max", 13, [zeros(1 << 14, 1), zeros(1, 1 << 14), zeros(1)], {}),
+    "Add of one shape": ("Add", 14, [np.broadcast_to(zeros(1), (1 << 27,))] * 2, {}),
+    "Less of one shape": ("Less", 13, [np.broadcast_to(zeros(1), (1 << 29,))] * 2, {}),
     "MatMul": ("MatMul", 13, [zeros(1 << 14, 1), zeros(1, 1 << 14)], {}),
     "MatMul of integers": ("MatMul", 13, [zeros(1 << 14, 1, dtype=np.int64), zeros(1, 1 << 14, dtype=np.int64)], {}),
     "Einsum": ("Einsum", 12, [zeros(1 << 14), zeros(1 << 14)], {"equation": "i,j->ij"}),
