@@ -51,6 +51,7 @@ class Process:
         self._dropped: queue.SimpleQueue[int] = queue.SimpleQueue()  # runs of which the worker has not heard that
         self._listener = Listener()
         self.alive = True
+        self.is_ready = False  # to work: what comes before is the time of starting it
         self._finalizer = weakref.finalize(self, _end, self._process, self._connection, self.exchange)
         threading.Thread(target=_receive, args=(weakref.ref(self), self._connection), daemon=True).start()
 
@@ -107,6 +108,7 @@ class Process:
 
     def deliver(self, number: int, kind: str, content: Any) -> None:
         """Called by the receiving thread."""
+        self.is_ready = True
         if isinstance(content, ResultMessage):
             content = self._listener.tables(content)  # also when nobody waits: the next builds on it
         answers = self._answers.get(number)

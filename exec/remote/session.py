@@ -200,7 +200,7 @@ class RemoteStepper:
     def _converse(self, kind: str, content: Any) -> None:
         process = self._process
         limit = self._request.options.time_limit
-        deadline = None if limit is None else time.monotonic() + limit + GRACE
+        deadline: float | None = None
         with process.conversation(kind, content) as (number, answers), self._going():
             started = self._run = self._run or number
             asked_to_stop = 0.0
@@ -209,6 +209,8 @@ class RemoteStepper:
                     what, news = answers.get(timeout=_POLL)
                 except queue.Empty:
                     now = time.monotonic()
+                    if deadline is None and limit is not None and process.is_ready:
+                        deadline = now + limit + GRACE
                     if self._progress.cancelled and not asked_to_stop:
                         process.send("cancel", started)
                         asked_to_stop = now

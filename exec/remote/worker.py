@@ -69,6 +69,7 @@ class Worker:
 
     def serve(self) -> None:
         """Work until the other side is gone."""
+        self._send(0, "ready", None)
         threading.Thread(target=self._listen, name="listener", daemon=True).start()
         threading.Thread(target=self._look, name="looking", daemon=True).start()
         while (message := self._waiting.get()) is not None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from exec.inspection.overview import measure_values
 from exec.remote.process import Process
 from exec.remote.session import WorkerSession
 from exec.remote.transfer import Exchange
+from exec.remote.worker import serve
 from exec.session import Breakpoint
 from model import Document, ModelError
 from model.attributes import make_attribute
@@ -139,6 +141,39 @@ def test_a_run_is_cancelled(sessions: Any) -> None:
     result = session.run({"x": X}, progress=progress, observer=lambda _finished: progress.cancel())
     assert result.stopped == "cancelled"
     np.testing.assert_array_equal(result.values["z"], -X)
+
+
+def test_starting_the_worker_is_no_time_of_the_run(
+    sessions: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    monkeypatch.setenv("WORKER_WAITS_FOR", str(gate))
+    monkeypatch.setattr("exec.remote.process.serve", _serve_late)
+    monkeypatch.setattr("exec.remote.session.time", _Clock(gate))
+    result = sessions(parse(CHAIN)).run({"x": X}, time_limit=60.0)
+    assert gate.exists()
+    assert result.ok, result.failures
+
+
+class _Clock:
+    """A hundred seconds pass between two looks at it; at the fifth the worker may begin, and the clock stands still."""
+
+    def __init__(self, gate: Path) -> None:
+        self._gate = gate
+        self._looks = 0
+
+    def monotonic(self) -> float:
+        self._looks = min(5, self._looks + 1)
+        if self._looks == 5:
+            self._gate.touch()
+        return 100.0 * self._looks
+
+
+def _serve_late(*arguments: Any) -> None:
+    """In the worker."""
+    while not Path(os.environ["WORKER_WAITS_FOR"]).exists():
+        time.sleep(0.01)
+    serve(*arguments)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no signal stops a process there")
