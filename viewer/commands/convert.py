@@ -18,8 +18,8 @@ from viewer.commands.arguments import add_check_arguments
 from viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
-from viewer.passes.converting import RENAMED, Trial, attempt
-from viewer.text import display, number_text
+from viewer.passes.converting import RENAMED, Trial, attempt, counted
+from viewer.text import display
 
 if TYPE_CHECKING:
     from exec.inspection.agreement import Agreement
@@ -112,7 +112,7 @@ def _facts(trial: Trial, agreement: Agreement, options: argparse.Namespace) -> d
 def _print(trial: Trial, agreement: Agreement) -> None:
     for report in trial.reports:
         for text, count in report.summary():
-            print(display(f"{number_text(count):>7} × {text}", 300, elide="end"))
+            print(display(f"  {counted(text, count)}", 300, elide="end"))
     for remark in (remark for report in trial.reports for remark in report.warnings):
         print(display(f"warning: {remark.text}", 500, elide="end"))
     if trial.reports and not trial.steps:
