@@ -84,6 +84,7 @@ class MainWindow(QMainWindow):
         self.docks = Docks(self)
         self.palette_popup = CommandPalette(self)
         self.actions_binding = ActionBinding(self)
+        self.actions_binding.refreshed.connect(self.palette_popup.refresh)
         self.actions_binding.build_menu_bar(self.menuBar())
         self._bar = self._tool_bar()
         self.addToolBar(self._bar)
@@ -339,7 +340,6 @@ class MainWindow(QMainWindow):
         """Show the command palette."""
         from viewer.actions.controls import control_entries, more_entries
 
-        self.actions_binding.refresh()
         entries = self.actions_binding.palette_entries(self._trigger)
         self.palette_popup.open([*entries, *control_entries(self.docks)], more_entries(self.docks))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 class ActionBinding(QObject):
     """One QAction per Action for one window, kept enabled, checked and labelled as things change."""
+
+    refreshed = Signal()
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -110,6 +112,7 @@ class ActionBinding(QObject):
                 qaction.setChecked(checked)
                 qaction.setText(text or one.title)
                 qaction.setVisible(bool(text))
+        self.refreshed.emit()
 
     def build_menu_bar(self, bar: QMenuBar) -> None:
         """Fill the menu bar; menus without actions are left out."""
@@ -160,6 +163,7 @@ class ActionBinding(QObject):
 
     def palette_entries(self, run: Callable[[str], object]) -> list[Entry]:
         """Every action for the command palette, which calls `run` with the id of what was chosen."""
+        self.refresh()
         return [
             Entry(
                 title=without_mnemonic(self._qactions[one.id].text() if one.label else one.title),
@@ -170,7 +174,7 @@ class ActionBinding(QObject):
                 shortcut=shortcut_text(one),
                 words=f"{one.tip} {one.words}",
                 alias=next(iter(one.words.split()), ""),
-                enabled=one.enabled(self.context),
+                is_possible=self._qactions[one.id].isEnabled,
             )
             for one in self._actions.values()
             if one.label is None or one.label(self.context)

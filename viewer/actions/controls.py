@@ -49,12 +49,17 @@ def _entries_of(docks: Docks, info: PanelInfo, panel: Panel) -> list[Entry]:
     for name, control in controls_of(panel):
         if name.lower() not in known:
             use = partial(_use, docks, info.id, name, control)
-            found.append(Entry(name, use, where, words=control.toolTip(), enabled=control.isEnabled()))
+            found.append(Entry(name, use, where, words=control.toolTip(), is_possible=partial(_is_enabled, control)))
         menu = _menu_of(control) if control.isEnabled() else None
         if menu is not None:
             menu.aboutToShow.emit()  # which fills those that are filled only then
             found += _menu_entries(docks, info.id, menu, f"{where} › {name}")
     return found
+
+
+def _is_enabled(control: QWidget | QAction) -> bool:
+    """Also where the panel has made others since: which of them are meant shows when they are used."""
+    return not isValid(control) or control.isEnabled()
 
 
 def _menu_of(control: QWidget) -> QMenu | None:
@@ -70,7 +75,7 @@ def _menu_entries(docks: Docks, panel_id: str, menu: QMenu, where: str, before: 
             yield from _menu_entries(docks, panel_id, inner, where, f"{title}: ")
         elif not action.isSeparator():
             run = partial(_trigger, docks, panel_id, action)
-            yield Entry(title, run, where, words=action.toolTip(), enabled=action.isEnabled())
+            yield Entry(title, run, where, words=action.toolTip(), is_possible=partial(_is_enabled, action))
 
 
 def _trigger(docks: Docks, panel_id: str, action: QAction) -> None:

@@ -35,7 +35,10 @@ _DISABLED = 10  # and what cannot be done now this much less
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing the palette can do. `where` is its menu, `words` other words it is found by."""
+    """One thing the palette can do. `where` is its menu, `words` other words it is found by.
+
+    `is_possible` is asked again and again while the palette is open: it must be cheap.
+    """
 
     title: str
     run: Callable[[], object]
@@ -43,7 +46,12 @@ class Entry:
     shortcut: str = ""
     words: str = ""
     alias: str = ""  # what else it is called: nearly as good as its title
-    enabled: bool = True
+    is_possible: Callable[[], bool] = lambda: True
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it can be done now."""
+        return self.is_possible()
 
 
 class CommandPalette(QFrame):
@@ -113,6 +121,14 @@ class CommandPalette(QFrame):
             if at is not None:
                 self.list.setCurrentRow(self.shown().index(at))
 
+    def refresh(self) -> None:
+        """Show anew which entries can be chosen, where they stand: they may be on their way to be chosen."""
+        if not self.isVisible():
+            return
+        for row in range(self.list.count()):
+            _show_enabled(self.list.item(row))
+        self.list.setCurrentRow(self.list.currentRow())  # one that could not be chosen was not selected either
+
     def shown(self) -> list[Entry]:
         """The entries that fit what is typed, best first."""
         return [self.list.item(row).data(_ENTRY) for row in range(self.list.count())]
@@ -135,8 +151,7 @@ class CommandPalette(QFrame):
             item.setData(_ENTRY, entry)
             item.setData(_POSITIONS, positions)
             item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{entry.title}, {entry.where}, {entry.shortcut}")
-            if not entry.enabled:
-                item.setFlags(Qt.ItemFlag.NoItemFlags)
+            _show_enabled(item)
             self.list.addItem(item)
         self.list.setCurrentRow(0)
         self._nothing.setVisible(not rated)
@@ -171,6 +186,14 @@ class CommandPalette(QFrame):
         entry.run()
 
 
+def _show_enabled(item: QListWidgetItem) -> None:
+    entry: Entry = item.data(_ENTRY)
+    choice = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+    flags = choice if entry.enabled else Qt.ItemFlag.NoItemFlags
+    if item.flags() != flags:
+        item.setFlags(flags)
+
+
 def _rate(query: str, entry: Entry) -> tuple[int, tuple[int, ...]] | None:
     """Letters scattered over the title count; in the other words a typed word must stand as it is."""
     if not query.strip():
@@ -198,11 +221,12 @@ class _EntryDelegate(QStyledItemDelegate):
         entry: Entry = index.data(_ENTRY)
         colors = theme()
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        enabled = bool(option.state & QStyle.StateFlag.State_Enabled)
         painter.save()
         if selected:
             painter.fillRect(option.rect, colors.accent)
-        text = colors.accent_text if selected else colors.text if entry.enabled else colors.stale
-        muted = colors.accent_text if selected else colors.muted if entry.enabled else colors.stale
+        text = colors.accent_text if selected else colors.text if enabled else colors.stale
+        muted = colors.accent_text if selected else colors.muted if enabled else colors.stale
         rect = option.rect.adjusted(8, 0, -8, 0)
         painter.setPen(muted)
         painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, entry.shortcut)

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from shiboken6 import isValid
 
 from model.types import ElementType
-from tests.viewer.runs.driving import make_finite, opened, run, value
+from tests.viewer.runs.driving import idle, make_finite, opened, run, value
 from viewer.actions.controls import controls_of
 
 
@@ -166,3 +166,21 @@ def test_a_control_that_is_gone_when_it_is_chosen_does_nothing(window, qtbot, wo
     qtbot.waitUntil(lambda: not isValid(entry.run.args[-1]))
     entry.run()
     assert QApplication.activePopupWidget() is None
+
+
+def test_what_becomes_possible_while_the_palette_is_open_can_be_chosen(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    window.activateWindow()
+    window.open_palette()
+    popup = window.palette_popup
+    qtbot.keyClicks(popup.field, "first non-finite")
+    assert not popup.shown()[0].enabled
+    qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert popup.isVisible(), "there is nothing to look through yet"
+    run(qtbot, workspace)
+    first = popup.list.item(0)
+    qtbot.waitUntil(lambda: bool(first.flags() & Qt.ItemFlag.ItemIsEnabled))
+    assert first.isSelected()
+    qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert not popup.isVisible()
+    idle(qtbot, workspace)
