@@ -196,6 +196,57 @@ def test_onto_an_output(desk):
     assert desk.workspace.graph.outputs[1].producer is desk.node("clip")
 
 
+TURNS = """
+<ir_version: 10, opset_import: ["" : 21]>
+turns (int64 n, bool go, float x) => (float y)
+{
+    y = Loop (n, go, x) <body: graph = body (int64 i, bool on, float a) => (bool more, float b) {
+        more = Identity (on)
+        [step] b = Neg (a)
+        [other] s = Abs (a)
+    }>
+}
+"""
+
+
+def test_onto_an_output_of_a_body_and_its_ground(desk):
+    desk.open(TURNS)
+    loop = desk.workspace.graph.nodes.first
+    desk.view.expand(desk.box(loop))
+    desk.settle()
+    desk.view.fit()
+    other = desk.node("other")
+    scene, body_graph = desk.view.scene, loop.bodies[0]
+    pill = next(n for n, b in enumerate(scene.boxes) if b.subject is desk.value("b") and b.kind.name == "OUTPUT")
+    left, top, width, height = scene.rect(pill)
+    shown = drag(desk, output(desk, other), desk.point(left + width / 2, top + height / 2))
+    assert shown.text == "Return it as b"
+    assert body_graph.outputs[1].producer is other
+    desk.run("edit.undo")
+    desk.settle()
+    left, top, _, height = desk.view.scene.rect(desk.box(loop))
+    drag(desk, output(desk, other), desk.point(left + 6, top + height - 6))
+    popup = desk.child(OperatorPalette)
+    desk.qtbot.keyClicks(popup.field, "Relu")
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert desk.workspace.selection.nodes[0].graph is body_graph
+    assert desk.workspace.graph is desk.workspace.model.graph
+
+
+def test_an_outer_value_dropped_on_the_ground_of_a_body_feeds_a_node_there(desk):
+    desk.open(TURNS.replace("y = Loop (n, go, x)", "[before] c = Neg (x) y = Loop (n, go, c)"))
+    loop = desk.workspace.graph.nodes.last
+    desk.view.expand(desk.box(loop))
+    desk.settle()
+    left, top, _, height = desk.view.scene.rect(desk.box(loop))
+    desk.view.centre_on(left, top + height / 3)
+    drag(desk, output(desk, desk.node("before")), desk.point(left + 6, top + height - 6))
+    popup = desk.child(OperatorPalette)
+    desk.qtbot.keyClicks(popup.field, "Relu")
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert desk.workspace.selection.nodes[0].graph is loop.bodies[0]
+
+
 def test_into_a_body_but_not_out_of_it(desk):
     desk.open(builders.BRANCHES)
     box = desk.box(desk.node("choose"))

@@ -24,6 +24,7 @@ from model.graph import Graph, Node, Value
 from model.lookup import ancestor_in
 from model.queries.scope import is_visible, nodes_upstream
 from model.types import TensorType, Type
+from viewer.canvas.build import inner_graph
 from viewer.canvas.drawing import Kind
 from viewer.canvas.scene import REACH, Hit
 from viewer.canvas.tools.tool import Press, Tool
@@ -125,7 +126,7 @@ class WireTool(Tool):
             source = subject if isinstance(subject, Value) else scene.value_at(hit)
             return self._source(source) if source is not None else Target("")
         if kind is Kind.OUTPUT and isinstance(subject, Value):
-            return self._output(subject)
+            return self._output(subject, self._graph_of_pill(hit.box))
         if kind is not Kind.NODE or not isinstance(subject, Node):
             return Target("")
         if hit.part == "input":
@@ -220,15 +221,20 @@ class WireTool(Tool):
             f"{name}: {doubt}" if doubt else f"Take {name} instead", partial(self._feed, value), doubtful=bool(doubt)
         )
 
-    def _output(self, output: Value) -> Target:
-        graph = self.view.workspace.graph
+    def _graph_of_pill(self, box: int) -> Graph:
+        """The graph that returns what a pill stands for: the one shown, or a body that is open in it."""
+        assert self.view.scene is not None
+        instance, _, _ = self.view.scene.boxes[box].key
+        return instance[-1] if instance else self.view.workspace.graph
+
+    def _output(self, output: Value, graph: Graph) -> Target:
         if output not in graph.outputs or output is self.value:
             return Target("")
         if self.value in graph.outputs:
             return Target(f"{display(self.value.name, 40)} is an output already.", refused=True)
         if not is_visible(self.value, graph):
             return Target(f"{display(self.value.name, 40)} is not visible here.", refused=True)
-        return Target(f"Return it as {display(output.name, 40)}", partial(self._return_as, output))
+        return Target(f"Return it as {display(output.name, 40)}", partial(self._return_as, output, graph))
 
     def _in_the_open(self, hit: Hit | None) -> Target:
         if hit is not None and hit.edge >= 0:
@@ -241,8 +247,7 @@ class WireTool(Tool):
         """The graph whose ground is under the pointer; one that sees the value in any case."""
         scene, graph = self.view.scene, self.view.workspace.graph
         if hit is not None and scene is not None:
-            subject = scene.boxes[hit.box].subject
-            graph = subject if isinstance(subject, Graph) else graph
+            graph = inner_graph(scene.boxes[hit.box].subject, graph.model) or graph
         return graph if is_visible(self.value, graph) else self.value.graph or graph
 
     # -- what a drop does ------------------------------------------------------------------------------------
@@ -267,8 +272,7 @@ class WireTool(Tool):
             lambda edit: connect(edit, node, index, value),
         )
 
-    def _return_as(self, output: Value) -> None:
-        graph = self.view.workspace.graph
+    def _return_as(self, output: Value, graph: Graph) -> None:
         index = graph.outputs.index(output)
         title = f"Return {display(self.value.name, 40)} as {display(output.name, 40)}"
         self._edit(title, lambda edit: redirect_output(edit, graph, index, self.value))
