@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt
@@ -14,16 +14,18 @@ from exec.inspection.compare import Row as Compared
 from exec.inspection.whatif import Precision
 from model.errors import ModelError
 from model.graph import Node, Value
+from model.progress import Progress
 from viewer.dialogs.files import ask_file
 from viewer.panels import Panel
 from viewer.results import Record
 from viewer.runs import comparing
 from viewer.runs.comparing import Work
 from viewer.runs.control import RunControl
+from viewer.slices import Latest
 from viewer.text import display, number_text, plural
 from viewer.widgets.flow import FlowLayout, labelled
 from viewer.widgets.number_edit import NumberEdit
-from viewer.widgets.number_table import Cell, Column, NumberTable, Row
+from viewer.widgets.number_table import Cell, Column, Key, MadeRows, NumberTable, Row
 from viewer.workspace import Workspace
 
 _COLUMNS = (
@@ -38,6 +40,9 @@ _COLUMNS = (
     Column("Worst element", 16, number=False),
 )
 
+#: Of more values, what differs is counted and coloured over several turns of the event loop.
+_AT_ONCE = 2000
+
 #: What the panel says before anything was compared.
 _INVITATION = "Compare the values of the last run with another."
 
@@ -50,6 +55,7 @@ class ComparePanel(Panel):
         self.rows: list[Compared] = []
         self._last: tuple[str, Callable[[Record], Work]] | None = None
         self._title = ""
+        self._judging, self._heating = Latest(self), Latest(self)
         self.choose = QPushButton("Compare with")
         self.menu = QMenu(self.choose)
         self.menu.aboutToShow.connect(self._fill_menu)
@@ -83,6 +89,8 @@ class ComparePanel(Panel):
         self.divergence.clicked.connect(self.go_to_divergence)
         self.colour.toggled.connect(lambda _: self._colour())
         self.table.chosen.connect(self._go)
+        workspace.closed.connect(self._judging.stop)
+        workspace.closed.connect(self._heating.stop)
         self._show()
 
     # -- choosing --------------------------------------------------------------------------------------------
@@ -196,10 +204,16 @@ class ComparePanel(Panel):
         return first_divergence(self.rows, rtol=rtol, atol=atol)
 
     def _show(self) -> None:
-        first = self.first
+        rows, (rtol, atol) = self.rows, self._tolerances()
+        self._judging.begin(
+            lambda progress: [row for row in progress.paced(rows) if not row.difference.within(rtol, atol)],
+            self._show_judged,
+            at_once=len(rows) <= _AT_ONCE,
+        )
+
+    def _show_judged(self, differing: list[Compared]) -> None:
+        first, off = next(iter(differing), None), len(differing)
         self.divergence.setEnabled(first is not None)
-        rtol, atol = self._tolerances()
-        off = sum(not row.difference.within(rtol, atol) for row in self.rows)
         if self.rows:
             verdict = (
                 f"{off:,} of {plural(len(self.rows), 'value')} differ"
@@ -212,10 +226,11 @@ class ComparePanel(Panel):
             self.summary.setText(f"{display(self._title, 60)}: no value could be matched")
         else:
             self.summary.setText(_INVITATION)
-        self.table.set_rows([self._row(position, row) for position, row in enumerate(self.rows, 1)])
+        self.table.set_rows(MadeRows(range(len(self.rows)), partial(self._row, self.rows), _keys(self.rows)))
         self._colour()
 
-    def _row(self, position: int, row: Compared) -> Row:
+    def _row(self, rows: Sequence[Compared], place: int) -> Row:
+        row, position = rows[place], place + 1
         value = self.workspace.results.value_by_number(row.key[1])
         node = value.producer if value is not None else None
         found = row.difference
@@ -229,7 +244,7 @@ class ComparePanel(Panel):
             Cell(display(node.op_type, 40) if node is not None else "", role="muted"),
         )
         if found.problem:
-            cells = (Cell("differs", float("inf"), role), Cell(display(found.problem, 80)), *[Cell("")] * 4)
+            cells = (Cell("differs", _error(found), role), Cell(display(found.problem, 80)), *[Cell("")] * 4)
             return Row(row, (*head, *cells))
         return Row(
             row,
@@ -246,18 +261,27 @@ class ComparePanel(Panel):
 
     def _colour(self) -> None:
         overlays = self.workspace.runs.overlays
+        self._heating.stop()
         if not self.rows:
             return
         differ = any(row.difference.problem or row.difference.max_abs for row in self.rows)
         if not self.colour.isChecked() or not differ:
             overlays.choose("")
             return
+        rows = self.rows
+        self._heating.begin(
+            lambda progress: self._heats(rows, progress),
+            lambda numbers: overlays.show(numbers, "Error (power of ten)"),
+            at_once=len(rows) <= _AT_ONCE,
+        )
+
+    def _heats(self, rows: Sequence[Compared], progress: Progress) -> dict[Node, float]:
         numbers: dict[Node, float] = {}
-        for row in self.rows:
+        for row in progress.paced(rows):
             value = self.workspace.results.value_by_number(row.key[1])
             if value is not None and value.producer is not None:
                 numbers[value.producer] = max(comparing.heat_of(row), numbers.get(value.producer, -20.0))
-        overlays.show(numbers, "Error (power of ten)")
+        return numbers
 
     def _go(self, row: Compared) -> None:
         value = self.workspace.results.value_by_number(row.key[1])
@@ -269,6 +293,15 @@ class ComparePanel(Panel):
         first = self.first
         if first is not None:
             self._go(first)
+
+
+def _keys(rows: Sequence[Compared]) -> dict[int, Callable[[int], Key]]:
+    """By what places of rows are sorted in the columns of positions and errors."""
+    return {0: float, 3: lambda place: _error(rows[place].difference)}
+
+
+def _error(found: Difference) -> float:
+    return float("inf") if found.problem else found.tolerance
 
 
 def _number(number: float, role: str = "") -> Cell:

@@ -1,15 +1,19 @@
 """A run of a model with many nodes: read a little at a time, and lit up as its nodes finish."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import onnx
 import pytest
 
+from exec.inspection.compare import Row as ComparedRow
+from exec.inspection.compare import compare_values
 from model.edits.nodes import rename_node
 from model.queries import topology
 from model.steps import SetInput
-from tests.viewer.runs.driving import edit, idle, node, opened, value
+from tests.viewer.runs.driving import edit, idle, node, opened, run, value
 from viewer import results, slices
 from viewer.runs.overlays import TITLES, read_numbers
 from viewer.shifts import Shift
@@ -185,3 +189,17 @@ def test_edits_while_it_is_looked_for_what_is_stale_add_to_it_and_undo_ends_it(q
     assert not ran.results.is_searching
     take_turns(qtbot, 10)
     assert ran.results.is_current
+
+
+def test_a_comparison_of_very_many_values_is_shown_over_several_turns(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    alike, off = (compare_values(np.float32([1.0]), np.float32([other])) for other in (1.0, 1.5))
+    rows = [ComparedRow(((), -number), f"v{number}", f"v{number}", alike) for number in range(9_000)]
+    rows[7_777] = replace(rows[7_777], difference=off)
+    panel.compare("many", lambda _record: lambda _progress: rows)
+    qtbot.waitUntil(lambda: panel.summary.text() == "many: 1 of 9,000 values differ, first v7777")
+    qtbot.waitUntil(lambda: panel.table.source.rowCount() == 9_000)
+    qtbot.waitUntil(lambda: panel.table.source.row(0).target is rows[7_777])
+    assert [cell.text for cell in panel.table.source.row(0).cells[:2]] == ["7,778", "v7777"]
