@@ -143,20 +143,45 @@ def make_feeds(
     graph: Graph | None = None,
     sources: Mapping[str, InputSource] | None = None,
     sizes: Mapping[str, int] | None = None,
+    given: Mapping[str, RuntimeValue] | None = None,
     seed: int = 0,
 ) -> dict[str, RuntimeValue]:
-    """A value for each input that needs one: from `sources` by name, else random.
+    """A value for each input that needs one: from `given`, else from `sources` by name, else random; all of `given`.
 
-    `sizes` says how large symbolic dimensions are (see `symbols`); equal symbols get equal sizes. ModelError when
-    a source does not fit.
+    `sizes` says how large symbolic dimensions are (see `symbols`); equal symbols get equal sizes, those without one
+    that of the values given, read and written out. ModelError when a source does not fit.
     """
     graph = model.graph if graph is None else graph
-    dims = symbols(graph) | dict(sizes or {})
-    feeds = {}
-    for index, value in enumerate(required_inputs(graph)):
-        source = (sources or {}).get(value.name, Random())
-        feeds[value.name] = make_value(value, source, dims, seed=seed + index)
+    feeds = dict(given or {})
+    wanted = {
+        v: ((sources or {}).get(v.name, Random()), seed + index)
+        for index, v in enumerate(required_inputs(graph))
+        if v.name not in feeds
+    }
+    for value, (source, _) in wanted.items():
+        if isinstance(source, File):
+            feeds[value.name] = make_value(value, source, {})
+    constants = {v.name: s.value for v, (s, _) in wanted.items() if isinstance(s, Constant)}
+    dims = symbols(graph) | _sizes_of(graph, constants, least=2) | _sizes_of(graph, feeds) | dict(sizes or {})
+    for value, (source, own_seed) in wanted.items():
+        if value.name not in feeds:
+            feeds[value.name] = make_value(value, source, dims, seed=own_seed)
     return feeds
+
+
+def _sizes_of(graph: Graph, values: Mapping[str, Any], *, least: int = 0) -> dict[str, int]:
+    """The symbolic dimensions of values by input: the first counts; smaller ones than `least` may be stretched."""
+    found: dict[str, int] = {}
+    for value in graph.inputs:
+        dims, content = _dims(value.type) or (), values.get(value.name, 0)
+        try:
+            shape = content.shape if isinstance(content, SparseArray) else np.shape(content)
+        except ValueError:  # rows of different lengths
+            continue
+        for axis, (dim, size) in enumerate(zip(dims, shape, strict=False)):
+            if len(shape) == len(dims) and size >= least and (not isinstance(dim, int) or dim < 0):
+                found.setdefault(symbol(value, axis), size)
+    return found
 
 
 def make_value(value: Value, source: InputSource, sizes: Mapping[str, int], *, seed: int = 0) -> RuntimeValue:
@@ -219,11 +244,17 @@ def _check_shape(value: Value, shape: tuple[int, ...]) -> None:
 
 
 def _constant(content: Any, shape: tuple[int, ...], kind: ElementType, name: str) -> Array:
+    title, declared = f"The constant for {name!r} does not fit", f"declared {kind.text}{list(shape)}"
     try:
         array = as_elements(content, kind)
-        return np.ascontiguousarray(np.broadcast_to(array, shape)) if array.ndim <= len(shape) else array
     except (TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"The constant for {name!r} does not fit", f"{error}; declared {kind.text}{shape}") from None
+        raise ModelError(title, f"{error}; {declared}") from None
+    if array.ndim > len(shape):
+        return array
+    try:
+        return np.ascontiguousarray(np.broadcast_to(array, shape))
+    except ValueError:
+        raise ModelError(title, f"its shape is {list(array.shape)}; {declared}") from None
 
 
 def _random(value: Value, source: Random, shape: tuple[int, ...], kind: ElementType, seed: int) -> Array:

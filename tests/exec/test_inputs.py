@@ -41,6 +41,18 @@ def test_symbols_get_sensible_sizes_once() -> None:
     assert symbols(parse(MODEL).graph) == {"batch": 1, "H": 224, "W": 224, "seq": 8, "N": 1}
 
 
+@pytest.mark.parametrize("how", ["given", "file", "constant"])
+def test_sizes_are_those_of_the_values_that_are_there(how: str, tmp_path: Path) -> None:
+    model = parse("g (float[N, M] a, float[N, 3] x, float[M] b) => (float[N, 3] y) { y = Neg(x) }")
+    x = np.ones((5, 3), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    source = Constant(x.tolist()) if how == "constant" else File(tmp_path / "x.npy")
+    known: dict[str, Any] = {"given": {"x": x}} if how == "given" else {"sources": {"x": source}}
+    feeds = make_feeds(model, sizes={"M": 7}, **known)
+    assert {name: np.shape(value) for name, value in feeds.items()} == {"a": (5, 7), "x": (5, 3), "b": (7,)}
+    assert np.shape(make_feeds(model, sources={"x": Constant([[1.0]])}, sizes={"N": 2})["x"]) == (2, 3)
+
+
 def test_feeds_have_the_declared_types_and_consistent_sizes() -> None:
     model = parse(MODEL)
     feeds = make_feeds(model, sizes={"batch": 2, "H": 5, "W": 6, "seq": 4}, seed=1)
@@ -86,8 +98,9 @@ def test_scalars_of_every_element_type() -> None:
 
 def test_a_constant_that_does_not_fit_is_refused() -> None:
     model = parse("g (float[3] x) => (float[3] y) { y = Neg(x) }")
-    with pytest.raises(ModelError, match="'x'"):
+    with pytest.raises(ModelError, match="'x'") as raised:
         make_feeds(model, sources={"x": Constant([1, 2])})
+    assert raised.value.detail == "its shape is [2]; declared float[3]"
 
 
 @pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.array(["a", "ä"]), np.arange(3, dtype=">i4")])

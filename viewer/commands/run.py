@@ -119,7 +119,7 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
         given[name] = make_value(value, sources[name], named, seed=arguments.seed)
     if all(v.name in given for v in required_inputs(model.graph)) and not sources:
         return given
-    return make_feeds(model, sources=sources, sizes=named, seed=arguments.seed) | given
+    return make_feeds(model, sources=sources, sizes=named, given=given, seed=arguments.seed)
 
 
 def _sources(texts: Sequence[str], names: Sequence[str], image: ImageOptions) -> dict[str, InputSource]:
