@@ -197,6 +197,10 @@ def set_batch(workspace: Workspace, graph: Graph, batch: Dimension, text: str) -
             report = change_batch(edit, rehearsal.copy_of(graph), batch, known.type_of)
         progress.check()
         steps, warnings = rehearsal.steps(), report.warnings
+        if not steps:
+            return Outcome(
+                steps, "There is nothing to change", "No input or output here begins with another dimension."
+            )
         warning = None
         if warnings:
             said = "\n".join(dict.fromkeys(remark.text for remark in warnings))

@@ -451,6 +451,7 @@ class _Conversion:
                 turned = _turned(declared, self._wish.source, kind)
                 if turned != declared:
                     self._edit.do(SetField(value, "type", turned))
+                    self._report.changed(f"declared types became {kind.text}", value)
 
     # -- what is not needed any more -----------------------------------------------------------------------------
 

@@ -176,3 +176,8 @@ def test_casts_that_the_operator_set_lacks_are_refused(version):
         to_precision(document, BRAIN, keep_interface=False)
     assert "since version 13" in refused.value.detail
     assert snapshot(document.model) == state
+
+
+def test_types_of_a_model_without_weights_are_reported():
+    report = to_precision(made(21, "free (float[N] x) => (float[N] y) { y = Neg(x) }", 10), HALF, keep_interface=False)
+    assert dict(report.summary()) == {"declared types became float16": 2}

@@ -112,6 +112,14 @@ def test_an_edit_while_the_batch_is_set_is_kept(desk, monkeypatch):
     assert [str(v.type) for v in (*desk.workspace.graph.inputs, *desk.workspace.graph.outputs)] == ["float[n,4]"] * 2
 
 
+def test_a_batch_that_nothing_follows_is_not_said_to_be_set(desk):
+    desk.open(DISORDER.replace("float[4]", "float"))
+    whole.set_batch(desk.workspace, desk.workspace.graph, "n", "n")
+    desk.qtbot.waitUntil(lambda: "There is nothing to change" in desk.messages())
+    assert not any(title.startswith("The batch dimension") for title in desk.messages())
+    assert desk.document.undo_title is None
+
+
 def test_unused_inputs_of_a_graph_that_is_gone_are_told_of(desk):
     desk.open(WITH_BATCH)
     whole.take_unused_inputs_away(desk.workspace, Graph("gone"))
