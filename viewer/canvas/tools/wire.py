@@ -224,8 +224,10 @@ class WireTool(Tool):
     def _graph_of_pill(self, box: int) -> Graph:
         """The graph that returns what a pill stands for: the one shown, or a body that is open in it."""
         assert self.view.scene is not None
-        instance, _, _ = self.view.scene.boxes[box].key
-        return instance[-1] if instance else self.view.workspace.graph
+        match self.view.scene.boxes[box].key:
+            case (*_, Graph() as body), _, _:
+                return body
+        return self.view.workspace.graph
 
     def _output(self, output: Value, graph: Graph) -> Target:
         if output not in graph.outputs or output is self.value:
