@@ -182,7 +182,7 @@ def _storage_text(tensor: Tensor) -> str:
             location = display(str(getattr(tensor, "location", "")), 60)
             return f"in the data file {location}"
         case "memory":
-            return "changed, to be saved in a data file" if is_stored_outside(tensor) else "changed, not saved yet"
+            return "in memory, saved in a data file" if is_stored_outside(tensor) else "in memory"
         case _:
             return "in the model file"
 
