@@ -194,7 +194,7 @@ class ElementPanel(Panel):
             self.name.setText(name_of(self.place[0]))
 
     def _look(self, value: Value, index: tuple[int, ...]) -> None:
-        self.place = value, index
+        self.place, self.trace = (value, index), None  # of another turn of a body the same element may be asked
         record = self.workspace.results.current
         key = None if record is None else record.key(value)
         self.name.setText(name_of(value))

@@ -154,6 +154,13 @@ def replace_uses(m, e, a, b, _text):
         values.ensure_order(e, new, node)
 
 
+def sort(m, e, a, b, _text):
+    """Files that can be run stand in order: a node is moved first."""
+    node = chosen(m.node(a))
+    nodes.move_before(e, node, one(node.graph.nodes, b))
+    nodes.sort_nodes(e, node.graph)
+
+
 def shard(m, e, a, b, _text):
     node = one((n for g in m.document.model.graphs() for n in g.nodes if n.device_configurations), a)
     names_ = [v.name for v in (*node.inputs, *node.outputs) if v is not None]
@@ -230,7 +237,7 @@ EDITS = {
     "node names": lambda m, e, a, b, t: names.regenerate_node_names(e, e.model, only_missing=bool(a % 2)),
     "value names": lambda m, e, a, b, t: names.regenerate_value_names(e, e.model),
     "initializer names": lambda m, e, a, b, t: names.regenerate_initializer_names(e, e.model),
-    "sort": lambda m, e, a, b, t: nodes.sort_nodes(e, m.graph(a)),
+    "sort": sort,
     "unused inputs": lambda m, e, a, b, t: interface.remove_unused_inputs(e, e.model.graph),
     "replace uses": replace_uses,
     "output count": lambda m, e, a, b, t: nodes.set_output_count(e, chosen(m.node(a)), b % 4),

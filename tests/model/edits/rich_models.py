@@ -6,7 +6,7 @@ from onnx import TensorProto, helper
 
 TEXT = """
 <ir_version: 11, opset_import: ["" : 23, "local" : 1], metadata_props: ["made": "here"]>
-rich (float[N, 4] x, float[4] w, bool flag, int64 n) => (float[N, 4] y, float[k] scan, float[4] spare)
+rich (float[N, 4] x, float[4] w, bool flag, int64 n, float[2] unasked) => (float[N, 4] y, float[k] scan, float[4] spare)
 <float[4] w = {1.0, 2.0, 3.0, 4.0}, float[4] b = {0.5, 0.5, 0.5, 0.5}, float[3] unread = {1, 2, 3}>
 {
     [first] a = Mul (x, w)
