@@ -311,20 +311,26 @@ class Scene:
 
         `details` False: from so far that ports, buttons and rows cannot be told from their box.
         """
-        container = None
         for index in reversed(self.box_grid.at(x, y, reach)):
             box = self.boxes[index]
-            if box.kind is Kind.CONTAINER:
-                found = self._hit_container(index, box, x, y)
-                container = found if container is None or container.part == "body" else container
-                continue
-            found = self._hit_box(index, box, x, y, reach if details else 0.0)
-            if found is not None:
-                return found
+            if box.kind is not Kind.CONTAINER:
+                found = self._hit_box(index, box, x, y, reach if details else 0.0)
+                if found is not None:
+                    return found
+        container = self.container_at(x, y)
         edge = self.edge_at(x, y, reach)
         if edge >= 0 and (container is None or container.part == "body"):
             return Hit(edge=edge)
         return container
+
+    def container_at(self, x: float, y: float) -> Hit | None:
+        """The innermost container around a point and which part of it is there, whatever else lies in it."""
+        for index in reversed(self.box_grid.at(x, y, 0)):
+            if self.boxes[index].kind is Kind.CONTAINER:
+                found = self._hit_container(index, self.boxes[index], x, y)
+                if found is not None:
+                    return found
+        return None
 
     def _hit_container(self, index: int, box: Box, x: float, y: float) -> Hit | None:
         left, top, width, height = self.rect(index)

@@ -247,6 +247,44 @@ def test_an_outer_value_dropped_on_the_ground_of_a_body_feeds_a_node_there(desk)
     assert desk.workspace.selection.nodes[0].graph is loop.bodies[0]
 
 
+NESTED = """
+<ir_version: 10, opset_import: ["" : 21]>
+turns (int64 n, bool go, float x) => (float y)
+{
+    y = Loop (n, go, x) <body: graph = body (int64 i, bool on, float a) => (bool more, float b) {
+        more = Identity (on)
+        [near] c = Exp (a)
+        b = If (on) <
+            then_branch: graph = yes () => (float t) { [inner] s = Abs (a) [after] t = Neg (s) },
+            else_branch: graph = no () => (float e) { e = Neg (a) }
+        >
+    }>
+}
+"""
+
+
+@pytest.mark.parametrize("on_wire", [False, True])
+def test_onto_the_ground_of_a_body_in_a_body_also_where_a_wire_runs(desk, on_wire):
+    desk.open(NESTED)
+    inner = desk.node("inner")
+    for owner in (desk.workspace.graph.nodes.last, inner.graph.owner):
+        desk.view.expand(desk.box(owner))
+        desk.settle()
+    left, top, width, height = desk.view.scene.rect(desk.box(inner))
+    desk.view.centre_on(left, top)
+    ground = left + width + 4, top + height + 4
+    if on_wire:
+        (_, start), *_ = desk.view.scene.outputs(desk.box(inner))
+        (_, end), *_ = desk.view.scene.inputs(desk.box(desk.node("after")))
+        ground = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+    assert (desk.view.scene.edge_at(*ground, 2) >= 0) == on_wire
+    drag(desk, output(desk, desk.node("near")), desk.point(*ground))
+    popup = desk.child(OperatorPalette)
+    desk.qtbot.keyClicks(popup.field, "Relu")
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert desk.workspace.selection.nodes[0].graph is inner.graph
+
+
 def test_into_a_body_but_not_out_of_it(desk):
     desk.open(builders.BRANCHES)
     box = desk.box(desk.node("choose"))

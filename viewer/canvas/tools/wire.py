@@ -119,7 +119,7 @@ class WireTool(Tool):
         near = self._near_port(position)
         hit = near or self.view.hit(position)
         if hit is None or hit.box < 0 or self.view.is_ground(hit):
-            return self._in_the_open(hit)
+            return self._in_the_open(position)
         subject = scene.boxes[hit.box].subject
         kind = scene.boxes[hit.box].kind
         if self.taken is not None and (hit.part == "output" or kind in (Kind.INPUT, Kind.OUTER)):
@@ -238,18 +238,18 @@ class WireTool(Tool):
             return Target(f"{display(self.value.name, 40)} is not visible here.", refused=True)
         return Target(f"Return it as {display(output.name, 40)}", partial(self._return_as, output, graph))
 
-    def _in_the_open(self, hit: Hit | None) -> Target:
-        if hit is not None and hit.edge >= 0:
-            hit = None
+    def _in_the_open(self, position: QPointF) -> Target:
         if self.taken is not None:
             return Target("Disconnect", self._disconnect)
-        return Target("Add an operator…", partial(self._open_palette, self._graph_at(hit)))
+        return Target("Add an operator…", partial(self._open_palette, self._graph_at(position)))
 
-    def _graph_at(self, hit: Hit | None) -> Graph:
-        """The graph whose ground is under the pointer; one that sees the value in any case."""
+    def _graph_at(self, position: QPointF) -> Graph:
+        """The graph whose ground is under the pointer, or a wire on it; one that sees the value in any case."""
         scene, graph = self.view.scene, self.view.workspace.graph
-        if hit is not None and scene is not None:
-            graph = inner_graph(scene.boxes[hit.box].subject, graph.model) or graph
+        assert scene is not None
+        around = scene.container_at(*self.view.viewport.to_scene(position.x(), position.y()))
+        if around is not None:
+            graph = inner_graph(scene.boxes[around.box].subject, graph.model) or graph
         return graph if is_visible(self.value, graph) else self.value.graph or graph
 
     # -- what a drop does ------------------------------------------------------------------------------------
