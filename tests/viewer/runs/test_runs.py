@@ -252,7 +252,8 @@ def test_the_first_nan_is_found_with_the_elements_that_caused_it(window, qtbot, 
     assert str(origin.reach) == "[0, 0, 0, 0]"
     assert origin.suspect_value < 0
     panel._go_upstream()
-    qtbot.waitUntil(lambda: panel.place[0] is value(workspace, "c") and len(panel.trace.origins) == 2, timeout=10_000)
+    qtbot.waitUntil(lambda: panel.place[0] is value(workspace, "c") and panel.trace is not None, timeout=10_000)
+    assert len(panel.trace.origins) == 2
     assert str(panel.trace.origins[0].reach) == "[0, 0:3, 0:2, 0:2]"
     panel._go_back()
     assert panel.place == (found, index)

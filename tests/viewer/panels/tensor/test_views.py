@@ -220,7 +220,7 @@ def test_a_position_is_asked_for_only_where_it_chooses_something(qtbot, panel, c
 
 
 def test_what_is_told_of_a_tensor_takes_one_line_where_there_is_room(qtbot, panel, chain):
-    select(qtbot, panel, put(chain, np.zeros((2, 3), np.float32), name="a_name_of_some_length"))
+    select(qtbot, panel, put(chain, np.zeros((2, 3), np.float32), name="a_name_that_leaves_no_room_for_more"))
     pane = panel.pane
 
     def is_beside():
