@@ -196,6 +196,14 @@ def test_onto_an_output(desk):
     assert desk.workspace.graph.outputs[1].producer is desk.node("clip")
 
 
+def added(desk):
+    """The node that the palette at the end of a wire makes."""
+    popup = desk.child(OperatorPalette)
+    desk.qtbot.keyClicks(popup.field, "Relu")
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    return desk.workspace.selection.nodes[0]
+
+
 TURNS = """
 <ir_version: 10, opset_import: ["" : 21]>
 turns (int64 n, bool go, float x) => (float y)
@@ -226,10 +234,7 @@ def test_onto_an_output_of_a_body_and_its_ground(desk):
     desk.settle()
     left, top, _, height = desk.view.scene.rect(desk.box(loop))
     drag(desk, output(desk, other), desk.point(left + 6, top + height - 6))
-    popup = desk.child(OperatorPalette)
-    desk.qtbot.keyClicks(popup.field, "Relu")
-    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
-    assert desk.workspace.selection.nodes[0].graph is body_graph
+    assert added(desk).graph is body_graph
     assert desk.workspace.graph is desk.workspace.model.graph
 
 
@@ -241,10 +246,7 @@ def test_an_outer_value_dropped_on_the_ground_of_a_body_feeds_a_node_there(desk)
     left, top, _, height = desk.view.scene.rect(desk.box(loop))
     desk.view.centre_on(left, top + height / 3)
     drag(desk, output(desk, desk.node("before")), desk.point(left + 6, top + height - 6))
-    popup = desk.child(OperatorPalette)
-    desk.qtbot.keyClicks(popup.field, "Relu")
-    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
-    assert desk.workspace.selection.nodes[0].graph is loop.bodies[0]
+    assert added(desk).graph is loop.bodies[0]
 
 
 NESTED = """
@@ -279,10 +281,7 @@ def test_onto_the_ground_of_a_body_in_a_body_also_where_a_wire_runs(desk, on_wir
         ground = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
     assert (desk.view.scene.edge_at(*ground, 2) >= 0) == on_wire
     drag(desk, output(desk, desk.node("near")), desk.point(*ground))
-    popup = desk.child(OperatorPalette)
-    desk.qtbot.keyClicks(popup.field, "Relu")
-    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
-    assert desk.workspace.selection.nodes[0].graph is inner.graph
+    assert added(desk).graph is inner.graph
 
 
 def test_into_a_body_but_not_out_of_it(desk):
