@@ -9,7 +9,6 @@ from shiboken6 import isValid
 from model.steps import SetField
 from viewer.actions import actions
 from viewer.actions.binding import ActionBinding
-from viewer.canvas.drawing import HEADER, ROW, ROWS_PADDING
 from viewer.files.opening import sample_model
 from viewer.icons import icon
 from viewer.main_window import MainWindow
@@ -590,21 +589,3 @@ def test_errors_are_counted_in_the_status_line_and_lead_to_the_list(window, qtbo
     assert window.docks.is_open("problems")
     document.undo()
     qtbot.waitUntil(lambda: not button.isVisible())
-
-
-def test_a_double_click_on_an_attribute_opens_its_field(window, qtbot):
-    window.files.open_sample()
-    qtbot.waitUntil(lambda: bool(window.tabs()), timeout=20_000)
-    settled(window, qtbot)
-    window.activateWindow()
-    view = window.tab.view
-    conv = next(node for node in window.workspace.graph.nodes if node.op_type == "Conv")
-    left, top, _, _ = view.scene.rect(view.scene.drawing.boxes_for(conv)[0])
-    rows = [row.subject for row in view.scene.boxes[view.scene.drawing.boxes_for(conv)[0]].rows]
-    down = HEADER + ROWS_PADDING + (rows.index(conv.attributes["pads"]) + 0.5) * ROW
-    place = QPointF(*view.viewport.to_widget(left + 30, top + down)).toPoint()
-    qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=place)
-    qtbot.mouseDClick(view, Qt.MouseButton.LeftButton, pos=place)
-    editor = window.docks.panel("inspector").tree.editor
-    assert editor.field.title == "Set pads of /stem/Conv"
-    assert editor.text_now() == "1, 1, 1, 1"

@@ -417,3 +417,21 @@ def test_pinching_zooms_at_the_fingers(view):
     )
     QApplication.sendEvent(view, event)
     assert view.zoom == pytest.approx(1.5 * zoom * 0.8)
+
+
+def test_a_double_click_on_an_attribute_opens_its_field(window, qtbot):
+    window.files.open_sample()
+    qtbot.waitUntil(lambda: bool(window.tabs()), timeout=20_000)
+    view = window.tab.view
+    qtbot.waitUntil(lambda: not view.is_busy, timeout=20_000)
+    window.activateWindow()
+    conv = next(node for node in window.workspace.graph.nodes if node.op_type == "Conv")
+    left, top, _, _ = view.scene.rect(view.scene.drawing.boxes_for(conv)[0])
+    rows = [row.subject for row in view.scene.boxes[view.scene.drawing.boxes_for(conv)[0]].rows]
+    down = HEADER + ROWS_PADDING + (rows.index(conv.attributes["pads"]) + 0.5) * ROW
+    place = QPointF(*view.viewport.to_widget(left + 30, top + down)).toPoint()
+    qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=place)
+    qtbot.mouseDClick(view, Qt.MouseButton.LeftButton, pos=place)
+    editor = window.docks.panel("inspector").tree.editor
+    assert editor.field.title == "Set pads of /stem/Conv"
+    assert editor.text_now() == "1, 1, 1, 1"
