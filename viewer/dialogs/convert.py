@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, QTimer
@@ -25,17 +25,16 @@ from shiboken6 import isValid
 
 from model import schemas
 from model.checks.models import NEWEST_IR_VERSION
-from model.document import Document
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
+from viewer.passes.applying import Applying
 from viewer.passes.converting import RENAMED, Trial, attempt, counted
 from viewer.passes.rehearsing import Rehearsing
 from viewer.text import display, plural
 from viewer.tips import plain_tip
-from viewer.widgets.busy import changing
 from viewer.widgets.scope_box import ScopeBox
 from viewer.workspace import Workspace
 
@@ -76,6 +75,7 @@ class ConvertDialog(QDialog):
         self._delay.timeout.connect(self.preview)
         self._rehearsing = Rehearsing(workspace, self._try, self)
         self._job: Job[Any] | None = None
+        self._applying: Applying | None = None
         layout = QVBoxLayout(self)
         self.form = QWidget()
         self._make_form(self.form)
@@ -318,11 +318,9 @@ class ConvertDialog(QDialog):
         elif trial is None or self._workspace.document.revision != self._revision:
             self.preview()
         elif trial.before is None:
-            self._change(trial)
-            self.accept()
+            self._change(trial, self.accept)
         else:
-            self.form.setEnabled(False)
-            self.ok.setEnabled(False)
+            self._lock(True)
             self.state.setText("Comparing outputs…")
             self._job = self._workspace.jobs.start(
                 "Compare outputs",
@@ -342,23 +340,38 @@ class ConvertDialog(QDialog):
             self.form.setEnabled(True)
             self.state.setText(f"Nothing was changed, as afterwards {said}.")
             return
-        self._is_done = True
-        self._change(trial)
+        self._change(trial, lambda: self._tell(said))
+
+    def _tell(self, said: str) -> None:
         self.state.setText(f"Converted; {said}.")
         self.ok.setText("Close")
         self.ok.setEnabled(True)
         self.cancel.setVisible(False)
 
-    def _change(self, trial: Trial) -> None:
-        document: Document = self._workspace.document
-        with changing(self.state, len(trial.steps)), document.edit(self.title()) as edit:
-            edit.repeat(trial.steps)
+    def _change(self, trial: Trial, made: Callable[[], object]) -> None:
+        def applied(all_made: bool) -> None:
+            if all_made:
+                made()
+            else:  # the model was changed meanwhile
+                self._is_done = False
+                self.preview()
+
+        self._is_done = True
+        self._lock(True)
+        self.state.setText(f"Changing the model: {plural(len(trial.steps), 'step')}…")
+        self._applying = Applying(self._workspace.document, [(self.title(), trial.steps)], applied, self)
+
+    def _lock(self, is_working: bool) -> None:
+        self.form.setEnabled(not is_working)
+        self.ok.setEnabled(not is_working)
 
     def done(self, result: int) -> None:
-        """Closing stops what is being tried out."""
+        """Closing stops what is being tried out; what was agreed to is made."""
         if self._job is not None:
             self._job.cancel()
         self._rehearsing.cancel()
+        if self._applying is not None:
+            self._applying.finish()
         super().done(result)
 
     def title(self) -> str:

@@ -12,8 +12,8 @@ from model.edits.nodes import rename_node
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from viewer.dialogs.convert import ConvertDialog
+from viewer.passes import applying
 from viewer.passes.converting import attempt
-from viewer.widgets import busy
 from viewer.workspace import Workspace
 
 
@@ -227,16 +227,39 @@ def test_weights_in_and_out_are_a_way_of_saving(dialog, qtbot):
     assert asked.args == ["file.save_options"]
 
 
-def test_a_long_change_is_said_before_it_is_made(dialog, qtbot, monkeypatch):
+@pytest.fixture
+def changing(dialog, qtbot, monkeypatch):
+    """A dialog about to make a change that is long, and the model as it was."""
+    monkeypatch.setattr(applying, "_AT_ONCE", 0)
     document = dialog._workspace.document
     dialog.renamed["nodes"].setChecked(True)
     settled(dialog, qtbot)
-    monkeypatch.setattr(busy, "_SAID_FROM", 1)
-    said = []
-    document.subscribe(lambda _change: said.append((dialog.state.text(), QApplication.overrideCursor() is not None)))
+    before = snapshot(document.model)
     dialog.apply()
-    assert said == [("Changing the model: 4 steps…", True)]
+    assert dialog.state.text() == "Changing the model: 4 steps…"
+    assert not dialog.ok.isEnabled()
+    assert not dialog.form.isEnabled()
     assert QApplication.overrideCursor() is None
+    assert snapshot(document.model) == before
+    return document
+
+
+def test_a_long_change_is_said_before_it_is_made(dialog, qtbot, changing):
+    qtbot.waitUntil(lambda: changing.undo_title == "Convert to new names")
+    qtbot.waitUntil(lambda: not isValid(dialog) or not dialog.isVisible())
+
+
+def test_an_edit_before_a_long_change_lets_it_be_tried_out_anew(dialog, qtbot, changing):
+    with changing.edit("Rename") as edit:
+        rename_node(edit, builders.node(changing, "first"), "other")
+    settled(dialog, qtbot)
+    assert changing.undo_title == "Rename"
+    assert lines(dialog) == ["4 nodes have new names"]
+
+
+def test_closing_makes_a_long_change_that_was_agreed_to(dialog, changing):
+    dialog.close()
+    assert changing.undo_title == "Convert to new names"
 
 
 def test_what_computes_otherwise_is_not_done(dialog, qtbot):
