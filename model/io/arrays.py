@@ -36,6 +36,7 @@ _MOST_BYTES = 1 << 33
 _MOST_TEXT = 1 << 28
 _MOST_PIXELS = 200_000_000
 _RAW = frozenset({".raw", ".bin"})
+_BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".png": b"\x89PNG"}
 
 
 def storage_mark(*, external: bool) -> TensorProto:
@@ -84,6 +85,22 @@ def read_tensor(path: str | os.PathLike[str], like: Tensor | None = None, member
     raise ModelError(f"{file.name} is of no known kind", f"Tensors are read from {', '.join(SUFFIXES)}.", str(file))
 
 
+def _require_beginning(found: bytes, suffix: str, file: Path) -> None:
+    """Refuse the bytes of another kind of file, saying what they look like."""
+    if not found:
+        raise ModelError(f"{file.name} is empty", f"It has no bytes; a {suffix} file was expected.", str(file))
+    if not found.startswith(_BEGINNINGS[suffix]):
+        known = next((kind for kind, beginning in _BEGINNINGS.items() if found.startswith(beginning)), None)
+        looks = f"It looks like a {known} file" if known else f"It begins with {found[:8]!r}"
+        detail = f"{looks}; a {suffix} file begins with {_BEGINNINGS[suffix]!r}."
+        raise ModelError(f"{file.name} is no {suffix} file", detail, str(file))
+
+
+def _first_bytes(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(8)
+
+
 def _tensor(array: NDArray[Any], like: Tensor | None) -> ArrayTensor:
     if array.dtype.kind in "US":
         texts = np.empty(array.shape, object)
@@ -102,6 +119,7 @@ def _tensor(array: NDArray[Any], like: Tensor | None) -> ArrayTensor:
 
 
 def _read_npy(data: bytes, file: Path) -> NDArray[Any]:
+    _require_beginning(data[:8], ".npy", file)
     try:
         stream = io.BytesIO(data)
         version = np.lib.format.read_magic(stream)
@@ -117,23 +135,28 @@ def _read_npy(data: bytes, file: Path) -> NDArray[Any]:
     except ModelError:
         raise
     except (ValueError, EOFError, OverflowError, TypeError) as error:
-        raise ModelError(f"{file.name} is no .npy file", str(error), str(file)) from error
+        raise ModelError(f"{file.name} is damaged", f"Its head cannot be read: {error}.", str(file)) from error
     return array
 
 
 def npz_members(path: str | os.PathLike[str]) -> list[str]:
     """The names of the arrays in an .npz file."""
+    file = Path(path)
     try:
-        with zipfile.ZipFile(path) as archive:
+        _require_beginning(_first_bytes(file), ".npz", file)
+        with zipfile.ZipFile(file) as archive:
             return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
     except (OSError, zipfile.BadZipFile) as error:
-        raise ModelError(f"{Path(path).name} is no .npz file", str(error), str(path)) from error
+        reason = (error.strerror if isinstance(error, OSError) else None) or f"{error}."
+        raise ModelError(f"{file.name} cannot be read as an archive", reason, str(file)) from error
 
 
 def _read_npz(file: Path, member: str) -> NDArray[Any]:
     names = npz_members(file)
-    if not member and len(names) != 1:
-        listed = ", ".join(names[:12]) or "none"
+    if not names:
+        raise ModelError(f"{file.name} has no arrays", "The archive holds no .npy file.", str(file))
+    if not member and len(names) > 1:
+        listed = ", ".join(names[:12])
         raise ModelError(f"{file.name} has {len(names)} arrays", f"Name the one that is meant: {listed}.", str(file))
     name = member or names[0]
     if name not in names:
@@ -190,6 +213,8 @@ def _read_csv(file: Path, like: Tensor | None) -> Tensor:
         rows = [row for row in csv.reader(io.StringIO(text), delimiter=mark) if row]
     except csv.Error as error:
         raise ModelError(f"{file.name} is not a table", f"{str(error).capitalize()}.", str(file)) from error
+    if not rows and (like is None or like.size):
+        raise ModelError(f"{file.name} is empty", "It has no cells; a table of values was expected.", str(file))
     if len({len(row) for row in rows}) > 1:
         raise ModelError(f"{file.name} is not a table", "Its rows have different numbers of cells.", str(file))
     values = np.empty((len(rows), len(rows[0]) if rows else 0), kind.numpy_dtype)
@@ -206,16 +231,19 @@ def _read_csv(file: Path, like: Tensor | None) -> Tensor:
 def _read_png(file: Path) -> NDArray[Any]:
     from PIL import Image, UnidentifiedImageError
 
+    _require_beginning(_first_bytes(file), ".png", file)
     try:
         with Image.open(file, formats=["PNG"]) as picture:
             if picture.width * picture.height > _MOST_PIXELS:
                 raise ModelError("The picture is too large", f"{picture.width} × {picture.height} pixels.", str(file))
             shown = picture if picture.mode in ("L", "RGB", "RGBA", "I;16") else picture.convert("RGB")
             return np.array(shown)
-    except (UnidentifiedImageError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(f"{file.name} is no PNG picture", str(error), str(file)) from error
+    except ModelError:
+        raise
+    except UnidentifiedImageError as error:
+        raise ModelError(f"{file.name} is damaged", "It begins like a PNG picture and is none.", str(file)) from error
+    except (Image.DecompressionBombError, SyntaxError, ValueError) as error:
+        raise ModelError(f"{file.name} is damaged", f"{error}.", str(file)) from error
 
 
 # -- writing -----------------------------------------------------------------------------------------------------

@@ -143,6 +143,32 @@ def test_damaged_files_are_refused(tmp_path, name, content):
         read_tensor(tmp_path / name, sample(E.FLOAT))
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "title", "detail"),
+    [
+        ("t.npy", b"hello world", "t.npy is no .npy file", "It begins with b'hello wo'; a .npy file begins with"),
+        ("t.npy", b"PK\x03\x04", "t.npy is no .npy file", "It looks like a .npz file; a .npy file begins with"),
+        ("t.npz", npy((1,)), "t.npz is no .npz file", "It looks like a .npy file; a .npz file begins with b'PK'."),
+        ("t.npz", b"PK\x05\x06" + bytes(18), "t.npz has no arrays", "The archive holds no .npy file."),
+        ("t.png", b"\xff\xd8\xff", "t.png is no .png file", "It begins with "),
+        ("t.png", b"", "t.png is empty", "It has no bytes; a .png file was expected."),
+        ("t.csv", b"\n", "t.csv is empty", "It has no cells; a table of values was expected."),
+    ],
+)  # fmt: skip
+def test_files_of_another_kind_are_told_apart(tmp_path, name, content, title, detail):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ModelError) as caught:
+        read_tensor(tmp_path / name, sample(E.FLOAT))
+    assert caught.value.title == title
+    assert caught.value.detail.startswith(detail)
+
+
+def test_an_empty_tensor_comes_back_from_its_table(tmp_path):
+    empty = ArrayTensor(np.zeros((2, 0), np.float32))
+    write_array(tmp_path / "t.csv", empty)
+    assert read_tensor(tmp_path / "t.csv", empty).shape == (2, 0)
+
+
 def test_members_of_an_archive(tmp_path):
     np.savez(tmp_path / "t.npz", a=np.ones(2, np.float32), b=np.zeros(3, np.float32))
     assert npz_members(tmp_path / "t.npz") == ["a", "b"]
