@@ -9,7 +9,7 @@ import csv
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -27,7 +27,7 @@ from exec.images import ImageOptions, read_image
 from exec.session import default_memory_limit
 from model.attributes import AttributeKind
 from model.errors import ModelError
-from model.graph import Graph, Model, Node, Value
+from model.graph import Graph, Node, Value
 from model.types import ElementType, MapType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
 
 #: Symbols and positions whose usual size is one.
@@ -138,9 +138,8 @@ def _default_dim(dim: Any, axis: int, dims: Sequence[Any]) -> int:
 
 
 def make_feeds(
-    model: Model,
+    graph: Graph,
     *,
-    graph: Graph | None = None,
     sources: Mapping[str, InputSource] | None = None,
     sizes: Mapping[str, int] | None = None,
     given: Mapping[str, RuntimeValue] | None = None,
@@ -149,9 +148,8 @@ def make_feeds(
     """A value for each input that needs one: from `given`, else from `sources` by name, else random; all of `given`.
 
     `sizes` says how large symbolic dimensions are (see `symbols`); equal symbols get equal sizes, those without one
-    that of the values given, read and written out. ModelError when a source does not fit.
+    that of the values given, read and written out. ModelError when a source does not fit. See `contradictions`.
     """
-    graph = model.graph if graph is None else graph
     feeds = dict(given or {})
     wanted = {
         v: ((sources or {}).get(v.name, Random()), seed + index)
@@ -162,26 +160,57 @@ def make_feeds(
         if isinstance(source, File):
             feeds[value.name] = make_value(value, source, {})
     constants = {v.name: s.value for v, (s, _) in wanted.items() if isinstance(s, Constant)}
-    dims = symbols(graph) | _sizes_of(graph, constants, least=2) | _sizes_of(graph, feeds) | dict(sizes or {})
+    dims = symbols(graph) | sizes_of(graph, constants, least=2) | sizes_of(graph, feeds) | dict(sizes or {})
     for value, (source, own_seed) in wanted.items():
         if value.name not in feeds:
             feeds[value.name] = make_value(value, source, dims, seed=own_seed)
     return feeds
 
 
-def _sizes_of(graph: Graph, values: Mapping[str, Any], *, least: int = 0) -> dict[str, int]:
+def contradictions(
+    graph: Graph, feeds: Mapping[str, RuntimeValue], sizes: Mapping[str, int] | None = None
+) -> list[str]:
+    """Symbolic dimensions of which values differ from one another or from what was chosen in `sizes`: both numbers.
+
+    That is no error: what files declare is often wrong.
+    """
+    known: dict[str, dict[int, str]] = {}  # the first input of each size
+    for name, source, size in _bindings(graph, feeds):
+        known.setdefault(name, {}).setdefault(size, source)
+    found = []
+    for name, sources in known.items():
+        (size, source), *others = sources.items()
+        chosen = (sizes or {}).get(name, size)
+        if others:
+            found.append(f"{name} is {size} in {source!r} and {others[0][0]} in {others[0][1]!r}")
+        elif chosen != size:
+            found.append(f"{name} is {size} in {source!r}, but {chosen} was chosen")
+    return found
+
+
+def sizes_of(graph: Graph, values: Mapping[str, Any], *, least: int = 0) -> dict[str, int]:
     """The symbolic dimensions of values by input: the first counts; smaller ones than `least` may be stretched."""
     found: dict[str, int] = {}
+    for name, _, size in _bindings(graph, values):
+        if size >= least:
+            found.setdefault(name, size)
+    return found
+
+
+def _bindings(graph: Graph, values: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """Each symbol with the input that has it and its size there, where the rank is the declared one."""
     for value in graph.inputs:
-        dims, content = _dims(value.type) or (), values.get(value.name, 0)
+        content = values.get(value.name)
+        if content is None or isinstance(value.type, (SequenceType, MapType)):
+            continue
         try:
             shape = content.shape if isinstance(content, SparseArray) else np.shape(content)
         except ValueError:  # rows of different lengths
             continue
+        dims = _dims(value.type) or ()
         for axis, (dim, size) in enumerate(zip(dims, shape, strict=False)):
-            if len(shape) == len(dims) and size >= least and (not isinstance(dim, int) or dim < 0):
-                found.setdefault(symbol(value, axis), size)
-    return found
+            if len(shape) == len(dims) and (not isinstance(dim, int) or dim < 0):
+                yield symbol(value, axis), value.name, size
 
 
 def make_value(value: Value, source: InputSource, sizes: Mapping[str, int], *, seed: int = 0) -> RuntimeValue:

@@ -65,7 +65,7 @@ def compare_models(
     for number in range(runs):
         progress.report(number, runs, "Comparing outputs")
         try:
-            feeds = make_feeds(feeding or before, seed=seed + number)
+            feeds = make_feeds((feeding or before).graph, seed=seed + number)
             ours, theirs = (
                 session.run(_cast(model, feeds), values="outputs", seed=seed, time_limit=time_limit, progress=progress)
                 for session, model in ((first, before), (second, after))

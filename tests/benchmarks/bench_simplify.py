@@ -163,7 +163,7 @@ def _feeds(source: Path) -> dict[str, Any]:
     from exec.inputs import make_feeds
     from model import load
 
-    return make_feeds(load(source))
+    return make_feeds(load(source).graph)
 
 
 def _is_close(a: Any, b: Any, other: Any) -> bool:

@@ -134,7 +134,7 @@ def check_light(path: Path, rtol: float, atol: float) -> None:
     """A whole network with the input onnx's runner makes: 0, 1/n, 2/n …, every symbol 1."""
     model = load(path)
     (value,) = [v for v in model.graph.inputs if v.initializer is None]
-    feeds = make_feeds(model, sources={value.name: Range()})
+    feeds = make_feeds(model.graph, sources={value.name: Range()})
     array = feeds[value.name]
     feeds[value.name] = (np.arange(array.size).reshape(array.shape) / array.size).astype(np.float32)
     outputs = run(Session(model), feeds)

@@ -23,6 +23,7 @@ from exec.inputs import (
     File,
     Random,
     Range,
+    contradictions,
     data_sets,
     make_feeds,
     read_npz,
@@ -48,28 +49,39 @@ def test_sizes_are_those_of_the_values_that_are_there(how: str, tmp_path: Path) 
     np.save(tmp_path / "x.npy", x)
     source = Constant(x.tolist()) if how == "constant" else File(tmp_path / "x.npy")
     known: dict[str, Any] = {"given": {"x": x}} if how == "given" else {"sources": {"x": source}}
-    feeds = make_feeds(model, sizes={"M": 7}, **known)
+    feeds = make_feeds(model.graph, sizes={"M": 7}, **known)
     assert {name: np.shape(value) for name, value in feeds.items()} == {"a": (5, 7), "x": (5, 3), "b": (7,)}
-    assert np.shape(make_feeds(model, sources={"x": Constant([[1.0]])}, sizes={"N": 2})["x"]) == (2, 3)
+    assert np.shape(make_feeds(model.graph, sources={"x": Constant([[1.0]])}, sizes={"N": 2})["x"]) == (2, 3)
+
+
+def test_sizes_that_contradict_each_other_are_told_by_name_with_both_numbers() -> None:
+    graph = parse("g (float[N, 3] x, float[N] b, float[M] m) => (float[N, 3] y) { y = Neg(x) }").graph
+    given = {"x": np.ones((2, 3), np.float32), "b": np.ones(5, np.float32)}
+    assert contradictions(graph, make_feeds(graph, given=given)) == ["N is 2 in 'x' and 5 in 'b'"]
+    assert contradictions(graph, make_feeds(graph, given={"x": given["x"]})) == []
+    sizes = {"N": 4, "M": 3}
+    alone = {name: value for name, value in given.items() if name == "x"}
+    assert contradictions(graph, make_feeds(graph, given=alone, sizes=sizes), sizes) == ["N is 2 in 'x' and 4 in 'b'"]
+    assert contradictions(graph, alone, sizes) == ["N is 2 in 'x', but 4 was chosen"]
 
 
 def test_feeds_have_the_declared_types_and_consistent_sizes() -> None:
     model = parse(MODEL)
-    feeds = make_feeds(model, sizes={"batch": 2, "H": 5, "W": 6, "seq": 4}, seed=1)
+    feeds = make_feeds(model.graph, sizes={"batch": 2, "H": 5, "W": 6, "seq": 4}, seed=1)
     assert feeds["image"].shape == (2, 3, 5, 6)
     assert feeds["ids"].shape == (2, 4)
     assert feeds["ids"].dtype == np.int64
     assert feeds["b"].dtype == np.bool_
     assert all(isinstance(t, str) for t in feeds["s"])
     assert [q.shape for q in feeds["q"]] == [(2,)]
-    again = make_feeds(model, sizes={"batch": 2, "H": 5, "W": 6, "seq": 4}, seed=1)
+    again = make_feeds(model.graph, sizes={"batch": 2, "H": 5, "W": 6, "seq": 4}, seed=1)
     np.testing.assert_array_equal(feeds["image"], again["image"])
     assert Session(model).run(feeds).ok
 
 
 def test_numbers_stay_inside_the_table_they_index() -> None:
     model = parse("g (int64[100] i) => (float[100,1] y) <float[3,1] t = {1, 2, 3}> { y = Gather(t, i) }")
-    ids = make_feeds(model)["i"]
+    ids = make_feeds(model.graph)["i"]
     assert set(ids.tolist()) == {0, 1, 2}
 
 
@@ -84,14 +96,14 @@ def test_numbers_stay_inside_the_table_they_index() -> None:
 )
 def test_sources(source: Any, expected: list[float]) -> None:
     model = parse("g (float[3] x) => (float[3] y) { y = Neg(x) }")
-    np.testing.assert_allclose(make_feeds(model, sources={"x": source})["x"], expected)
+    np.testing.assert_allclose(make_feeds(model.graph, sources={"x": source})["x"], expected)
 
 
 def test_scalars_of_every_element_type() -> None:
     numeric = [kind.text for kind in ElementType if kind not in (ElementType.UNDEFINED, ElementType.STRING)]
     for kind in (*numeric, "string"):
         model = parse(f"g ({kind} x) => ({kind} y) {{ y = Identity(x) }}")
-        made = make_feeds(model)["x"]
+        made = make_feeds(model.graph)["x"]
         assert isinstance(made, np.ndarray), kind
         assert made.shape == (), kind
 
@@ -99,7 +111,7 @@ def test_scalars_of_every_element_type() -> None:
 def test_a_constant_that_does_not_fit_is_refused() -> None:
     model = parse("g (float[3] x) => (float[3] y) { y = Neg(x) }")
     with pytest.raises(ModelError, match="'x'") as raised:
-        make_feeds(model, sources={"x": Constant([1, 2])})
+        make_feeds(model.graph, sources={"x": Constant([1, 2])})
     assert raised.value.detail == "its shape is [2]; declared float[3]"
 
 
@@ -265,14 +277,14 @@ def test_hostile_files_are_refused_without_believing_them(
 def test_numbers_that_do_not_fit_are_refused(kind: str, source: Any) -> None:
     model = parse(f"g ({kind}[2] x) => ({kind}[2] y) {{ y = Identity(x) }}")
     with pytest.raises(ModelError, match="'x'"):
-        make_feeds(model, sources={"x": source})
+        make_feeds(model.graph, sources={"x": source})
 
 
 @pytest.mark.parametrize("size", [-1, 1 << 50])
 def test_sizes_that_no_value_can_have_are_refused(size: int) -> None:
     model = parse("g (float[n] x) => (float[n] y) { y = Neg(x) }")
     with pytest.raises(ModelError, match="'x'"):
-        make_feeds(model, sizes={"n": size})
+        make_feeds(model.graph, sizes={"n": size})
 
 
 @pytest.mark.parametrize("content", [[300], [1.5], [float("nan")], None])
@@ -285,7 +297,7 @@ def test_a_feed_of_plain_python_must_fit_the_declared_type(content: Any) -> None
 
 def test_nested_inputs_get_nested_values() -> None:
     model = parse("g (optional(seq(float[2])) x, string[2] s) => (string[2] y) { y = Identity(s) }")
-    feeds = make_feeds(model, sources={"x": Constant(1), "s": Constant(5)})
+    feeds = make_feeds(model.graph, sources={"x": Constant(1), "s": Constant(5)})
     assert [v.tolist() for v in feeds["x"]] == [[1, 1]]
     assert feeds["s"].tolist() == ["5", "5"]
 
@@ -328,6 +340,6 @@ def test_names_of_values_may_be_anything(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kind", "least", "most"), [("uint8", 0, 255), ("int8", -128, 127), ("int64", 0, 1)])
 def test_pixels_and_quantized_numbers_use_their_whole_range(kind: str, least: int, most: int) -> None:
     model = parse(f"g ({kind}[5000] x, {kind}[9] mask) => ({kind}[5000] y) {{ y = Identity(x) }}")
-    feeds = make_feeds(model, seed=0)
+    feeds = make_feeds(model.graph, seed=0)
     assert (feeds["x"].min(), feeds["x"].max()) == (least, most)
     assert feeds["mask"].tolist() == [1] * 9

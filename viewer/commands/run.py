@@ -103,7 +103,7 @@ def _write(output: Path, result: RunResult, names: list[str]) -> None:
 
 
 def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
-    from exec.inputs import make_feeds, make_value, read_npz, required_inputs
+    from exec.inputs import contradictions, make_feeds, make_value, read_npz, required_inputs
 
     given = read_npz(arguments.inputs) if arguments.inputs is not None else {}
     known = {v.name for v in model.graph.inputs} | {v.name for v in model.graph.initializers}
@@ -117,9 +117,10 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
     optional = {v.name: v for v in model.graph.inputs if v.initializer is not None and v.name in sources}
     for name, value in optional.items():
         given[name] = make_value(value, sources[name], named, seed=arguments.seed)
-    if all(v.name in given for v in required_inputs(model.graph)) and not sources:
-        return given
-    return make_feeds(model, sources=sources, sizes=named, given=given, seed=arguments.seed)
+    feeds = make_feeds(model.graph, sources=sources, sizes=named, given=given, seed=arguments.seed)
+    for text in contradictions(model.graph, feeds, named):
+        print(display(f"note: inputs contradict each other: {text}", 200), file=sys.stderr)
+    return feeds
 
 
 def _sources(texts: Sequence[str], names: Sequence[str], image: ImageOptions) -> dict[str, InputSource]:

@@ -233,6 +233,8 @@ class RunControl(QObject):
 
         def go(feeds: dict[str, Any]) -> None:
             self._feeds = recipe.signature, feeds
+            self.inputs.take_sizes(feeds)
+            self._tell.inputs_made(recipe.contradictions(feeds))
             if serial == self._serial:
                 self._preparing.start(self.session, partial(self._perform, aim, recipe, feeds))
 
@@ -252,13 +254,12 @@ class RunControl(QObject):
 
     def _perform(self, aim: Aim, recipe: Recipe, feeds: dict[str, Any]) -> None:
         document = self._workspace.document
-        given = {**feeds, **self.inputs.given}
         try:
-            request = self._request(given, aim)
+            request = self._request(feeds, aim)
         except ModelError as error:
             self._refused(error, self._serial)
             return
-        run = OneRun(self._serial, request, recipe, given, document.revision, document.current.id, aim)
+        run = OneRun(self._serial, request, recipe, feeds, document.revision, document.current.id, aim)
         self._run = run
         self._workspace.results.begin()
         self._workspace.set_run_state("Running…")

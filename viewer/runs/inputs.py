@@ -20,10 +20,12 @@ from exec.inputs import (
     InputSource,
     Random,
     Range,
-    make_value,
+    contradictions,
+    make_feeds,
     read_data_set,
     required_inputs,
     settle,
+    sizes_of,
     symbols,
 )
 from model.graph import Graph, Value, Values
@@ -43,25 +45,28 @@ class Recipe:
 
     graph: Graph  # a copy of the interface
     sources: Mapping[str, InputSource]
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, int]  # of symbolic dimensions, those that were chosen
     seed: int
     data_set: Path | None
+    given: Mapping[str, Any]  # values that are there already
     signature: Hashable
 
     def make(self) -> dict[str, Any]:
         """The values by name. Reads files; ModelError when a source does not fit. Any thread."""
-        feeds = dict(read_data_set(self.data_set, self.graph).inputs) if self.data_set is not None else {}
-        for position, value in enumerate(required_inputs(self.graph)):
-            if value.name in self.sources and value.name not in feeds:
-                source = self.sources[value.name]
-                feeds[value.name] = make_value(value, source, self.sizes, seed=self.seed + position)
-        return feeds
+        folder = {} if self.data_set is None else read_data_set(self.data_set, self.graph).inputs
+        given = {**folder, **self.given}
+        return make_feeds(self.graph, sources=self.sources, sizes=self.sizes, given=given, seed=self.seed)
+
+    def contradictions(self, feeds: Mapping[str, Any]) -> list[str]:
+        """What the sizes of values that were made say against each other, or against what was chosen."""
+        return contradictions(self.graph, feeds, self.sizes)
 
 
 class RunInputs(QObject):
     """The choices for one document. GUI thread only."""
 
     changed = Signal()
+    sizes_known = Signal()  # values were made, which say how large what was not chosen is
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
@@ -74,6 +79,7 @@ class RunInputs(QObject):
         self.data_set: Path | None = None
         self.given: dict[str, Any] = {}  # values of a saved run, by name; they come before the sources
         self._given_stamp = 0
+        self._made: dict[str, int] = {}  # sizes of symbols in the values that were made last, until a choice is made
         self._read()
 
     @property
@@ -90,9 +96,9 @@ class RunInputs(QObject):
         return self.sources.get(name, Random())
 
     def symbols(self) -> dict[str, int]:
-        """The symbolic dimensions of the inputs with their sizes."""
+        """The symbolic dimensions of the inputs with their sizes: as chosen, else as in the values made last."""
         found = symbols(self.graph)
-        return found | {name: size for name, size in self.sizes.items() if name in found}
+        return found | {n: size for n, size in (self._made | self.sizes).items() if n in found}
 
     def data_sets(self) -> list[Path]:
         """The folders of test data beside the model."""
@@ -113,7 +119,7 @@ class RunInputs(QObject):
 
     def set_size(self, symbol: str, size: int) -> None:
         """Choose how large a symbolic dimension is."""
-        if self.symbols().get(symbol) != size:
+        if self.sizes.get(symbol) != size:
             self.sizes[symbol] = size
             self._tell()
 
@@ -145,7 +151,13 @@ class RunInputs(QObject):
         self.seed = seed
         self._tell()
 
+    def take_sizes(self, feeds: Mapping[str, Any]) -> None:
+        """Show how large symbolic dimensions are in values that were made, where nothing was chosen."""
+        self._made = sizes_of(self.graph, feeds)
+        self.sizes_known.emit()
+
     def _tell(self) -> None:
+        self._made = {}
         self._write()
         self.changed.emit()
 
@@ -158,7 +170,7 @@ class RunInputs(QObject):
         graph.outputs = Values(_copy(v, graph) for v in self.graph.outputs)
         needed = [v for v in self.inputs() if v.name not in self.given]
         sources = {v.name: settle(v, self.source(v.name)) for v in needed}
-        sizes = self.symbols()
+        sizes = {name: size for name, size in self.sizes.items() if name in symbols(self.graph)}
         signature = (
             tuple((v.name, v.type, repr(sources.get(v.name)), _stamp(sources.get(v.name))) for v in graph.inputs),
             tuple(sizes.items()),
@@ -166,7 +178,7 @@ class RunInputs(QObject):
             str(self.data_set or ""),
             (self._given_stamp, tuple(self.given)) if self.given else None,
         )
-        return Recipe(graph, sources, sizes, self.seed, self.data_set, signature)
+        return Recipe(graph, sources, sizes, self.seed, self.data_set, dict(self.given), signature)
 
     # -- remembering -----------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 #: What a run has to tell takes the place of what the one before told.
 _TOPIC = "run"
+_INPUTS = "inputs"
 
 
 class RunNews:
@@ -25,6 +26,7 @@ class RunNews:
         self._workspace = workspace
         self._told = ""  # the failure that was told last
         self._said: tuple[Record | None, str] = None, ""  # of which run the state was told last, and that
+        self._contradictions: list[str] = []
         self._shown: Record | None = None  # whose failures the bar tells
 
     def follow(self, *, inputs_changed: bool = False) -> None:
@@ -51,6 +53,15 @@ class RunNews:
         if record is not self._shown:
             self._shown = record
             self._tell_failure(record.result, live=True)
+
+    def inputs_made(self, contradictions: list[str]) -> None:
+        """What a run is given was made: tell where sizes in it contradict each other, but not twice the same."""
+        if contradictions != self._contradictions:
+            self._contradictions = contradictions
+            self._workspace.withdraw(_INPUTS)
+            if contradictions:
+                text = ". ".join(contradictions)
+                self._workspace.message("warning", "Inputs contradict each other", f"{text}.", topic=_INPUTS)
 
     def refused(self, error: BaseException, *, live: bool) -> None:
         """Nothing was run."""

@@ -1,6 +1,7 @@
 """Inputs in the Run panel, by its widgets."""
 
 import numpy as np
+import onnx
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QScrollArea
@@ -68,6 +69,33 @@ def test_what_is_no_option_of_a_picture_stays_in_its_field_and_is_told(
     edit.editingFinished.emit()
     assert not image.problem.isVisible()
     assert workspace.runs.inputs.source("x") == source
+
+
+TWO_INPUTS = """
+<ir_version: 9, opset_import: ["" : 17]>
+two (float[N, 3] x, float[N, 3] z) => (float[N, 3] y) { y = Add (x, z) }
+"""
+
+
+def test_a_file_of_two_rows_makes_the_other_inputs_as_large(window, qtbot, tmp_path):
+    onnx.save(onnx.parser.parse_model(TWO_INPUTS), tmp_path / "two.onnx")
+    np.save(tmp_path / "rows.npy", np.ones((2, 3), np.float32))
+    told = []
+    workspace = opened(window, qtbot, tmp_path / "two.onnx")
+    workspace.messaged.connect(lambda message: told.append((message.severity, message.detail)))
+    panel, results = window.docks.open("run"), workspace.results
+    assert panel._sizes["N"].value() == 1
+    workspace.runs.inputs.set_source("x", File(tmp_path / "rows.npy"))
+    run(qtbot, workspace)
+    assert (results.info_of(value(workspace, "y")).shape, told) == ((2, 3), [])
+    assert panel._sizes["N"].value() == 2, "as large as it is"
+    panel._sizes["N"].setValue(4)
+    run(qtbot, workspace)
+    assert ("warning", "N is 2 in 'x' and 4 in 'z'.") in told
+    panel._sizes["N"].setValue(2)
+    told.clear()
+    run(qtbot, workspace)
+    assert (results.info_of(value(workspace, "y")).shape, told) == ((2, 3), [])
 
 
 def test_a_file_that_is_no_archive_is_told_when_it_is_run(window, qtbot, workspace, tmp_path):

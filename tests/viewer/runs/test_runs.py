@@ -35,7 +35,7 @@ def test_every_value_of_a_real_model_is_that_of_the_executor(window, qtbot, shar
     workspace = opened(window, qtbot, path)
     run(qtbot, workspace)
     model = load(path)
-    expected = Session(model).run(make_feeds(model))
+    expected = Session(model).run(make_feeds(model.graph))
     results = workspace.results
     fetched = [v for v in workspace.model.graph.values() if v.producer is not None and results.has(v)]
     assert len(fetched) > 20

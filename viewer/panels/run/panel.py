@@ -44,6 +44,7 @@ class RunPanel(Panel):
         self._shown_inputs: list[object] = []
         self._build()
         self.inputs.changed.connect(self._refresh)
+        self.inputs.sizes_known.connect(self._show_sizes)
         self.runs.state_changed.connect(self._show_state)
         workspace.run_state_changed.connect(self._show_state)
         workspace.changes.changed.connect(self._on_change)
@@ -225,14 +226,17 @@ class RunPanel(Panel):
         for row in self.rows:
             row.refresh()
             row.setEnabled(inputs.data_set is None)
-        sizes = inputs.symbols()
-        for name, spin in self._sizes.items():
-            _show(spin, sizes.get(name, 1))
+        self._show_sizes()
         _show(self.seed, inputs.seed)
         _show(self.memory, inputs.memory_limit // _MEGABYTE)
         blocked = self.time.blockSignals(True)
         self.time.setValue(inputs.time_limit)
         self.time.blockSignals(blocked)
+
+    def _show_sizes(self) -> None:
+        sizes = self.inputs.symbols()
+        for name, spin in self._sizes.items():
+            _show(spin, sizes.get(name, 1))
 
 
 class _TimeSpin(QDoubleSpinBox):
