@@ -18,7 +18,7 @@ from viewer.commands.arguments import add_check_arguments
 from viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
-from viewer.passes.converting import RENAMED, Trial, attempt, counted
+from viewer.passes.converting import CONVERTERS, RENAMED, Trial, attempt, counted
 from viewer.text import display
 
 if TYPE_CHECKING:
@@ -44,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, what to convert, and the file to write."""
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
     parser.add_argument("--opset", type=int, metavar="N", help="convert to this version of ai.onnx")
+    parser.add_argument(
+        "--converter", choices=tuple(CONVERTERS), default="auto",
+        help="with --opset: own adapters and where they cannot onnx's version converter (auto), own adapters alone, or "
+        "onnx's converter and own adapters where it fails or is wrong; what is printed says which way nodes went",
+    )  # fmt: skip
     parser.add_argument(
         "--ir-version", type=int, metavar="N", help="claim this IR version; what the model has that is newer is told"
     )

@@ -31,7 +31,7 @@ from model.passes.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, sym
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
 from viewer.passes.applying import Applying
-from viewer.passes.converting import RENAMED, Trial, attempt, counted
+from viewer.passes.converting import CONVERTERS, RENAMED, Trial, attempt, counted
 from viewer.passes.rehearsing import Rehearsing
 from viewer.text import display, plural
 from viewer.tips import plain_tip
@@ -60,9 +60,10 @@ class ConvertDialog(QDialog):
     """What is chosen is rehearsed on a copy and listed; Convert compares outputs and makes it one edit of the document.
 
     Where nothing that is computed changes, the dialog closes with the edit; else it stays to tell how outputs compare.
+    `opset` is the operator set that is chosen to begin with.
     """
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None, *, opset: int | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Convert")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -94,6 +95,8 @@ class ConvertDialog(QDialog):
         self._make_buttons()
         layout.addWidget(self.buttons)
         workspace.changes.changed.connect(self._on_change)
+        if opset is not None:
+            self.opset.setCurrentIndex(max(self.opset.findData(opset), 0))
 
     def _make_buttons(self) -> None:
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
@@ -113,6 +116,10 @@ class ConvertDialog(QDialog):
         form.setContentsMargins(0, 0, 0, 0)
         self.scope = ScopeBox(self._workspace)
         self.opset = self._make_opset()
+        self.converter = QComboBox()
+        self.converter.setToolTip("Who converts nodes to another operator set; what changes tells which way each went")
+        for name, title in CONVERTERS.items():
+            self.converter.addItem(title, name)
         self.precision = QComboBox()
         self.precision.addItem("as it is", None)
         for name in PRECISIONS:
@@ -128,6 +135,7 @@ class ConvertDialog(QDialog):
         for title, field in (
             ("Con&vert:", self.scope),
             ("&Operator set:", self.opset),
+            ("Conver&ter:", self.converter),
             ("&Precision:", self.precision),
             ("&Keep:", self.keep),
             ("", self.keep_interface),
@@ -138,7 +146,7 @@ class ConvertDialog(QDialog):
             field.setAccessibleName(title.replace("&", "").rstrip(":") or self.keep_interface.text())
         form.addRow("Take away:", self._make_strip())
         self._add_functions_and_names(form)
-        for combo in (self.opset, self.precision, self.functions, self.ir_version):
+        for combo in (self.opset, self.converter, self.precision, self.functions, self.ir_version):
             combo.currentIndexChanged.connect(self._on_choice)
         for line in (self.keep, self.freeze, self.free):
             line.textEdited.connect(self._on_choice)
@@ -210,6 +218,7 @@ class ConvertDialog(QDialog):
     def _enable(self) -> None:
         for field in (self.keep, self.keep_interface):
             field.setEnabled(self.precision.currentData() is not None)
+        self.converter.setEnabled(self.opset.currentData() is not None)
         for whole in (self.ir_version, self.sort, *(self.strip[part] for part in OF_THE_MODEL)):
             whole.setEnabled(self.scope.nodes is None)
         self._suggest()
@@ -227,6 +236,7 @@ class ConvertDialog(QDialog):
         keep = [part.strip() for part in self.keep.text().split(",") if part.strip()]
         return argparse.Namespace(
             opset=self.opset.currentData(),
+            converter=self.converter.currentData(),
             precision=self.precision.currentData(),
             keep=[*keep, *(["inputs-outputs"] if self.keep_interface.isChecked() else [])],
             freeze=[part.strip() for part in self.freeze.text().split(",") if part.strip()],
@@ -245,7 +255,7 @@ class ConvertDialog(QDialog):
         self.list.clear()
         self.form.setEnabled(True)
         self._trial = self._job = None
-        wanted = any(value for name, value in vars(options).items() if name != "keep")
+        wanted = any(value for name, value in vars(options).items() if name not in ("keep", "converter"))
         self.state.setText("Trying it out…" if wanted else "Choose what to convert.")
         if not wanted:
             self._rehearsing.cancel()

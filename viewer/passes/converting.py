@@ -34,6 +34,13 @@ RENAMED: dict[str, Callable[..., int]] = {
 
 _SAID = {"nodes": "node", "unnamed": "unnamed node", "initializers": "initializer", "values": "value"}
 
+#: Who converts nodes to another operator set, as a person reads it.
+CONVERTERS = {
+    "auto": "automatic: own adapters, else onnx's converter",
+    "own": "own adapters",
+    "onnx": "onnx's converter, else own adapters",
+}
+
 _MOST_DIGITS = 4  # of an axis
 _MOST_NAMED = 5
 
@@ -86,7 +93,8 @@ def counted(text: str, count: int) -> str:
 def only(**chosen: Any) -> argparse.Namespace:
     """What is to be converted, all else to be left as it is: see the options of the command."""
     nothing: dict[str, Any] = {"opset": None, "precision": None, "functions": None, "ir_version": None, "sort": False}
-    return argparse.Namespace(**nothing | {"keep": [], "freeze": [], "free": [], "strip": [], "rename": []} | chosen)
+    how = {"converter": "auto", "keep": []}
+    return argparse.Namespace(**nothing | how | {"freeze": [], "free": [], "strip": [], "rename": []} | chosen)
 
 
 def attempt(
@@ -221,10 +229,23 @@ class _Conversions:
         version, part = self._options.opset, self.part
         known = self._type_of()
         with self._document.edit("Convert operator set") as edit:
-            report = convert_opset(edit, version, known, self._progress, infer=self._type_of)
+            report = convert_opset(
+                edit,
+                version,
+                known,
+                self._progress,
+                infer=self._type_of,
+                converter=self._options.converter,
+                differ=self._difference,
+            )
             if part is not None:
                 raise _of_the_whole_model(report, part, self.part or frozenset())
         return report
+
+    def _difference(self, before: Model, after: Model) -> str:
+        """In what outputs differ, where both models can be run."""
+        agreement = compare_models(before, after, runs=1, progress=self._progress)
+        return agreement.reason if agreement.agrees is False else ""
 
     def _rename(self, what: str) -> Report:
         from model.passes.convert import Report

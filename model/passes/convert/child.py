@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode, b64encode
+
+from model.errors import errors_to
 from model.passes.inference.library import library
 
 
 def run(payload: bytes) -> bytes:
-    """From a line with the version to convert to and a model to the model that it becomes.
+    """From a version and models to one answer each: the model it becomes, or why onnx refuses to convert it."""
+    version, models = json.loads(payload)
+    return json.dumps([_converted(b64decode(model), version) for model in models]).encode()
 
-    Raises errors of onnx's own where it refuses.
-    """
-    version, _, data = payload.partition(b"\n")
-    converted: bytes = library().version_converter.convert_version(data, int(version))
-    return converted
+
+def _converted(model: bytes, version: int) -> dict[str, str]:
+    answer: dict[str, str] = {}
+
+    def refuse(error: BaseException) -> None:
+        answer["refused"] = str(error)
+
+    with errors_to(refuse):
+        answer["model"] = b64encode(library().version_converter.convert_version(model, version)).decode()
+    return answer

@@ -1,16 +1,17 @@
 """Another version of the standard operator set, with every node meaning what it meant.
 
-Adapters here come first, and onnx's own converter gets the nodes that none of them knows how to convert. The two were
-compared in 8,736 conversions of 457 models, those of onnx's backend tests, to each of 20 versions: 83 % came out right
-here and 65 % there, and of what the target version allows none came out right there alone. Where onnx's cannot convert
-one node it gives up the model, and some of the models that it gives are not valid.
+Unless told otherwise adapters here come first, and onnx's own converter gets the nodes that none of them knows how to
+convert. The two were compared in 8,736 conversions of 457 models, those of onnx's backend tests, to each of 20
+versions: 83 % came out right here and 65 % there, and of what the target version allows none came out right there
+alone. Where onnx's cannot convert one node it gives up the model, and some of the models that it gives are not valid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from model import schemas
 from model.document import Transaction
@@ -20,7 +21,7 @@ from model.passes.convert.bodies import write_out
 from model.passes.convert.downward import DOWNWARD
 from model.passes.convert.hands import Conversion, Hands, Unable
 from model.passes.convert.report import Report
-from model.passes.convert.second import convert_by_onnx
+from model.passes.convert.second import Differ, OnnxConverter
 from model.passes.convert.upward import UPWARD
 from model.progress import SILENT, Progress
 from model.queries.types import TypeOf
@@ -30,6 +31,9 @@ from model.steps import SetAttribute, SetField
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
+#: Who converts nodes: adapters here and then onnx's version converter, adapters alone, or onnx's and then adapters.
+Converter = Literal["auto", "own", "onnx"]
 
 #: Attributes of the first versions that never meant anything for what is computed.
 _DEAD = ("consumed_inputs",)
@@ -46,11 +50,14 @@ def convert_opset(
     progress: Progress = SILENT,
     *,
     infer: Callable[[], TypeOf] | None = None,
+    converter: Converter = "auto",
+    differ: Differ | None = None,
 ) -> Report:
     """Convert the whole model, functions too, to a version of ai.onnx. `type_of` should know inferred types.
 
     Operators that the version lacks are written out by their specification's function bodies; `infer` is then
-    called to know the types of what is in them. Nodes that no adapter knows how to convert go to onnx's converter.
+    called to know the types of what is in them. What onnx's converter makes of a node is only taken if the version
+    has it so and `differ` finds the same outputs; the report says of which nodes it was.
     ModelError names the first node whose meaning the version cannot say; the caller's edit is then taken back.
     Starts processes and waits for them; any thread but the GUI's.
     """
@@ -62,16 +69,18 @@ def convert_opset(
     while _write_out_missing(conversion, version, progress):
         type_of = infer() if infer is not None else type_of
         conversion = Conversion(edit, type_of, report, contents=_contents(edit.model, version, type_of))
+    ways = _Ways(conversion, version, converter, OnnxConverter(version, differ, progress))
     for owner, roots in _owners(edit.model):
         current = owner.opset_imports.get("")
         if current is None or current == version:
             continue
         nodes = list(_standard_nodes(edit.model, roots))
+        ways.prepare(nodes, current)
         # Constants last: those that become attributes are gone by then.
         for node in sorted(nodes, key=lambda node: node.op_type == "Constant"):
             progress.check()
             if node.graph is not None:
-                _convert_or_leave(conversion, node, current, version, progress)
+                ways.convert(node, current)
         edit.do(SetField(owner, "opset_imports", {**owner.opset_imports, "": version}))
         report.changed(f"operator set {current} became {version}", owner)
     return report
@@ -131,28 +140,87 @@ def _is_missing(op_type: str, current: int, version: int) -> bool:
     return schemas.find(op_type, version) is None or version < other_below <= current
 
 
-def _convert_or_leave(conversion: Conversion, node: Node, current: int, version: int, progress: Progress) -> None:
-    """Convert a node here, or where it is not known how by onnx's converter; ModelError where neither can.
+class _Tried(Unable):
+    """Ends a conversion that is only to be tried."""
 
-    What the other version cannot say is refused without asking: onnx's converter writes some of it all the same.
+
+class _Ways:
+    """A node is converted here or by onnx's converter: the way a person chose first, the other where it fails.
+
+    What adapters know that the version cannot say is refused: onnx's converter writes some of it all the same.
     """
-    report = conversion.report
-    noted = len(report.changes), len(report.warnings)
-    try:
-        with conversion.edit.attempt():
-            _convert_node(Hands(conversion, node), current, version)
-    except Unable as refused:
-        del report.changes[noted[0] :], report.warnings[noted[1] :]
+
+    def __init__(self, conversion: Conversion, version: int, converter: Converter, onnx: OnnxConverter) -> None:
+        self._conversion = conversion
+        self._version = version
+        self._converter = converter
+        self._onnx = onnx
+
+    def prepare(self, nodes: Iterable[Node], current: int) -> None:
+        """Ask onnx's converter for all nodes of an operator set that it comes first for."""
+        if self._converter == "onnx":
+            changing = (Hands(self._conversion, node) for node in nodes if self._is_other(node, current))
+            self._onnx.prepare(changing, current)
+
+    def convert(self, node: Node, current: int) -> None:
+        """ModelError where neither way can."""
+        if self._converter == "onnx" and self._is_other(node, current):
+            self._by_onnx_first(node, current)
+            return
         try:
-            made = convert_by_onnx(Hands(conversion, node), current, version, progress)
-            for copy in made:
-                _require_known(Hands(conversion, copy), version)
-        except ModelError as other:
-            why = other.detail.rpartition("failed: ")[2]  # behind the place in its sources
-            said = f"{other.title}: {why}" if why else other.title
-            raise ModelError(
-                refused.title, f"{refused.detail}. Nor by onnx's version converter: {said}", refused.place
-            ) from None
+            self._by_adapters(node, current)
+        except Unable as refused:
+            if self._converter == "own":
+                raise
+            try:
+                self._by_onnx(node, current)
+            except ModelError as other:
+                raise ModelError(
+                    refused.title, f"{refused.detail}. Nor by onnx's version converter: {_in_one(other)}", refused.place
+                ) from None
+
+    def _is_other(self, node: Node, current: int) -> bool:
+        """Whether the operator was changed between the versions."""
+        return schemas.find(node.op_type, current) != schemas.find(node.op_type, self._version)
+
+    def _by_onnx_first(self, node: Node, current: int) -> None:
+        report, name = self._conversion.report, node.op_type
+        with suppress(Unable), self._trying():
+            _convert_node(Hands(self._conversion, node), current, self._version)
+            raise _Tried(name)
+        try:
+            self._by_onnx(node, current)
+        except ModelError as refused:
+            noted = len(report.changes)
+            self._by_adapters(node, current)
+            if len(report.changes) > noted:
+                said = f"{name} was converted by own adapters, not onnx's version converter: {_in_one(refused)}"
+                report.changed(said, node)
+
+    def _by_adapters(self, node: Node, current: int) -> None:
+        with self._trying():
+            _convert_node(Hands(self._conversion, node), current, self._version)
+
+    def _by_onnx(self, node: Node, current: int) -> None:
+        with self._trying():
+            for copy in self._onnx.convert(Hands(self._conversion, node), current):
+                _require_known(Hands(self._conversion, copy), self._version)
+
+    @contextmanager
+    def _trying(self) -> Iterator[None]:
+        """What was done and noted is taken back where the block raises."""
+        report = self._conversion.report
+        noted = len(report.changes), len(report.warnings)
+        try:
+            with self._conversion.edit.attempt():
+                yield
+        except ModelError:
+            del report.changes[noted[0] :], report.warnings[noted[1] :]
+            raise
+
+
+def _in_one(error: ModelError) -> str:
+    return f"{error.title}: {error.detail}" if error.detail else error.title
 
 
 def _require_known(hands: Hands, version: int) -> None:

@@ -1,69 +1,139 @@
-"""The second way to another operator set: onnx's version converter, for a node that no adapter here can convert.
+"""The other way to another operator set: onnx's version converter, node by node.
 
-It gets that node alone, as a model of its own with the types of its inputs and with small constants, so that neither
+It gets a node alone, as a model of its own with the types of its inputs and with small constants, so that neither
 weights nor anything else of the model goes through it. What it makes of the node takes its place.
 """
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from model.edits.functions import replace_by_body
 from model.errors import ModelError
-from model.graph import Function, Node, Value
+from model.graph import Function, Model, Node, Value
 from model.io.encode import write_type
 from model.io.protobuf import DecodeError, ModelProto
 from model.isolation import GIB, run_isolated
 from model.passes.convert.bodies import call_message
 from model.passes.convert.hands import Hands
-from model.progress import Progress
+from model.progress import SILENT, Progress
 from model.steps import SetField
 
 _LARGEST = 1024  # bytes of a constant that comes along
 _SECONDS = 30
 _IR_VERSION = 10
 
+#: In what the outputs of the second model differ from those of the first; empty where they do not, or cannot be told.
+Differ = Callable[[Model, Model], str]
 
-def convert_by_onnx(hands: Hands, current: int, version: int, progress: Progress) -> list[Node]:
-    """Replace a node by what onnx's converter makes of it; the new nodes, of the other version.
 
-    ModelError where it refuses, crashes, takes too long, or leaves the node as it is: it then only has no adapter.
+class OnnxConverter:
+    """onnx's version converter to one version. What is equal in nodes is asked once: models repeat most of it.
+
+    ModelErrors say what it did, as of "it". Starts processes and waits for them.
     """
-    if hands.node.bodies:
-        raise ModelError("it leaves bodies as they are")
-    given = _model(hands, current)
-    try:
-        found = ModelProto.FromString(_converted(given.SerializeToString(), version, progress))
-    except DecodeError as error:
-        raise ModelError("what it gave cannot be read", str(error)) from None
-    if list(found.graph.node) == list(given.graph.node):
-        raise ModelError("it leaves the node as it is")
-    function = _function(found, given)
-    node = hands.node
-    copies = replace_by_body(hands.edit, hands.graph, node, function)
-    heir = next((copy for copy in copies if copy.op_type == node.op_type), None)
-    if heir is not None:
-        for field in ("name", "doc_string", "metadata"):
-            hands.edit.do(SetField(heir, field, getattr(node, field)))
-    hands.report.changed(f"{node.op_type} was converted by onnx's version converter", heir or hands.graph)
-    return copies
+
+    def __init__(self, version: int, differ: Differ | None = None, progress: Progress = SILENT) -> None:
+        self._version = version
+        self._differ = differ
+        self._progress = progress
+        self._answers: dict[bytes, Function | ModelError] = {}
+
+    def prepare(self, nodes: Iterable[Hands], current: int) -> None:
+        """Ask for nodes of a version in one process, as starting one takes longer than converting many."""
+        given: dict[bytes, None] = {}
+        for hands in nodes:
+            with suppress(ModelError):  # it is raised again when the node's turn comes
+                given[_model(hands, current)] = None
+        self._ask([message for message in given if message not in self._answers])
+
+    def convert(self, hands: Hands, current: int) -> list[Node]:
+        """Replace a node by what it makes of it; the new nodes, of the other version.
+
+        ModelError where it refuses, crashes, takes too long, gives other outputs, or leaves the node as it is.
+        """
+        given = _model(hands, current)
+        if given not in self._answers:
+            self._ask([given])
+        found = self._answers[given]
+        if isinstance(found, ModelError):
+            raise ModelError(found.title, found.detail)
+        node = hands.node
+        copies = replace_by_body(hands.edit, hands.graph, node, found)
+        heir = next((copy for copy in copies if copy.op_type == node.op_type), None)
+        if heir is not None:
+            for field in ("name", "doc_string", "metadata"):
+                hands.edit.do(SetField(heir, field, getattr(node, field)))
+        hands.report.changed(f"{node.op_type} was converted by onnx's version converter", heir or hands.graph)
+        return copies
+
+    def _ask(self, given: Sequence[bytes]) -> None:
+        """Get answers. What a process ends at is looked for among halves of what it was given."""
+        if not given:
+            return
+        try:
+            answers = _converted(given, self._version, self._progress)
+        except ModelError as error:
+            if len(given) == 1:
+                self._answers[given[0]] = error
+            else:
+                middle = len(given) // 2
+                self._ask(given[:middle])
+                self._ask(given[middle:])
+            return
+        for asked, answer in zip(given, answers, strict=True):
+            self._progress.check()
+            try:
+                self._answers[asked] = self._read(ModelProto.FromString(asked), answer)
+            except ModelError as error:
+                self._answers[asked] = error
+
+    def _read(self, given: Any, answer: bytes | ModelError) -> Function:
+        from model.io.read import load
+
+        if isinstance(answer, ModelError):
+            raise answer
+        try:
+            found = ModelProto.FromString(answer)
+        except DecodeError as error:
+            raise ModelError("what it gave cannot be read", str(error)) from None
+        if list(found.graph.node) == list(given.graph.node):
+            raise ModelError("it leaves the node as it is")
+        function = _function(found, given)
+        differs = "" if self._differ is None else self._differ(load(given.SerializeToString()), load(answer))
+        if differs:
+            raise ModelError("it gives other outputs", differs)
+        return function
 
 
-def _converted(given: bytes, version: int, progress: Progress) -> bytes:
-    return run_isolated(
+def _converted(given: Sequence[bytes], version: int, progress: Progress) -> list[bytes | ModelError]:
+    """What became of each; ModelError where the process came to no end."""
+    reply = run_isolated(
         "model.passes.convert.child:run",
-        b"%d\n%s" % (version, given),
+        json.dumps([version, [b64encode(model).decode() for model in given]]).encode(),
         what="it",
         memory=2 * GIB,
         seconds=_SECONDS,
         progress=progress,
     )
+    return [b64decode(a["model"]) if "model" in a else _refusal(a["refused"]) for a in json.loads(reply)]
 
 
-def _model(hands: Hands, current: int) -> Any:
-    """The node as a model: its inputs are i0, i1 and so on, its outputs o0."""
+def _refusal(reason: str) -> ModelError:
+    """An error of onnx's without the place in its sources."""
+    return ModelError("it refuses the node", reason.rpartition("failed: ")[2])
+
+
+def _model(hands: Hands, current: int) -> bytes:
+    """The node as a model: its inputs are i0, i1 and so on, its outputs o0. ModelError where it cannot be one."""
     from onnx import numpy_helper
 
+    if hands.node.bodies:
+        raise ModelError("it leaves bodies as they are")
     model = ModelProto(ir_version=_IR_VERSION)
     model.opset_import.add(domain="", version=current)
     model.graph.name = "node"
@@ -77,7 +147,7 @@ def _model(hands: Hands, current: int) -> Any:
     for index, value in enumerate(hands.node.outputs):
         if value is not None:
             _declare(model.graph.output.add(name=f"o{index}"), hands, value)
-    return model
+    return bytes(model.SerializeToString(deterministic=True))
 
 
 def _declare(declaration: Any, hands: Hands, value: Value) -> None:

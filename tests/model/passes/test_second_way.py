@@ -9,7 +9,7 @@ import pytest
 from model.document import Document
 from model.errors import ModelError
 from model.io.save import to_bytes
-from model.passes.convert import opset, second, upward
+from model.passes.convert import convert_opset, opset, second, upward
 from model.steps import SetField
 from tests.model.passes.conversions import fed, made, outputs, to_opset
 from tests.model.snapshots import assert_linked, snapshot
@@ -89,7 +89,7 @@ def refused(document: Document, version: int) -> str:
 def test_what_neither_can_do_is_told_with_both_reasons():
     said = refused(made(1, SPLIT), 13)
     assert "version 1 took its sizes as an input" in said
-    assert "Nor by onnx's version converter: it failed on this model: No Adapter" in said
+    assert "Nor by onnx's version converter: it refuses the node: No Adapter" in said
 
 
 def test_a_converter_that_hangs_is_ended_and_told(monkeypatch):
@@ -104,8 +104,11 @@ def test_a_converter_that_needs_too_much_is_ended_and_told(monkeypatch):
 
 @pytest.mark.parametrize("spoil", ["same", "other version", "no output", "unknown", "nonsense"])
 def test_what_does_not_pass_is_not_taken(without_softmax, monkeypatch, spoil):
-    def converted(given, version, progress):
-        model = onnx.ModelProto.FromString(given)
+    def converted(given, _version, _progress):
+        return [spoiled(message) for message in given]
+
+    def spoiled(message):
+        model = onnx.ModelProto.FromString(message)
         (node,) = model.graph.node
         if spoil == "other version":
             node.op_type = "ReduceSum"
@@ -118,3 +121,84 @@ def test_what_does_not_pass_is_not_taken(without_softmax, monkeypatch, spoil):
 
     monkeypatch.setattr(second, "_converted", converted)
     assert "it is not known" in refused(made(12, TEXT), 13)
+
+
+# -- the way a person chose ------------------------------------------------------------------------------------------
+
+
+def said_by(document: Document, version: int, converter: opset.Converter, differ=None) -> list[str]:
+    """The lines of the report of a conversion, after which the model is valid and computes the same."""
+    feeds = fed(document.model)
+    before = outputs(document.model, feeds)
+    with document.edit("Convert") as edit:
+        report = convert_opset(edit, version, lambda value: value.type, converter=converter, differ=differ)
+    onnx.checker.check_model(to_bytes(document.model))
+    for name, array in outputs(document.model, feeds).items():
+        np.testing.assert_allclose(array, before[name], rtol=1e-6)
+    return [text for text, _ in report.summary()]
+
+
+TWO = "g (float[2,3,4] x) => (float[2,3,4] y) { a = Softmax<axis=1>(x) b = Softmax<axis=1>(a) y = Neg(b) }"
+BY_ONNX = "Softmax was converted by onnx's version converter"
+NOT_BY_ONNX = "Softmax was converted by own adapters, not onnx's version converter: "
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """How many nodes each process was given."""
+    counts, convert = [], second._converted
+
+    def counted(given, version, progress):
+        counts.append(len(given))
+        return convert(given, version, progress)
+
+    monkeypatch.setattr(second, "_converted", counted)
+    return counts
+
+
+def test_adapters_come_first_unless_told_otherwise(asked):
+    assert BY_ONNX not in said_by(made(12, TWO), 13, "auto")
+    assert asked == []
+
+
+def test_onnx_comes_first_where_it_was_chosen_and_is_asked_once(asked):
+    document = made(12, TWO.replace("Neg(b)", "ReduceSum<axes=[1]>(b)").replace("float[2,3,4] y", "float[2,1,4] y"))
+    said = said_by(document, 13, "onnx")
+    assert BY_ONNX in said
+    assert asked == [2]  # two kinds of nodes that are other since version 13, of three nodes
+
+
+def test_onnx_is_not_asked_where_own_adapters_were_chosen(without_softmax, asked):
+    document = made(12, TWO)
+    with pytest.raises(ModelError, match="Softmax cannot be converted") as error, document.edit("Convert") as edit:
+        convert_opset(edit, 13, lambda value: value.type, converter="own")
+    assert "onnx" not in error.value.detail
+    assert asked == []
+
+
+def test_where_onnx_gives_other_outputs_adapters_step_in():
+    said = said_by(made(12, TWO), 13, "onnx", lambda _before, _after: "output o0 (by up to 3)")
+    assert NOT_BY_ONNX + "it gives other outputs: output o0 (by up to 3)" in said
+    assert BY_ONNX not in said
+
+
+def test_where_onnx_crashes_adapters_step_in_for_that_node_alone(monkeypatch):
+    convert = second._converted
+
+    def crashing(given, version, progress):
+        if any(b"Softmax" in message for message in given):
+            raise ModelError("it crashed on this model", "Its process ended with SIGSEGV")
+        return convert(given, version, progress)
+
+    monkeypatch.setattr(second, "_converted", crashing)
+    document = made(12, TWO.replace("Neg(b)", "ReduceSum<axes=[1]>(b)").replace("float[2,3,4] y", "float[2,1,4] y"))
+    said = said_by(document, 13, "onnx")
+    assert NOT_BY_ONNX + "it crashed on this model: Its process ended with SIGSEGV" in said
+    assert "ReduceSum was converted by onnx's version converter" in said
+
+
+@pytest.mark.parametrize("chosen", ["auto", "own", "onnx"])
+def test_what_the_version_cannot_say_is_refused_in_every_way(chosen):
+    document = made(7, "g (float[2,3] x, float[2,1] z) => (y) { y = Add(x, z) }")
+    with pytest.raises(ModelError, match="Add cannot be converted"), document.edit("Convert") as edit:
+        convert_opset(edit, 6, lambda value: value.type, converter=chosen)

@@ -8,7 +8,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from exec.inspection.agreement import Agreement
+from exec.inspection.agreement import Agreement, compare_models
 from model.edits import nodes, remnants
 from model.io.read import load
 from model.io.save import save
@@ -223,6 +223,42 @@ def test_convert_changes_the_operator_set_and_precision(tmp_path, capsys):
     status, model = converted(tmp_path, "--precision", "bfloat16", "--json")
     assert json.loads(capsys.readouterr().out)["warnings"] == []
     assert {v.initializer.element_type.text for v in model.graph.initializers} == {"bfloat16"}
+
+
+@pytest.fixture
+def with_axes(tmp_path):
+    """A file whose nodes both converters can convert."""
+    path = tmp_path / "axes.onnx"
+    save(builders.model("""<ir_version: 8, opset_import: ["" : 12]> g (float[2,3] x) => (float[2,1] y)
+        { a = Softmax<axis=1>(x) y = ReduceSum<axes=[1]>(a) }"""), path)  # fmt: skip
+    return path
+
+
+def test_convert_takes_the_converter_that_was_chosen(with_axes, tmp_path, capsys):
+    def said(converter):
+        out = str(tmp_path / "out.onnx")
+        assert main(["convert", str(with_axes), "--opset", "13", "--converter", converter, "-o", out]) == 0
+        printed = capsys.readouterr().out
+        assert "outputs agree on one random input" in printed
+        return printed
+
+    assert "onnx's" not in said("own")
+    assert "onnx's" not in said("auto")
+    assert "ReduceSum was converted by onnx's version converter" in said("onnx")
+
+
+def test_convert_takes_own_adapters_where_what_onnx_makes_differs(with_axes, tmp_path, capsys, monkeypatch):
+    def compare(before, after, **options):
+        if len(before.graph.nodes) == 1:
+            return Agreement(agrees=False, reason="output o0 (by up to 3)")
+        return compare_models(before, after, **options)
+
+    monkeypatch.setattr("viewer.passes.converting.compare_models", compare)
+    out = str(tmp_path / "out.onnx")
+    assert main(["convert", str(with_axes), "--opset", "13", "--converter", "onnx", "-o", out]) == 0
+    printed = capsys.readouterr().out
+    assert "not onnx's version converter: it gives other outputs: output o0 (by up to 3)" in printed
+    assert "was converted by onnx's" not in printed
 
 
 def test_convert_says_when_there_is_nothing_to_do(tmp_path, capsys):
