@@ -196,15 +196,6 @@ class Journal:
         for call in list(self._until_kept):
             self._let_go(call)
 
-    def abandon(self) -> None:
-        """Stop writing and leave the file, as a crash would."""
-        while self._endings:
-            self._endings.pop()()
-        self._until_kept.clear()
-        if self._store is not None:
-            self._store.close(remove=False)
-            self._store = None
-
     # -- writing -------------------------------------------------------------------------------------------------
 
     def _on_change(self, change: Change) -> None:
@@ -374,7 +365,7 @@ class Journal:
 
     def _remove(self) -> None:
         if self._store is not None:
-            self._store.close(remove=True)
+            self._store.remove()
             self._store = None
 
 

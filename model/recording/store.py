@@ -139,11 +139,8 @@ class Store:
         """Wait until all is written."""
         self._waiting.join()
 
-    def close(self, *, remove: bool) -> None:
-        """Let go of the files: with what is still to be written, or with everything."""
-        if remove:
-            self.problem = self.problem or OSError(0, "closed")  # what waits is not wanted any more
-            self._progress.cancel()
+    def close(self) -> None:
+        """Write what is still to be written, and let go of the files."""
         if self._thread is not None:
             self._waiting.put(None)
             self._thread.join()
@@ -151,8 +148,13 @@ class Store:
             if file is not None:
                 with contextlib.suppress(OSError):  # it tries once more to write what there was no room for
                     file.close()
-        if remove:
-            remove_files(self.path)
+
+    def remove(self) -> None:
+        """Let go of the files with everything in them."""
+        self.problem = self.problem or OSError(0, "closed")  # what waits is not wanted any more
+        self._progress.cancel()
+        self.close()
+        remove_files(self.path)
 
     # -- writing, on either thread -----------------------------------------------------------------------------
 

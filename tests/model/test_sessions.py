@@ -23,6 +23,7 @@ from tests.conftest import REPOSITORY
 from tests.model import builders
 from tests.model.edits.rich_models import rich_bytes
 from tests.model.edits.test_any_edits import AnyEdits, pick
+from tests.model.recording.crash import abandon
 from tests.model.snapshots import assert_linked, snapshot
 
 #: Small real models: weights, strings, ai.onnx.ml attributes, missing names, old opsets.
@@ -101,7 +102,7 @@ class Session(AnyEdits):
     def crash(self):
         """The next start finds the journal, and goes on with what it brings back."""
         lost = snapshot(self.document.model, saved=True)
-        self.journal.abandon()
+        abandon(self.journal)
         self._open()
         with mock.patch("model.recording.leftovers.is_running", return_value=False):
             for leftover in leftovers(self.folder / "state"):

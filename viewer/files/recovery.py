@@ -67,11 +67,6 @@ class Keeper(QObject):
         # of a change the journal hears first: it may be that very change that it cannot write
         self._endings += [document.subscribe(self._tell), document.on_saved(self._on_saved)]
 
-    @property
-    def is_beginning(self) -> bool:
-        """Whether the model is still to be looked at as it was before the first edit."""
-        return self.journal is not None and self.journal.needs_beginning
-
     def _take_down_beginning(self) -> None:
         """Look at the model as it began, bit by bit; or as it is now, when much was done to it meanwhile."""
         journal = self.journal

@@ -19,6 +19,7 @@ from model.steps import touched
 from tests.model.edits.further_edits import EDITS
 from tests.model.edits.rich_models import rich_bytes
 from tests.model.edits.test_any_edits import AnyEdits
+from tests.model.recording.crash import abandon
 from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 PLACES = {"main", "body", "function", "training"}
@@ -69,7 +70,7 @@ def test_it_is_taken_back_done_again_recovered_and_replayed_wherever_it_can_be_d
         else:
             reached |= places
             _check(document, opened)
-            kept.abandon()
+            abandon(kept)
             _check_recordings(document, folder)
         if reached and (reached >= PLACES or number > ENOUGH):
             return

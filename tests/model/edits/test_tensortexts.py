@@ -18,6 +18,7 @@ from model.recording.journal import Journal
 from model.steps import SetAttribute, SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
+from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import recovered
 
 TEXTS = ("named", "what it is", {"origin": "layer 3"})
@@ -92,7 +93,7 @@ def test_a_journal_brings_them_back(document, tmp_path, monkeypatch, where, part
     monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
     journal = Journal(document, tmp_path / "state")
     name = describe(document, where(document), part)
-    journal.abandon()
+    abandon(journal)
     assert texts_at(recovered(document, tmp_path / "state"), where, part) == (name, *TEXTS[1:])
 
 

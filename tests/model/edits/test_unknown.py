@@ -23,6 +23,7 @@ from model.steps import SetAttribute, SetField, SetInputs
 from model.types import ElementType, Shape, TensorType
 from tests.model.edits.test_raw import proto, walk
 from tests.model.io.test_write import with_unknown_fields
+from tests.model.recording.crash import abandon
 
 NUMBER, REAL, BYTES = b"\xf8\x3e\x2a", b"\xfd\x3e\x00\x00\x80\x3f", b"\xfa\x3e\x05hello"
 
@@ -152,7 +153,7 @@ def test_journal_and_script_repeat_it(tmp_path, monkeypatch):
     kept = Journal(document, tmp_path)
     for path, _ in unknown(document)[::3]:
         edited(document, path, None)
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path)
     again = Document(load(data))
     recover(again, leftover)
@@ -253,7 +254,7 @@ def test_what_is_inside_attributes_and_tensors_is_repeated(tmp_path, monkeypatch
             for attribute in node.attributes.values():
                 if not attribute.graphs:
                     edit.do(SetAttribute(node, attribute.name, replace(attribute, doc_string="other")))
-    kept.abandon()
+    abandon(kept)
     found = unknown(document)
     assert len(found) > count
     for again in replayed(document, data, tmp_path):
@@ -279,7 +280,7 @@ def test_what_is_changed_in_a_new_node_or_function_is_repeated(tmp_path, monkeyp
         again = Cloner().function(document.model.functions[-1])
         again.name = "again"
         edit.do(SetField(document.model, "functions", (*document.model.functions, again)))
-    kept.abandon()
+    abandon(kept)
     told = [text for _, text in unknown(document) if text in "56"]
     assert sorted(told) == ["5", "5", "6", "6"]
     for again in replayed(document, data, tmp_path):
@@ -373,7 +374,7 @@ def test_what_stands_around_the_parts_of_new_objects_is_repeated(tmp_path, monke
             edit.do(SetField(model, "functions", (*model.functions, copy)))
     for path in [path for path, _ in unknown(document) if dict(path).keys() & {"input", "value_info"}]:
         edited(document, path, "0a")
-    kept.abandon()
+    abandon(kept)
     found = unknown(document)
     for again in replayed(document, data, tmp_path):
         assert unknown(again) == found

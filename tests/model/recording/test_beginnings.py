@@ -20,6 +20,7 @@ from model.recording.store import base_path
 from model.steps import SetField, SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
+from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import recovered, rename, saved_file, work
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -91,7 +92,7 @@ def test_edits_before_and_while_it_looks_are_done_again(tmp_path, dead, asked, e
     Meanwhile(edits, kept).run(kept.prepare, document)
     assert not kept.needs_beginning
     rename(document)
-    kept.abandon()
+    abandon(kept)
     again, leftover = recovered_beginning(tmp_path)
     assert leftover.missing == ()
     assert snapshot(again.model) == snapshot(document.model)
@@ -106,7 +107,7 @@ def test_edits_of_a_model_in_a_file_need_no_look_at_it(tmp_path, dead, asked):
     assert leftover.titles == ("Insert", "Attribute", "Rename", "Weights", "Function")
     assert leftover.missing == ()
     assert not asked
-    kept.abandon()
+    abandon(kept)
     assert snapshot(recovered(document, tmp_path / "state").model) == snapshot(document.model)
 
 
@@ -114,7 +115,7 @@ def test_what_has_no_beginning_is_lost(tmp_path, dead, asked):
     document = builders.document()
     kept = begun(document, tmp_path, asked)
     rename(document)
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path)
     assert leftover.titles == ("Rename",)
     assert leftover.is_lost
@@ -135,7 +136,7 @@ def test_a_model_that_was_made_is_kept_before_any_edit(tmp_path, dead):
     document.mark_unsaved()
     kept = Journal(document, tmp_path)
     kept.prepare()
-    kept.abandon()
+    abandon(kept)
     again, leftover = recovered_beginning(tmp_path)
     assert leftover.is_unsaved
     assert leftover.titles == ()
@@ -157,7 +158,7 @@ def test_looking_that_is_given_up_changes_nothing(tmp_path, dead, asked):
     assert snapshot(document.model) == before
     with kept.as_it_began():
         kept.prepare()
-    kept.abandon()
+    abandon(kept)
     again, _ = recovered_beginning(tmp_path)
     assert snapshot(again.model) == before
 
@@ -178,7 +179,7 @@ def test_a_journal_that_begins_anew_holds_what_was_done_before(tmp_path, dead, a
     with kept.as_it_began():
         kept.prepare()
     document.redo()
-    kept.abandon()
+    abandon(kept)
     again, leftover = recovered_beginning(tmp_path)
     assert leftover.titles == ("Type", "Type")  # undo of what is in the beginning, and what takes that back
     assert snapshot(again.model) == snapshot(document.model)
@@ -195,7 +196,7 @@ def test_a_save_ends_the_need_for_a_beginning(tmp_path, dead, asked):
     assert list((tmp_path / "state").iterdir()) == []
     with document.edit("After") as edit:
         nodes.add_node(edit, document.model.graph, "Relu", [builders.value(document, "x")], name="after")
-    kept.abandon()
+    abandon(kept)
     assert snapshot(recovered(document, tmp_path / "state").model) == snapshot(document.model)
 
 
@@ -222,7 +223,7 @@ def test_large_tensors_are_written_without_being_in_memory_twice(tmp_path, dead)
     assert kept.problem == ""
     assert base_path(kept.path).stat().st_size > 80 << 20
     assert most < 16 << 20
-    kept.abandon()
+    abandon(kept)
     again, _ = recovered_beginning(tmp_path)
     assert snapshot(again.model) == snapshot(document.model)
 
@@ -272,6 +273,6 @@ def test_another_listener_that_fails_does_not_hide_an_edit(tmp_path, dead):
     failing()
     work(document)
     before = snapshot(document.model)
-    kept.abandon()
+    abandon(kept)
     again, _ = recovered_beginning(tmp_path)
     assert snapshot(again.model) == before

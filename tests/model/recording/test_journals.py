@@ -29,6 +29,7 @@ from model.steps import InsertNode, SetAttribute, SetField
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
+from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import work
 from tests.model.snapshots import assert_known, assert_linked, snapshot
 
@@ -46,7 +47,7 @@ def test_a_journal_brings_back_what_a_crash_took(tmp_path, dead):
     document.undo()
     document.undo()
     document.redo()
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path)
     assert leftover.titles == ("Insert", "Attribute", "Rename", "Weights")
     again = builders.document()
@@ -84,7 +85,7 @@ def test_a_line_cut_by_the_crash_is_left_out(tmp_path, dead):
     document = builders.document()
     kept = Journal(document, tmp_path)
     work(document)
-    kept.abandon()
+    abandon(kept)
     path = next(tmp_path.glob("*.journal"))
     data = path.read_bytes()
     states = set()
@@ -102,7 +103,7 @@ def test_a_journal_that_fails_is_tried_once(tmp_path, dead):
     document = builders.document()
     kept = Journal(document, tmp_path)
     work(document)
-    kept.abandon()
+    abandon(kept)
     path = next(tmp_path.glob("*.journal"))
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:2], lines[2].replace('"axis"', "17"), *lines[3:]]))
@@ -119,7 +120,7 @@ def test_a_journal_of_another_file_is_not_replayed(tmp_path, dead):
     document = builders.document()
     kept = Journal(document, tmp_path)
     work(document)
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path)
     other = builders.document(builders.BRANCHES)
     before = snapshot(other.model)
@@ -134,7 +135,7 @@ def test_a_changed_file_is_noticed(tmp_path, dead):
     document = Document(load(path), path)
     kept = Journal(document, tmp_path / "state")
     work(document)
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path / "state")
     assert leftover.fits
     path.write_bytes(path.read_bytes() + b"\0")
@@ -180,7 +181,7 @@ def test_typing_survives_as_one_entry(tmp_path, dead):
     document.end_gesture()
     with document.edit("Type", merge="doc") as edit:
         edit.do(SetField(document.model, "doc_string", "x"))
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path)
     assert leftover.titles == ("Type", "Type")
     again = builders.document()
@@ -198,7 +199,7 @@ def test_a_model_that_was_piped_in_begins_with_its_bytes(tmp_path, dead):
     kept = Journal(document, tmp_path)
     kept.prepare()
     work(document)
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path)
     assert leftover.beginning.read_bytes() == data
     again = Document(load(leftover.beginning))
@@ -221,7 +222,7 @@ def test_preparing_can_be_given_up(tmp_path, dead):
         kept.prepare(GivenUp())
     assert kept.needs_beginning
     work(document)
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path)
     again = builders.document()
     recover(again, leftover)
@@ -258,7 +259,7 @@ def test_a_body_that_goes_to_another_attribute_is_the_same_when_that_is_taken_ba
     with document.edit("Rename") as edit:
         attributes.rename_attribute(edit, builders.node(document, "choose"), "then_branch", "other")
     document.undo()
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path)
     again = builders.document(builders.BRANCHES)
     recover(again, leftover)
@@ -333,7 +334,7 @@ def test_edits_of_very_many_steps_are_announced_and_written_when_there_is_time(t
     titles = tuple(edit.__name__.capitalize().replace("_", " ") for edit in edits)
     (leftover,) = leftovers(tmp_path)
     assert {*leftover.titles, *leftover.missing} & {titles[-1], "Redo"}  # it may be written already, and taken back
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path)
     assert leftover.titles == titles
     assert leftover.missing == ()
@@ -354,7 +355,7 @@ def test_what_was_done_to_very_many_nodes_while_it_was_saved_is_done_again_with_
     with document.edit("Insert") as edit:
         nodes.insert_on_edge(edit, builders.value(document, "a"), "Neg")
     document.mark_saved(path, state)
-    kept.abandon()
+    abandon(kept)
     again = Document(load(path), path)
     (leftover,) = leftovers(tmp_path / "state")
     recover(again, leftover)
@@ -380,7 +381,7 @@ class RecordedEdits(AnyEdits):
     def teardown(self):
         if hasattr(self, "document"):
             self._check_script()
-            self.journal.abandon()
+            abandon(self.journal)
             self._check_journal()
         super().teardown()
 

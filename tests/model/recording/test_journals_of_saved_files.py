@@ -16,6 +16,7 @@ from model.recording.leftovers import leftovers, recover
 from model.steps import RemoveNode, SetField, SetInitializer, SetInput
 from model.tensors import ArrayTensor
 from tests.model import builders
+from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import recovered, saved_file, work
 from tests.model.snapshots import snapshot
 
@@ -33,7 +34,7 @@ def test_undo_of_what_was_saved_survives(tmp_path, dead):
         nodes.rename_node(edit, document.model.graph.nodes.first, "three")
     document.undo()
     document.undo()
-    kept.abandon()
+    abandon(kept)
     again = recovered(document, tmp_path / "state")
     assert snapshot(again.model) == snapshot(document.model)
 
@@ -55,7 +56,7 @@ def test_edits_made_while_a_save_runs_survive_it(tmp_path, dead, undone):
     assert document.modified
     document.undo()
     document.redo()
-    kept.abandon()
+    abandon(kept)
     again = recovered(document, tmp_path / "state")
     assert snapshot(again.model) == before
 
@@ -74,7 +75,7 @@ def test_two_undefined_values_of_one_name_are_one_in_the_file(tmp_path, dead):
         edit.do(SetField(builders.node(edit.model, "third").inputs[0], "name", "lost"))
         edit.do(SetInput(builders.node(edit.model, "fourth"), 0, Value("lost")))
     save_and_rename(document)
-    kept.abandon()
+    abandon(kept)
     again = recovered(document, tmp_path / "state")
     assert again.model.graph.name == "after"
     assert builders.node(again, "third").inputs[0] is builders.node(again, "fourth").inputs[0]
@@ -86,7 +87,7 @@ def test_an_undefined_value_with_the_name_of_a_defined_one_is_that_in_the_file(t
     with document.edit("Orphan") as edit:
         edit.do(SetInput(builders.node(edit.model, "fourth"), 0, Value("r")))
     save_and_rename(document)
-    kept.abandon()
+    abandon(kept)
     again = recovered(document, tmp_path / "state")
     assert again.model.graph.name == "after"
     assert builders.node(again, "fourth").inputs[0].producer is builders.node(again, "second")
@@ -108,7 +109,7 @@ def test_a_declared_type_that_goes_with_its_node_is_not_in_the_file(tmp_path, de
     with document.edit("Remove") as edit:
         take_out(edit, "beside")
     save_and_rename(document)
-    kept.abandon()
+    abandon(kept)
     assert recovered(document, tmp_path / "state").model.graph.name == "after"
 
 
@@ -153,7 +154,7 @@ def test_weights_that_lie_in_the_file_are_not_copied(tmp_path, dead, monkeypatch
     with document.edit("Remove") as edit:
         edit.do(SetInitializer(graph, builders.value(document, "w"), None))
     document.undo()
-    kept.abandon()
+    abandon(kept)
     assert state_size(tmp_path / "state") < 4096
     again = recovered(document, tmp_path / "state")
     assert snapshot(again.model) == snapshot(document.model)
@@ -170,7 +171,7 @@ def test_weights_that_the_saved_file_lacks_are_kept_beside_the_journal(tmp_path,
     document.undo()
     with document.edit("New") as edit:
         edit.do(SetInitializer(document.model.graph, Value("new"), ArrayTensor(np.ones((1 << 15,), np.int64))))
-    kept.abandon()
+    abandon(kept)
     (journal,) = (tmp_path / "state").glob("*.journal")
     assert journal.stat().st_size < 4096
     assert state_size(tmp_path / "state") > (1 << 20) + (1 << 18)
@@ -186,7 +187,7 @@ def test_bytes_that_were_not_written_before_the_crash_are_missed(tmp_path, dead)
         edit.do(SetField(document.model.graph, "name", "kept"))
     with document.edit("New") as edit:
         edit.do(SetInitializer(document.model.graph, Value("new"), ArrayTensor(np.ones((1 << 15,), np.int64))))
-    kept.abandon()
+    abandon(kept)
     (data,) = (tmp_path / "state").glob("*.data")
     data.write_bytes(data.read_bytes()[:1000])
     again = Document(load(document.path), document.path)
@@ -201,7 +202,7 @@ def test_a_tensor_that_does_not_fit_itself_is_kept_as_it_stands(tmp_path, dead):
     kept = Journal(document, tmp_path / "state")
     with document.edit("Shape") as edit:
         set_field(edit, (("graph", 0), ("initializer", 0), ("dims", 0)), "5")
-    kept.abandon()
+    abandon(kept)
     assert not kept.problem
     again = recovered(document, tmp_path / "state")
     (broken, whole) = (builders.value(m, "w").initializer for m in (again, document))

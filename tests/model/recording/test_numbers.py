@@ -19,6 +19,7 @@ from model.recording.numbers import Numbers
 from model.steps import InsertNode, RemoveNode, SetField, SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
+from tests.model.recording.crash import abandon
 from tests.model.snapshots import assert_linked, snapshot
 
 LONG = 300
@@ -59,7 +60,7 @@ def test_an_edit_of_most_nodes_meets_them_all_at_once(tmp_path, dead):
             edit.do(SetField(node.outputs[0], "doc_string", "told"))
     met = [step for line in map(json.loads, kept.path.read_text().splitlines()) for step in line.get("steps", ())]
     assert sum("met" in step for step in met) <= 2
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path)
     again = Document(load(leftover.beginning))
     recover(again, leftover)
@@ -106,7 +107,7 @@ def assert_an_undo_after_saving_comes_back(document, kept, path):
     save(document.model, path)
     document.mark_saved(path)
     document.undo()
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(path.parent)
     again = Document(load(path), path)
     recover(again, leftover)
@@ -161,7 +162,7 @@ def test_constants_of_a_long_list_are_found_again_while_it_changes(tmp_path, dea
             used = constants[f"c{50 + number % 40}"]
             edit.do(InsertNode(graph, Node("Neg", (used,), (Value(f"n{number}"),), name=f"n{number}")))
             edit.do(SetInitializer(graph, Value(f"d{number}"), ArrayTensor(np.float32([-number])), number % 7))
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path / "journals")
     again = Document(load(path), path)
     recover(again, leftover)
@@ -188,7 +189,7 @@ def test_what_nothing_tells_within_an_edit_is_the_same_value_afterwards(tmp_path
     document.undo()
     with document.edit("Insert behind it") as edit:
         nodes.insert_on_edge(edit, d, "Identity")
-    kept.abandon()
+    abandon(kept)
     assert snapshot(recovered(tmp_path, document, builders.BRANCHES).model) == snapshot(document.model)
 
 

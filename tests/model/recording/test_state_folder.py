@@ -23,6 +23,7 @@ from model.recording.store import Store, base_path, data_path
 from model.steps import SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
+from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import rename
 
 
@@ -108,7 +109,7 @@ def test_a_journal_without_its_weights_says_so(tmp_path, dead):
     kept = Journal(document, tmp_path)
     rename(document, "one")
     add_weights(document)
-    kept.abandon()
+    abandon(kept)
     (data,) = tmp_path.glob("*.data")
     data.unlink()
     (leftover,) = leftovers(tmp_path)
@@ -123,7 +124,7 @@ def test_a_journal_that_is_gone_meanwhile_is_told(tmp_path, dead):
     document = builders.document()
     kept = Journal(document, tmp_path)
     rename(document, "one")
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path)
     again = Document(load(leftover.beginning))
     discard(leftover)
@@ -165,7 +166,7 @@ def test_what_lies_beside_a_journal_that_was_tried_stays(tmp_path, dead):
     document = builders.document()
     kept = Journal(document, tmp_path)
     rename(document, "one")
-    kept.abandon()
+    abandon(kept)
     (leftover,) = leftovers(tmp_path)
     with pytest.raises(ModelError, match="does not fit"):
         recover(builders.document(builders.BRANCHES), leftover)
@@ -212,7 +213,7 @@ def test_giving_a_journal_up_does_not_wait_for_bytes(tmp_path):
     store, source = Store(tmp_path / "1-aa.journal"), Endless()
     store.keep(Payload(source, 0, source.size))
     assert source.is_read.wait(30)
-    store.close(remove=True)
+    store.remove()
     assert source.given < 1 << 20
     assert list(tmp_path.iterdir()) == []
 

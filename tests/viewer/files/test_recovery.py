@@ -13,6 +13,7 @@ from model.io.save import prepare
 from model.steps import SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
+from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import recovered
 from tests.model.snapshots import snapshot
 from viewer.files import recovery
@@ -47,7 +48,7 @@ def rename_in(document, name="renamed"):
 
 def kill(window, monkeypatch):
     """Go away without a word, as a killed program does."""
-    window.tab.keeper.journal.abandon()
+    abandon(window.tab.keeper.journal)
     window.remove_tab(window.tab)
     monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
 
@@ -55,7 +56,7 @@ def kill(window, monkeypatch):
 def written(qtbot, window):
     """What a document in no file began with is written over several turns."""
     keeper = window.tab.keeper
-    qtbot.waitUntil(lambda: not keeper.is_beginning)
+    qtbot.waitUntil(lambda: not keeper.journal.needs_beginning)
     keeper.journal._store.flush()
 
 
@@ -139,7 +140,7 @@ def test_a_second_kill_before_the_recovered_model_is_kept_anew_loses_nothing(qtb
         with qtbot.waitSignal(window.files.opened, timeout=20_000):
             press(qtbot, window, "Recover")
         qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename")
-        assert window.tab.keeper.is_beginning
+        assert window.tab.keeper.journal.needs_beginning
         kill(window, monkeypatch)
     recovery.offer(window)
     assert [message.title for message in window.messages.messages] == ["Unsaved edits of a new model"]
@@ -227,7 +228,7 @@ def test_edits_of_a_model_that_could_not_be_kept_any_more_are_told(qtbot, window
 
 def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monkeypatch):
     document = new_model(window)
-    qtbot.waitUntil(lambda: not window.tab.keeper.is_beginning)
+    qtbot.waitUntil(lambda: not window.tab.keeper.journal.needs_beginning)
     written(qtbot, window)
     kill(window, monkeypatch)
     recovery.offer(window)
@@ -268,7 +269,7 @@ def test_an_edit_of_many_steps_is_not_taken_back_again_and_again(qtbot, window, 
     with document.edit("Rename all") as edit:
         for number, node in enumerate(document.model.graph.nodes):
             nodes.rename_node(edit, node, f"node {number}")
-    assert keeper.is_beginning
+    assert keeper.journal.needs_beginning
     assert keeper.journal.steps_since == 0
     rename_in(document, "after")
     written(qtbot, window)
@@ -291,8 +292,8 @@ def test_a_save_ends_the_look_at_the_model_as_it_was_before(slowly_kept, tmp_pat
     rename_in(document, "meanwhile")
     saving.run()
     document.mark_saved(path, state=state)
-    assert not keeper.is_beginning
-    keeper.journal.abandon()
+    assert not keeper.journal.needs_beginning
+    abandon(keeper.journal)
     monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
     assert snapshot(recovered(document, recovery.journal_folder()).model) == snapshot(document.model)
 
