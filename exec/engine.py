@@ -15,12 +15,13 @@ from typing import Any
 from exec.compiler import compile_model
 from exec.context import Limits, RuntimeValue, set_limits
 from exec.errors import LimitError
+from exec.expectations import kind_of
 from exec.frames import Inside
 from exec.inspection.statistics import nbytes
 from exec.memory import keep_freed_memory, return_freed_memory
 from exec.operations import Library
 from exec.patching import patched
-from exec.plan import MISSING, Code, Path, Plan, Step, ValueKey
+from exec.plan import MISSING, Code, Kinds, Path, Plan, Step, ValueKey
 from exec.results import Failure, NodeResult, RunResult, State
 from exec.runner import FOLD_LIMIT, Observer, Run, bind, prepare
 from exec.snapshot import ABSENT, ModelSnapshot
@@ -157,9 +158,10 @@ class Engine:
             needed, kept = self._needed(plan, of_steps, targets, slots)
         _refuse_missing(plan, needed, slots, snapshot)
         run = Run(plan, self.library, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
-        execution = Execution(self.library, self._store, plan, run, of_steps, kept, options, begun)
+        kinds = tuple([(value, kind_of(feed)) for value, feed in given.items()])
+        execution = Execution(self.library, self._store, plan, run, of_steps, kept, options, begun, kinds)
         if needed is plan.everything:
-            run.code = plan.code
+            run.code = plan.code_for(kinds)
         else:
             execution.prepare(needed, targets)
         if options.watched:
@@ -173,7 +175,7 @@ class Engine:
         plan = compile_model(bare, self.library, seed=options.seed)
         run = Run(plan, self.library, plan.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
         run.stopped = stopped
-        return Execution(self.library, self._store, plan, run, [], {}, options, begun)
+        return Execution(self.library, self._store, plan, run, [], {}, options, begun, ())
 
     def _settle(self) -> None:
         """Take over what the last run computed; left until somebody wants it."""
@@ -294,6 +296,7 @@ class Execution:
         kept: dict[int, Entry | Outline | None],
         options: Options,
         begun: float,
+        kinds: Kinds,
     ) -> None:
         self._library = library
         self._store = store
@@ -304,6 +307,7 @@ class Execution:
         self._tokens = tokens
         self._kept = kept
         self._begun = begun
+        self._kinds = kinds  # of what is given
         self._left: float | None = None  # when `advance` ended
         self._stored = 0
         self._costs: list[float] | None = None
@@ -333,7 +337,7 @@ class Execution:
         constants = [s for s in needed if s.token]
         rest = [s for s in needed if not s.token] if constants else needed
         if constants:
-            run.code = [s.code() for s in constants]
+            run.code = [s.code().guarded() for s in constants]
             self._costs = self._costs_of([*constants, *rest])
             run.execute(expected=self._expected)
             self._fold(constants)
@@ -343,7 +347,8 @@ class Execution:
         code = self._code(rest)
         if targets is None and not run.dead and len(rest) + len(self._kept) == len(plan.steps) - len(constants):
             self._remember(plan, rest, code)
-        run.code = [*run.code, *code] if constants else code
+        guarded = code if plan.good == self._kinds else [c.guarded() for c in code]
+        run.code = [*run.code, *guarded] if constants else guarded
 
     def reopen_constants(self) -> None:
         """Stand before the first step, be it constant: it is gone through as others are, and gives the same again."""
@@ -409,7 +414,11 @@ class Execution:
         """Compute the next `count` steps, or all that are left. What passes between two calls is no time of the run."""
         if self._left is not None:
             self._put_off(time.perf_counter() - self._left)
-        self.run.execute(count, self._expected)
+        run, options = self.run, self.options
+        run.execute(count, self._expected)
+        is_whole = options.values is None and options.until is None
+        if is_whole and self.done and not (run.stopped or run.failures or run.dead):
+            self.plan.came_through(self._kinds)
         self._left = time.perf_counter()
 
     def _put_off(self, seconds: float) -> None:

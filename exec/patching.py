@@ -26,7 +26,8 @@ def patched(plan: Plan, old: ModelSnapshot, new: ModelSnapshot, library: Library
     steps, producers = list(plan.steps), dict(plan.producers)
     result = replace(
         plan, steps=steps, producers=producers, names=new.names, notes=list(plan.notes), finders=list(plan.finders),
-        code=[], everything=None, _layout=None, _told=None, base=plan, changed=frozenset(changed),
+        code=[], everything=None, good=None, _guarded=[], _layout=None, _told=None, base=plan,
+        changed=frozenset(changed),
     )  # fmt: skip
     for index in changed:
         step = _step(result, new, new.graph.nodes[index], index, library, seed)

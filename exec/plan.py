@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from exec.context import Context, RuntimeValue
 from exec.errors import KernelError
+from exec.expectations import Guarded, Kind
 from exec.kernels.registry import KernelFunction
 from exec.operations import Operation
 from exec.snapshot import GraphSnapshot, NodeSnapshot
@@ -27,6 +28,9 @@ Path = tuple[int, ...]
 
 #: A value of a run: the path of the function call it is in (empty outside) and its number.
 ValueKey = tuple[Path, int]
+
+#: Of what a plan is given: see Plan.code_for.
+Kinds = tuple[tuple[int, Kind], ...]
 
 
 class Missing:
@@ -53,6 +57,13 @@ class Code(NamedTuple):
     out: int  # 0 when the node has not exactly one named output, its first
     free: tuple[int, ...]  # slots nobody reads afterwards
     step: Step
+
+    def guarded(self) -> Code:
+        """The same, refusing inputs of types that the operator does not take; see Plan.code_for."""
+        operation, node = self.step.operation, self.step.node
+        if operation.problem:
+            return self
+        return self._replace(call=Guarded(self.call, node.op_type, operation.opset, node.domain))
 
 
 @dataclass(slots=True, eq=False)
@@ -127,8 +138,26 @@ class Plan:
     straight: bool = False  # steps are the graph's own nodes in their order
     base: Plan | None = None  # the plan this one was patched from, until its values are numbered
     changed: frozenset[int] = frozenset()  # which steps are others than there
+    good: Kinds | None = None  # with which the inputs of all steps were found to be of types their operators take
+    _guarded: list[Code] = field(default_factory=list)
     _layout: Layout | None = None
     _told: tuple[str, ...] | None = None
+
+    def code_for(self, kinds: Kinds) -> list[Code]:
+        """`code` for values of these kinds, guarded until one run with such values came through.
+
+        Types follow from types, so a run need not look at those of every node again.
+        """
+        if kinds == self.good:
+            return self.code
+        if len(self._guarded) != len(self.code):
+            self._guarded = [code.guarded() for code in self.code]
+        return self._guarded
+
+    def came_through(self, kinds: Kinds) -> None:
+        """Everything was computed of values of these kinds. Bodies may give other types the next time."""
+        if not any(step.bodies for step in self.bodied):
+            self.good = kinds
 
     def told(self) -> tuple[str, ...]:
         """What a person should know of the plan, of the operations in it and of those in bodies."""

@@ -18,6 +18,7 @@ import numpy as np
 from exec.compiler import Expansion
 from exec.context import Limits, RuntimeValue, set_limits
 from exec.errors import KernelError, LimitError
+from exec.expectations import kind_of
 from exec.frames import Frame, Inside, inside
 from exec.inspection.statistics import Summary, nbytes, summarise
 from exec.kernels.registry import KernelFunction
@@ -376,7 +377,11 @@ class Run:
             slots[inner] = outer[source]
         for slot, value in zip(plan.inputs, inputs, strict=True):
             slots[slot] = value
-        return self._frame(plan, slots, plan.code if self.watch is None else self._watched(plan, slots, self.watch))
+        kinds = tuple([(slot, kind_of(slots[slot])) for slot in (*plan.inputs, *[c[1] for c in body.captures])])
+        code = plan.code_for(kinds) if self.watch is None else self._watched(plan, slots, self.watch)
+        results = self._frame(plan, slots, code)
+        plan.came_through(kinds)
+        return results
 
     def _watched(self, plan: Plan, slots: list[RuntimeValue], watch: Watch) -> Iterator[Code]:
         """The steps of a body, with a look before, between and after them; of those that are constant, a look only."""
@@ -385,7 +390,7 @@ class Run:
         for step in plan.steps:
             self._look_inside(plan, Place(previous, step, self._depth), slots, watch)
             if not step.folded:
-                yield step.code()
+                yield step.code().guarded()
             previous = step
         self._look_inside(plan, Place(previous, None, self._depth), slots, watch)
         self._depth -= 1
@@ -414,7 +419,7 @@ class Run:
         for step in plan.steps:
             if step.token and all(slots[s] is not MISSING for s in step.reads) and not step.bodies:
                 try:
-                    spread(step, slots, step.call(*(slots[s] for s in step.ins)))
+                    spread(step, slots, step.code().guarded().call(*(slots[s] for s in step.ins)))
                     step.folded = True
                     plan.given.update(step.outs)
                     continue

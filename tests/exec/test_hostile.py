@@ -179,6 +179,57 @@ def test_errors_say_what_was_expected(op_type: str, inputs: list[Any], attribute
     assert reason in failure.reason
 
 
+TEXTS, COMPLEX = np.array(["a", "b"], object), np.ones(2, np.complex64)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "reason"),
+    [
+        ("Add", [TEXTS, TEXTS], "input 0 (A) is string; expected "),
+        ("Max", [TEXTS, TEXTS], "input 0 (data_0) is string; expected "),
+        ("Sum", [TEXTS, TEXTS], "input 0 (data_0) is string; expected float, double, float16 or bfloat16"),
+        ("Less", [TEXTS, TEXTS], "input 0 (A) is string; expected "),
+        ("Less", [COMPLEX, COMPLEX], "input 0 (A) is complex64; expected "),
+        ("And", [COMPLEX, COMPLEX], "input 0 (A) is complex64; expected bool"),
+        ("Not", [X], "input 0 (X) is float; expected bool"),
+        ("Concat", [X, X > 0], "input 0 (inputs) is float and input 1 (inputs) bool; expected the same type"),
+        ("ConcatFromSequence", [[TEXTS, COMPLEX]], "input 0 (input_sequence) is a sequence of several types; expected"),
+    ],
+)
+def test_types_that_an_operator_does_not_take_are_refused(op_type: str, inputs: list[Any], reason: str) -> None:
+    """Though numpy would compute something of them."""
+    (failure,) = run_one("", op_type, inputs, 1, {"axis": 0} if op_type.startswith("Concat") else {}).failures
+    assert reason in failure.reason
+
+
+def test_types_that_a_later_version_takes_are_computed() -> None:
+    """Files in the wild have them, and other programs compute them."""
+    model = parse("g (int64[2] x) => (int64[2] y) { y = Max(x, x) }", header='ir_version: 4, opset_import: ["": 7]')
+    assert Session(model).run({"x": np.array([1, 2])}).values["y"].tolist() == [1, 2]
+
+
+def test_types_are_looked_at_anew_when_what_is_given_has_others() -> None:
+    untyped = helper.make_empty_tensor_value_info
+    nodes = [helper.make_node("Identity", ["x"], ["z"]), helper.make_node("Add", ["z", "z"], ["y"])]
+    proto = helper.make_model(helper.make_graph(nodes, "g", [untyped("x")], [untyped("y")]))
+    session = Session(load(proto.SerializeToString()))
+    assert session.run({"x": X}).ok
+    assert session.run({"x": X + 1}, fresh=True).ok
+    assert session.run({"x": TEXTS}, fresh=True).failures[0].operator == "Add"
+    assert session.run({"x": X}, fresh=True).ok
+
+
+def test_types_are_looked_at_in_each_turn_of_a_loop() -> None:
+    text = """g (float[2] x) => (float[2] y) {
+      n = Constant <value = int64 {3}> () t = Constant <value = bool {1}> ()
+      y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] a) => (bool k, bool[2] r) {
+        k = Identity(c) s = Add(a, a) r = Cast <to = 9> (s) }>
+    }"""
+    inner = Session(parse(text)).run({"x": X[0, :2]}).failures[0].inner
+    assert inner is not None
+    assert inner.reason.startswith("input 0 (A) is bool; expected ")
+
+
 def test_branches_of_no_columns_take_no_room() -> None:
     given = [np.zeros((2, 3, 4, 0), np.float32)]
     (failure,) = run_one("com.microsoft", "BranchwiseRMSNorm", given, 1, {"num_branches": 2**31 - 1}).failures

@@ -276,7 +276,7 @@ def test_a_failing_node_stops_only_what_needs_it_and_explains_itself() -> None:
         ("Exp", [np.ones(3, np.int64)], "input 0 (input) is int64; expected float, double, "),
         ("Relu", [np.array(["a", "b"], object)], "input 0 (X) is string; expected "),
         ("BitwiseAnd", [np.ones(3, np.float32)] * 2, "input 0 (A) is float; expected int8"),
-        ("Add", [np.ones(3, np.float32), np.ones(3, np.int64)], "inputs are float32 and int64; expected the same"),
+        ("Add", [np.ones(3, np.float32), np.ones(3, np.int64)], "0 (A) is float and input 1 (B) int64; expected the"),
     ],
 )
 def test_types_that_an_operator_does_not_take_are_told_with_those_it_does(
