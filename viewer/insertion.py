@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from model.edits import nodes
 from model.edits.values import connect
@@ -10,10 +12,35 @@ from model.graph import Graph, Node, Value
 from model.queries.scope import is_visible
 from viewer.places import place_text
 from viewer.text import display
-from viewer.widgets.operator_palette import Operator
+from viewer.widgets.operator_palette import Operator, OperatorPalette
 from viewer.workspace import Workspace, graph_of
 
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
 _MOST_INPUTS = 64
+
+
+def operator_palette(window: QWidget, workspace: Workspace) -> OperatorPalette:
+    """A palette over a window, to be opened once; see its `choose_for`."""
+    return OperatorPalette(window, workspace.report, partial(_offer_newer, window, workspace))
+
+
+def _offer_newer(window: QWidget, workspace: Workspace, operator: Operator, graph: Graph) -> None:
+    """Open what raises the version of a domain: never unasked, since other nodes may mean something else there."""
+    from viewer.dialogs.convert import ConvertDialog
+    from viewer.dialogs.lifetime import show_aside
+
+    if not operator.domain:
+        show_aside(workspace, ConvertDialog(workspace, window, opset=operator.needs))
+        return
+    name, domain = display(operator.op_type, 60), display(operator.domain, 60)
+    workspace.reveal(graph.importer or workspace.model)
+    workspace.message(
+        "info",
+        f"{name} needs version {operator.needs} of {domain}",
+        "The inspector shows the versions that are imported, to be changed there.",
+    )
 
 
 def target_graph(workspace: Workspace) -> Graph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from model.edits import functions, nodes
 from model.edits.values import disconnect
@@ -13,23 +13,24 @@ from viewer.actions.targets import has_node, selected_nodes
 from viewer.dialogs.lifetime import show_for
 from viewer.text import display, plural
 
+if TYPE_CHECKING:
+    from viewer.widgets.operator_palette import Operator
+
 
 def _add(context: Context) -> None:
-    from viewer.insertion import caption, insert, target_graph
-    from viewer.widgets.operator_palette import Operator, OperatorPalette
+    from viewer.insertion import caption, insert, operator_palette, target_graph
 
     workspace = context.opened
 
     def chosen(operator: Operator, shift: bool) -> None:
         insert(workspace, operator, aside=shift)
 
-    palette = OperatorPalette(context.window, workspace.report)
+    palette = operator_palette(context.window, workspace)
     palette.choose_for(target_graph(workspace), chosen, caption=caption(workspace))
 
 
 def _change_operator(context: Context) -> None:
-    from viewer.insertion import target_graph
-    from viewer.widgets.operator_palette import Operator, OperatorPalette
+    from viewer.insertion import operator_palette, target_graph
 
     workspace = context.opened
     targets = selected_nodes(context)
@@ -40,7 +41,7 @@ def _change_operator(context: Context) -> None:
             for node in targets:
                 nodes.change_operator(edit, node, operator.op_type, operator.domain, operator.overload)
 
-    palette = OperatorPalette(context.window, workspace.report)
+    palette = operator_palette(context.window, workspace)
     palette.choose_for(
         target_graph(workspace), chosen, caption=f"Turn {what} into; inputs and attributes it knows are kept."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QPoint
@@ -19,7 +19,8 @@ from viewer.text import display
 from viewer.theme import categories, operator_category
 from viewer.widgets.choice_popup import Choice, ChoicePopup
 
-_FIRST_OTHERS = 20  # operators of domains that are not imported yet stand this much behind
+_FROM_LATER = 15  # operators that the imported versions do not have yet stand this much behind
+_FIRST_OTHERS = 20  # and those of domains that are not imported this much
 _KNOWN = ("", "ai.onnx.ml", "com.microsoft")
 _DOC = 160
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
@@ -27,13 +28,17 @@ _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 
 @dataclass(frozen=True)
 class Operator:
-    """What can be added: an operator of a domain, or a call of a function. `schema` is None for unknown ones."""
+    """What can be added: an operator of a domain, or a call of a function. `schema` is None for unknown ones.
+
+    `needs` is the version of its domain that brought it, where the graph imports an older one; else 0.
+    """
 
     op_type: str
     domain: str = ""
     overload: str = ""
     schema: Schema | None = None
     function: Function | None = None
+    needs: int = 0
 
     def takes(self, type_: Type | None) -> bool:
         """Whether some input may be of this type; unknown ones may always."""
@@ -51,21 +56,23 @@ class Operator:
 def operators(graph: Graph) -> Iterator[Operator]:
     """Everything that can stand in a graph: functions of the model first, then operators by name.
 
-    Those of domains the program knows and the graph does not import yet come at their newest version.
+    Those of domains the program knows and the graph does not import yet come at their newest version. At the end
+    are those that later versions brought to the domains it imports.
     """
-    model = graph.model
+    model, imports = graph.model, graph.opset_imports
     for function in () if model is None else model.functions:
         yield Operator(function.name, function.domain, function.overload, function=function)
-    known = {domain: schemas.newest_opset(domain) for domain in _KNOWN}
-    for schema in schemas.operators({**known, **graph.opset_imports}):
+    newest = {domain: schemas.newest_opset(domain) for domain in _KNOWN}
+    usable = schemas.operators({**newest, **imports})
+    for schema in usable:
         yield Operator(schema.name, schema.domain, schema=schema)
-
-
-def _later(graph: Graph, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """Operators that later versions brought to the domains a graph imports, and which; `names` are those it has."""
-    newest = {domain: schemas.newest_opset(domain) for domain in _KNOWN if domain in graph.opset_imports}
-    found = ((schema.domain, schema.name) for schema in schemas.operators(newest))
-    return {(domain, name): schemas.versions(name, domain)[0] for domain, name in found if (domain, name) not in names}
+    names = {(schema.domain, schema.name) for schema in usable}
+    for last in schemas.operators({domain: newest[domain] for domain in _KNOWN if domain in imports}):
+        if (last.domain, last.name) not in names:
+            versions = schemas.versions(last.name, last.domain)
+            needs = next(version for version in versions if version > imports[last.domain])
+            first = schemas.find(last.name, needs, last.domain)
+            yield Operator(last.name, last.domain, schema=first, needs=needs)
 
 
 def signature(operator: Operator) -> str:
@@ -94,10 +101,16 @@ def first_sentence(doc: str) -> str:
 
 
 class OperatorPalette(ChoicePopup):
-    """Choose an operator. `run` gets it, and whether it was chosen with Shift."""
+    """Choose an operator. One that the imports of the graph are too old for is handed to `offer_newer` instead."""
 
-    def __init__(self, window: QWidget, report: Callable[[ModelError], None]) -> None:
+    def __init__(
+        self,
+        window: QWidget,
+        report: Callable[[ModelError], None],
+        offer_newer: Callable[[Operator, Graph], object],
+    ) -> None:
         super().__init__(window, "Operator", report)
+        self._offer_newer = offer_newer
 
     def choose_for(
         self,
@@ -108,11 +121,13 @@ class OperatorPalette(ChoicePopup):
         why_not: Callable[[Operator], str] = lambda _operator: "",
         at: QPoint | None = None,
     ) -> None:
-        """Open with the operators there are for a graph; `why_not` gives the reason where one does not fit."""
-        imports = graph.opset_imports
+        """Open with the operators there are for a graph; `why_not` gives the reason where one does not fit.
+
+        `run` gets the one that is chosen, and whether it was chosen with Shift.
+        """
         found = list(operators(graph))
         names = {(operator.domain, operator.op_type) for operator in found}
-        domains = {*imports, *(domain for domain, _ in names)}
+        domains = {*graph.opset_imports, *(domain for domain, _ in names)}
 
         def others(text: str) -> list[Choice]:
             try:
@@ -121,26 +136,33 @@ class OperatorPalette(ChoicePopup):
                 return []
             return [] if (domain, op_type) in names else [_custom(Operator(op_type, domain), run)]
 
-        later = _later(graph, names)
-        choices = [replace(_choice(operator, imports, run), reason=why_not(operator)) for operator in found]
-        for number, choice in enumerate(choices):
-            since = later.get(("", found[number].op_type), 0)
-            if since:  # what one may have meant instead
-                detail = f"ai.onnx has one from opset {since} on; the graph imports {imports['']}. {choice.detail}"
-                choices[number] = replace(choice, detail=detail)
         self.open(
-            choices,
+            [replace(self._choice(operator, graph, run), reason=why_not(operator)) for operator in found],
             caption=caption,
             placeholder="Operator, function, or domain::Operator",
             others=others,
             at=at,
         )
 
+    def _choice(self, operator: Operator, graph: Graph, run: Callable[[Operator, bool], object]) -> Choice:
+        if not operator.needs:
+            return _choice(operator, graph, run)
+        whose = "function" if isinstance(graph.importer, Function) else "model"
+        what, offered = (
+            (operator.domain, "Enter goes there.") if operator.domain else ("operator set", "Enter offers to convert.")
+        )
+        return replace(
+            _choice(operator, graph, lambda chosen, _shift: self._offer_newer(chosen, graph)),
+            detail=f"From {what} {operator.needs} on; this {whose} imports {graph.opset_imports[operator.domain]}. "
+            + offered,
+            rank=_FROM_LATER,
+        )
 
-def _choice(operator: Operator, imports: Mapping[str, int], run: Callable[[Operator, bool], object]) -> Choice:
+
+def _choice(operator: Operator, graph: Graph, run: Callable[[Operator, bool], object]) -> Choice:
     schema, function = operator.schema, operator.function
     where = operator.domain or "ai.onnx"
-    imported = operator.domain in imports
+    imported = operator.domain in graph.opset_imports
     doc = function.doc_string if function is not None else schema.doc if schema is not None else ""
     note = "function" if function is not None else f"{where} {schema.since_version if schema else ''}".strip()
     return Choice(

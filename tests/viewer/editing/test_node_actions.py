@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication
 
 from tests.model import builders
 from viewer import clipboard
+from viewer.dialogs.convert import ConvertDialog
 from viewer.widgets.choice_popup import ChoicePopup
 from viewer.widgets.operator_palette import OperatorPalette, first_sentence
 from viewer.widgets.rename_field import RenameField
@@ -290,14 +291,42 @@ def test_the_breadcrumb_names_what_is_around_all_that_is_selected(desk):
     assert desk.view.travel.trail() == around
 
 
-def test_an_operator_of_another_domain_says_that_a_newer_opset_has_one(desk):
+def test_an_operator_of_a_newer_opset_offers_to_convert_the_model(desk):
     desk.open(LONE.replace('"" : 21', '"" : 18'))
     desk.run("node.add")
     popup = desk.child(OperatorPalette)
     popup.field.setText("gelu")
-    assert popup.shown()[0].detail.startswith("ai.onnx has one from opset 20 on; the graph imports 18.")
+    first, *others = popup.shown()
+    assert first.note == "ai.onnx 20"
+    assert first.detail == "From operator set 20 on; this model imports 18. Enter offers to convert."
+    assert "com.microsoft 1" in [choice.note for choice in others]
+    before = ops(desk)
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    dialog = desk.child(ConvertDialog)
+    assert dialog.opset.currentData() == 20
+    assert (ops(desk), desk.workspace.model.opset_imports[""]) == (before, 18)  # nothing was done unasked
+    dialog.reject()
+
+
+def test_an_operator_of_a_newer_version_of_another_domain_goes_to_the_imports(desk):
+    desk.open(LONE.replace('"" : 21', '"" : 21, "ai.onnx.ml" : 3'))
+    desk.run("node.add")
+    popup = desk.child(OperatorPalette)
+    popup.field.setText("TreeEnsemble")
+    chosen = popup.shown()[0]
+    assert chosen.detail == "From ai.onnx.ml 5 on; this model imports 3. Enter goes there."
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert desk.workspace.selection.current is desk.workspace.model
+    assert desk.messages()[-1] == "TreeEnsemble needs version 5 of ai.onnx.ml"
+
+
+def test_an_operator_that_is_there_already_is_offered_as_it_is(desk):
+    desk.open(LONE.replace('"" : 21', '"" : 18'))
+    desk.run("node.add")
+    popup = desk.child(OperatorPalette)
     popup.field.setText("relu")
-    assert not [choice for choice in popup.shown() if "opset" in choice.detail]
+    assert [choice.detail for choice in popup.shown() if "From operator set" in choice.detail] == []
+    assert len(popup.shown()) == len({(choice.title, choice.note.split()[0]) for choice in popup.shown()})
     popup.close()
 
 

@@ -308,8 +308,7 @@ class WireTool(Tool):
         menu.popup(self.view.mapToGlobal(self._position.toPoint()))
 
     def _open_palette(self, graph: Graph) -> None:
-        from viewer.insertion import add_fed_by
-        from viewer.widgets.operator_palette import OperatorPalette
+        from viewer.insertion import add_fed_by, operator_palette
 
         workspace, value = self.view.workspace, self.value
         known = workspace.types.type_of(value)
@@ -317,7 +316,7 @@ class WireTool(Tool):
         def chosen(operator: Operator, _shift: bool) -> None:
             add_fed_by(workspace, operator, value, graph)
 
-        palette = OperatorPalette(self.view.window(), workspace.report)
+        palette = operator_palette(self.view.window(), workspace)
         palette.choose_for(
             graph,
             chosen,
