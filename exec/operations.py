@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from exec.arrays import SparseArray
 from exec.context import RuntimeValue
@@ -30,8 +30,8 @@ from model.tensors import SparseTensor, Tensor
 Environment = Mapping[str, AttributeSnapshot]
 NO_ENVIRONMENT: Environment = {}
 
-#: What edits and inputs may leave behind until it is let go of: bytes of constants, weights or tensors, tokens.
-_GROWTH_BYTES, _GROWTH, _GROWTH_TOKENS = 1 << 20, 16, 50_000
+#: What edits and inputs may leave behind until it is let go of: bytes of constants, of weights; their number, tokens.
+_GROWTH_BYTES, _GROWTH_WEIGHTS, _GROWTH, _GROWTH_TOKENS = 1 << 20, 1 << 25, 16, 50_000
 
 #: Operations are small, and those of an undone edit are found again: many more may stay.
 _GROWTH_OPERATIONS = 10_000
@@ -65,6 +65,13 @@ class Operation:
         return self.kernel is not None and self.kernel.takes_context
 
 
+class Prepared(NamedTuple):
+    """A kernel for certain weights, or None where the plain one is as good; `nbytes` is what the weights take."""
+
+    call: KernelFunction | None
+    nbytes: int
+
+
 class Library:
     """What the plans of one model share: constants read from the file, kernels found, weights prepared.
 
@@ -82,9 +89,10 @@ class Library:
         self._local = 0
         self.folded: dict[Any, RuntimeValue] = {}
         self.volatile: set[int] = set()  # keys of steps whose results depend on more than their inputs
-        self.prepared: dict[tuple[int, Hashable], KernelFunction | None] = {}  # by number of the operation, constants
+        self.prepared: dict[tuple[int, tuple[int, ...]], Prepared] = {}  # by number of the operation, see `prepare`
         self.folded_bytes = 0
-        self._kept = 0, 0, 0, 0  # what there was after the last look, see is_grown
+        self.weight_bytes = 0  # read from the model, and once more where kernels laid them out
+        self._kept = 0, 0, 0, 0, 0  # what there was after the last look, see is_grown
         self._kept_operations = 0
 
     def token(self, content: Hashable) -> int:
@@ -97,9 +105,10 @@ class Library:
     @property
     def is_grown(self) -> bool:
         """Whether enough was added for `retain` to be worth its time."""
-        folded, prepared, arrays, tokens = self._kept
+        folded, weights, prepared, arrays, tokens = self._kept
         return (
             self.folded_bytes > 2 * folded + _GROWTH_BYTES
+            or self.weight_bytes > weights + _GROWTH_WEIGHTS
             or len(self.prepared) > prepared + _GROWTH
             or len(self._arrays) > arrays + _GROWTH
             or len(self._tokens) > 2 * tokens + _GROWTH_TOKENS
@@ -125,9 +134,14 @@ class Library:
         self._free.clear()
         self._tokens = {content: token for content, token in self._tokens.items() if token in known}
         self.folded = {token: values for token, values in self.folded.items() if token in tokens}
-        self.prepared = {key: call for key, call in self.prepared.items() if key[0] in operations}
+        self.prepared = {
+            (number, constants): found
+            for (number, constants), found in self.prepared.items()
+            if number in operations and all(token <= 0 or token in known for token in constants)
+        }
         self.folded_bytes = sum(nbytes(value) for values in self.folded.values() for value in values)
-        self._kept = self.folded_bytes, len(self.prepared), len(self._arrays), len(self._tokens)
+        self.weight_bytes = sum(map(nbytes, self._arrays.values())) + sum(p.nbytes for p in self.prepared.values())
+        self._kept = self.folded_bytes, self.weight_bytes, len(self.prepared), len(self._arrays), len(self._tokens)
 
     def local_number(self) -> int:
         """A number no snapshot uses: for graphs and tensors that come from operator specifications."""
@@ -149,6 +163,7 @@ class Library:
         value = self._arrays.get(number)
         if value is None:
             value = self._arrays[number] = runtime_constant(self._tensors[number])
+            self.weight_bytes += nbytes(value)
         return value
 
     def free_values(self, graph: GraphSnapshot) -> tuple[int, ...]:

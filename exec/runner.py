@@ -22,7 +22,7 @@ from exec.expectations import kind_of
 from exec.frames import Frame, Inside, inside
 from exec.inspection.statistics import Summary, nbytes, summarise
 from exec.kernels.registry import KernelFunction
-from exec.operations import Library
+from exec.operations import Library, Prepared
 from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Plan, Step, refusal
 from exec.results import Failure, StepError, failure_of
 from exec.values import distinct_bytes, refuse_large
@@ -555,8 +555,10 @@ def prepare(plan: Plan, library: Library, steps: Iterable[Step]) -> None:
         )
         if key not in library.prepared:
             values = [template[s] if known else None for s, known in zip(step.ins, constant, strict=True)]
-            library.prepared[key] = _prepared(kernel.prepare, values, step)
-        step.call = library.prepared[key] or step.call
+            call = _prepared(kernel.prepare, values, step)
+            library.prepared[key] = Prepared(call, sum(map(nbytes, values)) if call is not None else 0)
+            library.weight_bytes += library.prepared[key].nbytes
+        step.call = library.prepared[key].call or step.call
 
 
 def _prepared(hook: Callable[..., KernelFunction | None], values: list[Any], step: Step) -> KernelFunction | None:

@@ -159,6 +159,24 @@ def test_weights_and_attributes_that_edits_replaced_are_let_go_of(monkeypatch: p
     assert session.run({"x": x}).outputs["y"] == pytest.approx(99 * np.expm1(x * 99))
 
 
+def test_laid_out_weights_that_edits_replaced_are_let_go_of_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 600
+    monkeypatch.setattr(operations, "_GROWTH_WEIGHTS", 5 * 4 * size**2)
+    document = Document(
+        parse(f"g (float[3, {size}] x, float[{size}, {size}] w) => (float[M, N] y) {{ y = MatMul(x, w) }}")
+    )
+    session, graph = Session(document), document.model.graph
+    x, value, held = np.ones((3, size), np.float32), graph.inputs[1], []
+    for number in range(1, 15):
+        with document.edit("Set the weight") as edit:
+            edit.do(SetInitializer(graph, value, ArrayTensor(np.full((size, size), number, np.float32))))
+        assert session.run({"x": x}).outputs["y"][0, 0] == number * size
+        held.append(session._engine.library.weight_bytes // (4 * size**2))
+    assert held[0] == 2, "as it was read, and laid out"
+    assert max(held) <= 4 * 2 + 5, "four plans may have theirs; others may wait for five times its bytes"
+    assert len(session._engine.library.prepared) <= 7
+
+
 def test_inputs_that_change_for_ever_leave_no_tokens_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "_GROWTH_TOKENS", 20)
     session = Session(parse("g (float[1] x) => (float[1] y) { a = Neg(x) b = Abs(a) y = Exp(b) }"), budget=64)
@@ -208,7 +226,7 @@ def test_whatever_is_done_values_are_those_of_a_fresh_session(data: st.DataObjec
     changes = [("k", "value_float"), ("l", "value_float"), ("a", "alpha"), ("g", "alpha"), ("u", "alpha")]
     feeds, seed = {"x": pool[0], "z": pool[1]}, 0
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("_GROWTH_TOKENS", "_GROWTH", "_GROWTH_BYTES", "_GROWTH_OPERATIONS"):
+        for name in ("_GROWTH_TOKENS", "_GROWTH", "_GROWTH_WEIGHTS", "_GROWTH_BYTES", "_GROWTH_OPERATIONS"):
             patch.setattr(operations, name, 0)
         patch.setattr(store, "_REMEMBERED", 2)
         session = Session(document, budget=budget)
