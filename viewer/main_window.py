@@ -30,6 +30,7 @@ from PySide6.QtWidgets import (
 from model.attributes import Attribute
 from model.errors import ModelError
 from model.graph import Value
+from viewer.actions import action
 from viewer.actions.binding import ActionBinding
 from viewer.app_icon import app_icon
 from viewer.docks import Docks
@@ -70,6 +71,7 @@ class MainWindow(QMainWindow):
         self._painted = False
         self._closing = False
         self._expecting = False
+        self._wanted: list[str] = []  # actions that are done as soon as a document is open
         self.setWindowTitle("ONNX Workbench")
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
@@ -93,6 +95,7 @@ class MainWindow(QMainWindow):
         self.settings.changed.connect(self._on_setting)
         self.settings.changed.connect(self.actions_binding.refresh_soon)
         self.files.pending_changed.connect(self._show_pending)
+        self.files.opened.connect(self._do_wanted)
         self._restore()
         self._show_front()
 
@@ -244,7 +247,7 @@ class MainWindow(QMainWindow):
         """Bring everything around the graph in line with the document in front."""
         tab = self.tab
         self._stack.setCurrentIndex(0 if tab is None else 1)
-        self.docks.set_shown(shown=tab is not None or self._expecting or bool(self.files.pending))
+        self.docks.set_shown(shown=tab is not None or self.is_waiting)
         self.docks.follow(tab)
         self.status.follow(None if tab is None else tab.workspace)
         self.status.show_zoom(None if tab is None else tab.canvas.zoom)
@@ -276,12 +279,32 @@ class MainWindow(QMainWindow):
         self._expecting = documents
         self._show_pending()
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a document is being read."""
+        return self._expecting or bool(self.files.pending)
+
+    def want_once_open(self, action_id: str) -> None:
+        """Do it as soon as the document that is being read is open; forget it when none comes of that."""
+        if action_id not in self._wanted:
+            self._wanted.append(action_id)
+        self._show_pending()
+
+    def _do_wanted(self) -> None:
+        wanted, self._wanted = self._wanted, []
+        for action_id in wanted:
+            self.actions_binding.run(action_id)
+
     def _show_pending(self) -> None:
-        names = self.files.pending
-        waiting = self._expecting or bool(names)
-        self.start_page.show_waiting(f"Opening {display(names[0], 80)}…" if names else "Opening…" if waiting else "")
+        names, waiting = self.files.pending, self.is_waiting
+        if not waiting:
+            self._wanted.clear()
+        then = "".join(f" Then: {action(one).plain_title}." for one in self._wanted)
+        opening = f"Opening {display(names[0], 80)}…" if names else "Opening…"
+        self.start_page.show_waiting(f"{opening}{then}" if waiting else "")
         if self.tab is None:
             self.docks.set_shown(shown=waiting)
+        self.actions_binding.refresh_soon()
 
     def _trigger(self, action_id: str) -> None:
         """What a panel or the palette asks for. A panel comes up and has the focus; only its entry in the menu, which

@@ -70,6 +70,30 @@ def test_the_start_page_offers_the_sample_and_opens_it(window, qtbot):
     assert window.windowTitle().startswith("digits")
 
 
+def test_a_run_asked_for_while_a_model_is_read_begins_when_it_is_open(window, qtbot, write_model):
+    window.actions_binding.refresh()
+    key = window.actions_binding.qaction("run.run")
+    assert not key.isEnabled()
+    window.files.open([write_model("a.onnx")])
+    window.actions_binding.refresh()
+    key.trigger()
+    assert window.workspace is None
+    assert "Then: Run." in window.start_page.waiting.text()
+    ends = [lambda: window.workspace is not None, lambda: window.workspace.results.is_current]
+    qtbot.waitUntil(lambda: all(is_so() for is_so in ends), timeout=20_000)
+    settled(window, qtbot)
+
+
+def test_a_run_asked_for_is_forgotten_with_the_model_that_does_not_open(window, qtbot, tmp_path, write_model):
+    window.files.open([tmp_path / "missing.onnx"])
+    run(window, "run.run")
+    qtbot.waitUntil(lambda: not window.files.pending, timeout=20_000)
+    window.actions_binding.refresh()
+    assert not window.actions_binding.qaction("run.run").isEnabled()
+    tab = opened(window, qtbot, write_model("a.onnx"))
+    assert not tab.workspace.has_runs
+
+
 def test_recent_files_open_from_the_list_and_by_key(window, qtbot, write_model):
     first, second = write_model("a.onnx"), write_model("b.onnx")
     opened(window, qtbot, first)
@@ -244,12 +268,14 @@ def test_a_modified_document_is_not_reloaded_without_asking(window, qtbot, write
 
 
 def test_saving_does_not_count_as_another_programs_change(window, qtbot, write_model):
+    other = opened(window, qtbot, write_model("other.onnx"))
     tab = opened(window, qtbot, write_model())
     rename(tab, "mine")
     run(window, "file.save")
     qtbot.waitUntil(lambda: not tab.modified, timeout=20_000)
-    qtbot.wait(600)
-    assert window.tabs() == [tab]
+    write_model("other.onnx", nodes=5)
+    qtbot.waitUntil(lambda: other not in window.tabs())  # a change that came after the save is noticed
+    assert tab in window.tabs()
     assert tab.messages.messages == []
 
 

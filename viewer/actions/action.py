@@ -107,6 +107,23 @@ def with_document(context: Context) -> bool:
     return context.document_open
 
 
+def with_document_soon(context: Context) -> bool:
+    """Enabled while a document is open, or the first one is being read: see `once_open`."""
+    return context.document_open or context.window.is_waiting
+
+
+def once_open(action_id: str, run: Callable[[Context], object]) -> Callable[[Context], object]:
+    """What an action does with a document: now, or as soon as the first one, which is being read, is open."""
+
+    def now_or_then(context: Context) -> None:
+        if context.document_open:
+            run(context)
+        else:
+            context.window.want_once_open(action_id)
+
+    return now_or_then
+
+
 def with_selection(context: Context) -> bool:
     """Enabled while something is selected."""
     return bool(context.selected)

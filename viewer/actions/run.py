@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from model.graph import Node, Value
-from viewer.actions.action import Action, Context, Menu, Submenu, always
+from viewer.actions.action import Action, Context, Menu, Submenu, always, once_open, with_document_soon
 from viewer.dialogs.files import ask_file, ask_save
 from viewer.selection import Item
 from viewer.settings import EDGE_NOTES, NAN_ALONE
@@ -260,7 +260,8 @@ ACTIONS = (
     Action(
         id="run.test",
         title="Run Test &Data",
-        run=_test,
+        run=once_open("run.test", _test),
+        enabled=with_document_soon,
         menu=Menu.RUN,
         section=6,
         tip="Each test_data_set_* folder beside the model: pass or fail per output.",
@@ -288,7 +289,8 @@ ACTIONS = (
     Action(
         id="run.run",
         title="&Run",
-        run=_run,
+        run=once_open("run.run", _run),
+        enabled=with_document_soon,
         menu=Menu.RUN,
         section=1,
         shortcut=("F6",),
@@ -313,7 +315,8 @@ ACTIONS = (
     Action(
         id="run.fresh",
         title="Run Everything &Anew",
-        run=_run_fresh,
+        run=once_open("run.fresh", _run_fresh),
+        enabled=with_document_soon,
         menu=Menu.RUN,
         section=1,
         shortcut=("Ctrl+Shift+F6",),
@@ -336,7 +339,8 @@ ACTIONS = (
     Action(
         id="run.live",
         title="&Live",
-        run=_toggle_live,
+        run=once_open("run.live", _toggle_live),
+        enabled=with_document_soon,
         checked=_is_live,
         menu=Menu.RUN,
         section=2,
@@ -349,7 +353,8 @@ ACTIONS = (
     Action(
         id="run.step",
         title="Ste&p",
-        run=_step,
+        run=once_open("run.step", _step),
+        enabled=with_document_soon,
         menu=Menu.RUN,
         section=3,
         shortcut=("F10",),

@@ -39,15 +39,15 @@ class StartPage(QWidget):
         super().__init__(parent)
         self._settings = settings
         self._column = self._make_column()
-        self._waiting = _muted("")
-        self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._waiting.hide()
+        self.waiting = _muted("")
+        self.waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.waiting.hide()
         middle = QWidget()
         row = QHBoxLayout(middle)
         row.setContentsMargins(24, 72, 24, 48)
         row.addStretch(1)
         row.addWidget(self._column)
-        row.addWidget(self._waiting)
+        row.addWidget(self.waiting)
         row.addStretch(1)
         area = QScrollArea()
         area.setFrameShape(QFrame.Shape.NoFrame)
@@ -124,8 +124,8 @@ class StartPage(QWidget):
 
     def show_waiting(self, text: str) -> None:
         """Show only a line such as “Opening model.onnx…”; an empty text brings the page back."""
-        self._waiting.setText(text)
-        self._waiting.setVisible(bool(text))
+        self.waiting.setText(text)
+        self.waiting.setVisible(bool(text))
         self._column.setVisible(not text)
 
     def refresh(self) -> None:
