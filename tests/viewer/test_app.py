@@ -14,6 +14,7 @@ from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
+from tests.viewer.quiet import at_work
 from viewer.app import signals_heard
 from viewer.files.opening import sample_model
 from viewer.main_window import MainWindow
@@ -63,16 +64,9 @@ def test_no_timer_runs_while_nothing_happens(qtbot):
         window.docks.open(panel.id)
     window.tab.view.setFocus()  # a text cursor blinks
 
-    def running():
-        return {
-            f"{type(timer.parent()).__name__}, every {timer.interval()} ms"
-            for timer in window.findChildren(QTimer)
-            if timer.isActive()
-        }
-
-    qtbot.waitUntil(lambda: not window.tab.workspace.jobs.running and not running(), timeout=30_000)
+    qtbot.waitUntil(lambda: not at_work(window))
     qtbot.wait(100)
-    assert running() == set()
+    assert at_work(window) == set()
     window.close()
     qtbot.waitUntil(lambda: not isValid(window))
 
@@ -92,8 +86,8 @@ def test_nothing_of_a_closed_document_stays(qtbot):
         tab.workspace.selection.set([next(iter(tab.workspace.graph.nodes))])
         kept.append([weakref.ref(thing) for thing in (tab, tab.workspace, tab.workspace.document)])
         window.files.close(tab)
+        qtbot.waitUntil(lambda tab=tab: not isValid(tab) and not at_work(window))
         del tab
-        qtbot.wait(50)
         widgets.append(len(window.findChildren(QWidget)))
 
     def all_gone():  # jobs that were cancelled end some time later, and what Qt lets go of late holds other things

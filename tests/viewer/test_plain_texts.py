@@ -1,7 +1,7 @@
 """Texts from a file are never taken for HTML: not in a label, not in a tip, wherever Qt would guess."""
 
 import pytest
-from PySide6.QtCore import QAbstractListModel, QModelIndex
+from PySide6.QtCore import QAbstractListModel, QCoreApplication, QModelIndex
 from PySide6.QtCore import Qt as Core
 from PySide6.QtGui import Qt
 from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QLabel, QWidget
@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QLabel, Q
 from model.document import Document
 from model.steps import SetField
 from tests.model import builders
+from tests.viewer.quiet import at_work
 from viewer.document_tab import DocumentTab
 from viewer.panels import PANELS
 from viewer.workspace import Workspace
@@ -78,7 +79,8 @@ def test_no_panel_shows_html(window, qtbot, panel):
     found = set()
     for item in (workspace.model, workspace.graph, *workspace.graph.nodes, *workspace.graph.values()):
         workspace.selection.set([item])
-        qtbot.wait(60)
+        QCoreApplication.processEvents()
+        qtbot.waitUntil(lambda: not at_work(window))
         for widget in [*shown.findChildren(QWidget), window.status, *window.status.findChildren(QLabel)]:
             found |= guessed(widget)
     assert found == set()
@@ -95,7 +97,8 @@ def test_no_message_tab_or_dialog_shows_html(window, qtbot):
         if hasattr(dialog, "pattern"):
             dialog.pattern.setText("<b>")
             dialog.search()
-    qtbot.wait(700)
+    QCoreApplication.processEvents()
+    qtbot.waitUntil(lambda: not at_work(window))
     found = {tip for tip in [window._tabs.tabToolTip(0)] if is_taken(tip)}
     for widget in window.findChildren(QWidget):
         found |= guessed(widget)

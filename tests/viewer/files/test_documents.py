@@ -356,10 +356,9 @@ def test_a_tab_may_close_while_its_file_is_read_again_in_vain(window, qtbot, tab
 
 def test_a_file_that_is_removed_and_comes_back_much_later_is_read_again(window, qtbot, tab, write):
     tab.path.unlink()
-    qtbot.wait(900)  # long after the first look
+    qtbot.waitUntil(lambda: tab.path in window.files._gone)
     write("theirs")
     qtbot.waitUntil(lambda: window.tab is not tab and node(window.tab).name == "theirs", timeout=20_000)
-    qtbot.wait(50)
     write("again")
     qtbot.waitUntil(lambda: node(window.tab).name == "again", timeout=20_000)
 
