@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
@@ -167,3 +170,19 @@ def heard() -> Callable[[object], list[object]]:
         return calls
 
     return listen
+
+
+@pytest.fixture
+def write_model(tmp_path: Path) -> Callable[..., Path]:
+    """`write_model()` writes a chain of Relus to a file and returns its path."""
+
+    def write(name: str = "net.onnx", nodes: int = 3, graph: str = "net") -> Path:
+        names = ["x", *(f"v{i}" for i in range(nodes - 1)), "y"]
+        info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["batch", 3]) for n in ("x", "y")]
+        body = [helper.make_node("Relu", [names[i]], [names[i + 1]], name=f"relu_{i}") for i in range(nodes)]
+        proto = helper.make_graph(body, graph, info[:1], info[1:])
+        path = tmp_path / name
+        onnx.save(helper.make_model(proto, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+        return path
+
+    return write

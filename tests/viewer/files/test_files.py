@@ -1,0 +1,244 @@
+"""From the start page to a file and back: opening, closing, saving, and what other programs do to the file."""
+
+import onnx
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
+from PySide6.QtWidgets import QMessageBox
+
+from tests.viewer.opening import opened, rename, run, settled
+from viewer.files.opening import sample_model
+
+# -- the start page --------------------------------------------------------------------------------------------
+
+
+def test_the_start_page_offers_the_sample_and_opens_it(window, qtbot):
+    assert window.workspace is None
+    assert window.start_page.isVisible()
+    assert not window.start_page.recent.isVisible()
+    qtbot.mouseClick(window.start_page.sample_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: window.workspace is not None, timeout=20_000)
+    settled(window, qtbot)
+    assert not window.start_page.isVisible()
+    assert window.workspace.document.path is None, "saving must not overwrite the file that comes with the program"
+    assert window.settings.recent_files() == []
+    assert window.windowTitle().startswith("digits")
+
+
+def test_a_run_asked_for_while_a_model_is_read_begins_when_it_is_open(window, qtbot, write_model):
+    window.actions_binding.refresh()
+    key = window.actions_binding.qaction("run.run")
+    assert not key.isEnabled()
+    window.files.open([write_model("a.onnx")])
+    window.actions_binding.refresh()
+    key.trigger()
+    assert window.workspace is None
+    assert "Then: Run." in window.start_page.waiting.text()
+    ends = [lambda: window.workspace is not None, lambda: window.workspace.results.is_current]
+    qtbot.waitUntil(lambda: all(is_so() for is_so in ends), timeout=20_000)
+    settled(window, qtbot)
+
+
+def test_a_run_asked_for_is_forgotten_with_the_model_that_does_not_open(window, qtbot, tmp_path, write_model):
+    window.files.open([tmp_path / "missing.onnx"])
+    run(window, "run.run")
+    qtbot.waitUntil(lambda: not window.files.pending, timeout=20_000)
+    window.actions_binding.refresh()
+    assert not window.actions_binding.qaction("run.run").isEnabled()
+    tab = opened(window, qtbot, write_model("a.onnx"))
+    assert not tab.workspace.has_runs
+
+
+def test_recent_files_open_from_the_list_and_by_key(window, qtbot, write_model):
+    first, second = write_model("a.onnx"), write_model("b.onnx")
+    opened(window, qtbot, first)
+    opened(window, qtbot, second)
+    assert window.settings.recent_files() == [second, first]
+    for tab in window.tabs():
+        window.files.close(tab)
+    assert window.start_page.isVisible()
+    assert window.start_page.recent.count() == 2
+    window.start_page.recent.itemActivated.emit(window.start_page.recent.item(1))
+    qtbot.waitUntil(lambda: len(window.tabs()) == 1, timeout=20_000)
+    assert window.tab.path == first
+    run(window, "file.recent.2")
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
+    assert window.tab.path == second
+
+
+def test_dropped_files_open(window, qtbot, write_model):
+    paths = [write_model("a.onnx"), write_model("b.onnx")]
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    event = QDropEvent(
+        QPointF(5, 5), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    )
+    window.dropEvent(event)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
+    assert [tab.path for tab in window.tabs()] == paths
+
+
+# -- opening ---------------------------------------------------------------------------------------------------
+
+
+def test_a_file_opens_once_and_is_gone_to_after_that(window, qtbot, write_model):
+    first, second = write_model("a.onnx"), write_model("b.onnx")
+    opened(window, qtbot, first, second)
+    assert window.tab.path == second
+    window.files.open([first])
+    assert len(window.tabs()) == 2
+    assert window.tab.path == first
+    assert window.status.extent.text() == "3 nodes"
+
+
+def test_a_file_that_is_no_model_becomes_a_message_and_the_window_stays_usable(window, qtbot, tmp_path, write_model):
+    bad = tmp_path / "<b>bad.onnx"
+    bad.write_text("<!DOCTYPE html><html>")
+    window.files.open([bad])
+    qtbot.waitUntil(lambda: bool(window.messages.messages), timeout=20_000)
+    message = window.messages.messages[0]
+    assert message.severity == "error"
+    assert "<b>bad.onnx" in message.title
+    assert window.start_page.isVisible()
+    opened(window, qtbot, write_model())
+    assert window.close_message()
+    assert not window.messages.messages
+
+
+def test_a_recent_file_that_is_gone_is_forgotten(window, qtbot, tmp_path):
+    gone = tmp_path / "gone.onnx"
+    window.settings.add_recent_file(gone)
+    window.files.open([gone])
+    qtbot.waitUntil(lambda: bool(window.messages.messages), timeout=20_000)
+    assert window.settings.recent_files() == []
+
+
+def test_a_file_that_ends_early_opens_with_a_warning(window, qtbot, tmp_path):
+    whole = sample_model().read_bytes()
+    cut = tmp_path / "cut.onnx"
+    cut.write_bytes(whole[: len(whole) // 2])
+    tab = opened(window, qtbot, cut)
+    qtbot.waitUntil(lambda: bool(tab.messages.messages))
+    assert tab.messages.messages[0].title == "The file ends early"
+
+
+# -- closing and saving ----------------------------------------------------------------------------------------
+
+
+def test_edits_mark_the_tab_and_saving_takes_the_mark_away(window, qtbot, write_model):
+    path = write_model()
+    tab = opened(window, qtbot, path)
+    rename(tab, "renamed")
+    assert window.isWindowModified()
+    assert tab.modified
+    run(window, "file.save")
+    qtbot.waitUntil(lambda: not tab.modified, timeout=20_000)
+    assert not window.isWindowModified()
+    assert onnx.load(path).graph.node[0].name == "renamed"
+
+
+def test_an_edit_made_while_saving_stays_unsaved(window, qtbot, write_model):
+    tab = opened(window, qtbot, write_model())
+    rename(tab, "first")
+    run(window, "file.save")
+    rename(tab, "second")
+    qtbot.waitUntil(lambda: not window.files.saving, timeout=20_000)
+    assert tab.modified
+    tab.workspace.document.undo()
+    assert not tab.modified
+
+
+def answer(qtbot, window, button):
+    def asking():
+        return [box for box in window.findChildren(QMessageBox) if box.isVisible()]
+
+    qtbot.waitUntil(lambda: bool(asking()))
+    (box,) = asking()
+    qtbot.mouseClick(box.button(button), Qt.MouseButton.LeftButton)
+
+
+@pytest.mark.parametrize(
+    ("button", "is_open", "name"), [("Cancel", True, "relu_0"), ("Discard", False, "relu_0"), ("Save", False, "new")]
+)
+def test_closing_a_modified_document_asks(window, qtbot, write_model, button, is_open, name):
+    path = write_model()
+    tab = opened(window, qtbot, path)
+    rename(tab, "new")
+    run(window, "file.close")
+    answer(qtbot, window, getattr(QMessageBox.StandardButton, button))
+    qtbot.waitUntil(lambda: (tab in window.tabs()) == is_open, timeout=20_000)
+    assert onnx.load(path).graph.node[0].name == name
+
+
+def test_closing_the_window_asks_about_each_modified_document(window, qtbot, write_model):
+    tabs = [opened(window, qtbot, write_model(name)) for name in ("a.onnx", "b.onnx", "c.onnx")]
+    rename(tabs[0], "new")
+    rename(tabs[2], "new")
+    window.close()
+    assert window.isVisible()
+    answer(qtbot, window, QMessageBox.StandardButton.Discard)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2)
+    answer(qtbot, window, QMessageBox.StandardButton.Cancel)
+    assert window.isVisible()
+    assert [tab.workspace.title for tab in window.tabs()] == ["b.onnx", "c.onnx"]
+
+
+def test_a_window_says_that_it_closes_when_nothing_keeps_it_any_more(window, qtbot, write_model):
+    heard = []
+    window.closing.connect(lambda: heard.append(len(window.tabs())))
+    rename(opened(window, qtbot, write_model()), "new")
+    window.close()
+    assert heard == []
+    with qtbot.waitSignal(window.closing):  # while it goes on, so that later starts are not handed over to it
+        answer(qtbot, window, QMessageBox.StandardButton.Discard)
+    assert heard == [0]
+
+
+# -- the file on disk ------------------------------------------------------------------------------------------
+
+
+def test_a_file_changed_by_another_program_is_read_again(window, qtbot, write_model):
+    path = write_model(nodes=3)
+    opened(window, qtbot, path)
+    write_model(nodes=5)
+    qtbot.waitUntil(lambda: window.status.extent.text() == "5 nodes", timeout=20_000)
+    assert len(window.tabs()) == 1
+    assert [m.severity for m in window.tab.messages.messages] == ["info"]
+
+
+def test_a_modified_document_is_not_reloaded_without_asking(window, qtbot, write_model):
+    path = write_model(nodes=3)
+    tab = opened(window, qtbot, path)
+    rename(tab, "mine")
+    write_model(nodes=5)
+    qtbot.waitUntil(lambda: bool(tab.messages.messages), timeout=20_000)
+    message = tab.messages.messages[0]
+    assert [title for title, _ in message.choices] == ["Reload", "Keep mine"]
+    assert next(iter(tab.workspace.graph.nodes)).name == "mine"
+    run(window, "file.save")
+    assert [title for title, _ in tab.messages.messages[-1].choices] == ["Replace it", "Save as…"]
+    assert len(onnx.load(path).graph.node) == 5, "nothing was overwritten without asking"
+    message.choices[0][1]()
+    qtbot.waitUntil(lambda: window.status.extent.text() == "5 nodes", timeout=20_000)
+
+
+def test_saving_does_not_count_as_another_programs_change(window, qtbot, write_model):
+    other = opened(window, qtbot, write_model("other.onnx"))
+    tab = opened(window, qtbot, write_model())
+    rename(tab, "mine")
+    run(window, "file.save")
+    qtbot.waitUntil(lambda: not tab.modified, timeout=20_000)
+    write_model("other.onnx", nodes=5)
+    qtbot.waitUntil(lambda: other not in window.tabs())  # a change that came after the save is noticed
+    assert tab in window.tabs()
+    assert tab.messages.messages == []
+
+
+def test_reload_keeps_the_graph_that_was_shown(window, qtbot, tmp_path):
+    copy = tmp_path / "copy.onnx"
+    copy.write_bytes(sample_model().read_bytes())
+    tab = opened(window, qtbot, copy)
+    tab.workspace.show(tab.workspace.model.functions[0].body)
+    run(window, "file.reload")
+    qtbot.waitUntil(lambda: window.tab is not tab, timeout=20_000)
+    assert window.workspace.graph is window.workspace.model.functions[0].body

@@ -1,0 +1,26 @@
+"""Opens files in a window as a person does, and edits what is in them."""
+
+from model.steps import SetField
+
+
+def opened(window, qtbot, *paths):
+    """Open files and wait for their tabs and drawings."""
+    count = len(window.tabs())
+    window.files.open(paths)
+    qtbot.waitUntil(lambda: len(window.tabs()) == count + len(paths) and not window.files.pending, timeout=20_000)
+    settled(window, qtbot)
+    return window.tabs()[-1]
+
+
+def settled(window, qtbot):
+    """Wait until every graph is drawn."""
+    qtbot.waitUntil(lambda: all(not tab.view.is_busy for tab in window.tabs()), timeout=20_000)
+
+
+def rename(tab, name):
+    with tab.workspace.document.edit("Rename node") as edit:
+        edit.do(SetField(next(iter(tab.workspace.graph.nodes)), "name", name))
+
+
+def run(window, action_id):
+    window.actions_binding.run(action_id)
