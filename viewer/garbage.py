@@ -69,9 +69,10 @@ def _is_much(generation: int) -> bool:
     """Whether a search through what came lately takes long; no count tells, from which old objects that went are off.
 
     No line of Python may run while all of them are held, nor any other thread: a tuple that it is just making would
-    have a second holder, and Python fails to make it.
+    have a second holder, and Python fails to make it. So only the chain holds them, and it lets go before the sum ends.
     """
-    return sum(map(sys.getsizeof, islice(chain.from_iterable(map(gc.get_objects, (generation,))), _ENOUGH))) > _MUCH
+    first = map(islice, map(gc.get_objects, (generation,)), (_ENOUGH,))
+    return sum(map(sys.getsizeof, chain.from_iterable(first))) > _MUCH
 
 
 class _Pauses:

@@ -4,6 +4,7 @@ import gc
 import sys
 import threading
 import weakref
+from hashlib import blake2b
 
 import pytest
 from PySide6.QtCore import QObject
@@ -193,3 +194,26 @@ def test_looking_spoils_nothing_that_other_threads_are_making(collector, monkeyp
         maker.join()
     assert kept
     assert not errors
+
+
+@pytest.mark.usefixtures("spared")
+def test_a_tuple_that_another_thread_is_just_making_is_not_held(collector, monkeypatch):
+    garbage.spare()
+    monkeypatch.setattr(gc, "get_count", lambda: (2000, 0, 0))
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    kept = [[] for _ in range(30_000)]  # more than are looked at
+    content, failures = bytes(100_000), []
+
+    def make():
+        for _ in range(2000):
+            try:
+                tuple(blake2b(content).digest() for _ in range(1))  # lets the other thread run meanwhile
+            except SystemError as error:
+                failures.append(error)
+                return
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    while thread.is_alive():
+        collector.look()
+    assert (len(kept), failures) == (30_000, [])
