@@ -143,6 +143,8 @@ def reshaped(
             return None
         else:
             result.append(size)
+    if not allow_zero:
+        _copy_where_zero(have, result, dimensions)
     if None in result:
         others = tuple(d for d in result if d is not None)
         if len(others) != len(result) - 1:
@@ -155,6 +157,26 @@ def reshaped(
             left = sizes.quotient(whole, rest)
         result[result.index(None)] = left
     return tuple(d for d in result if d is not None)
+
+
+def _copy_where_zero(have: Dims, result: list[AnySize | None], dimensions: Container[AnySize]) -> None:
+    """Put right sizes that may come to 0, as T // 2 does for a T of 1: where one does, the input's size is copied.
+
+    None stands for what the number of elements leaves, which a single one of them then is too. Several, with nothing
+    left to them, are as they are written: were one of them 0, the elements would be too many.
+    """
+    given = {name for d in have if isinstance(d, sizes.Size) and len(d.terms) == 1 for name in d.terms[0][0]}
+    places = [
+        axis
+        for axis, size in enumerate(result[: len(have)])
+        if size not in (None, have[axis]) and size not in dimensions and sizes.may_vanish(size, given)
+    ]
+    if None in result:
+        for axis in places:
+            size, copied = result[axis], have[axis]
+            result[axis] = sizes.extreme(size, 1, largest=True) if copied == 1 else sizes.undecided("0", size, copied)
+    elif len(places) == 1:
+        result[places[0]] = None
 
 
 def _reshape(facts: Facts, node: Node, opset: int) -> Dims | None:

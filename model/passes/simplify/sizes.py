@@ -7,9 +7,9 @@ any other integer begin with ``!``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, inf
 
 from model.queries.polynomial import floor_of_product, floor_text, parse
 
@@ -258,6 +258,28 @@ def least(size: AnySize) -> int | None:
         elif factor < 0 or any(name.startswith("!") for name in monomial):
             return None
     return constant
+
+
+def may_vanish(size: AnySize, given: Collection[str] = ()) -> bool:
+    """Whether it may be 0 where no plain dimension is and none of the symbols `given`: what is rounded down may."""
+    return not isinstance(size, int) and _least_of_some(size, given) < 1
+
+
+def _least_of_some(size: AnySize, given: Collection[str]) -> float:
+    constant = 0.0
+    for monomial, factor in _terms(size):
+        if not monomial or (factor > 0 and all(_is_some(name, given) for name in monomial)):
+            constant += factor
+        elif factor < 0:
+            return -inf
+    return constant
+
+
+def _is_some(name: str, given: Collection[str]) -> bool:
+    if name in given or not name.startswith(("div(", "mod(", "floor(")):
+        return True
+    above, _, below = name.removeprefix("div(").removesuffix(")").rpartition(", ")
+    return name.startswith("div(") and below.isdecimal() and _least_of_some(read(above), given) >= int(below)
 
 
 def product(sizes: Iterator[AnySize] | tuple[AnySize, ...]) -> AnySize:

@@ -79,7 +79,43 @@ def test_sizes_that_are_computed():
     assert found["d"] == ("T - 2",)
     assert found["e"] == ("T - 2", "4*N")
     assert found["f"] == ("N", "4*T")
-    assert found["g"] == ("div(T, 3)", "div(4*N*T, div(T, 3))")
+    assert found["g"] == (None, None)  # where div(T, 3) is 0 it is N
+
+
+#: What is reshaped, the axis of T, and to what: half is 0 for a T of 1, and then the size of that axis is copied.
+QUOTIENTS = [
+    ("T, 4", 0, "half, rest", 0),
+    ("1, T", 1, "half, rest", 0),
+    ("1, T", 1, "up, rest", 0),
+    ("T, 2", 0, "half, two", 0),
+    ("2, T", 1, "two, half", 0),
+    ("2, T", 1, "one, half, rest", 0),
+    ("T", 0, "one, half, rest", 0),
+    ("T, 4", 0, "rest, half", 0),
+    ("T, 4", 0, "half, rest", 1),
+    ("1, T, T, 3", 1, "one, half, two, half, two, rest", 0),
+    ("1, T, T, 3", 1, "one, half, two, half, two, three", 0),
+]
+
+
+@pytest.mark.parametrize(("dims", "axis", "entries", "allow_zero"), QUOTIENTS)
+def test_what_is_said_after_a_reshape_to_a_quotient_holds_wherever_it_runs(dims, axis, entries, allow_zero):
+    model = builders.model(f"""<ir_version: 10, opset_import: ["" : 18]> g (float[{dims}] x) => (float[M] y) {{
+        one = Constant <value_ints = [1]> () two = Constant <value_ints = [2]> ()
+        three = Constant <value_ints = [3]> () rest = Constant <value_ints = [-1]> ()
+        t = Shape <start = {axis}, end = {axis + 1}> (x) half = Div(t, two) more = Add(t, one) up = Div(more, two)
+        s = Concat <axis = 0> ({entries}) y = Reshape <allowzero = {allow_zero}> (x, s)
+        last = Identity(y) }}""")
+    found = infer(model).type_of(model.graph.nodes.last.outputs[0]).shape.dims
+    ran = 0
+    for number in range(1, 9):
+        x = np.zeros([number if size == "T" else int(size) for size in dims.split(", ")], np.float32)
+        run = Session(model).run({"x": x}, values="outputs")
+        if not run.failures:
+            ran += 1
+            told = [size if size is None else at(size, number) for size in found]
+            assert all(a in (None, b) for a, b in zip(told, run.outputs["y"].shape, strict=True)), (number, found)
+    assert ran
 
 
 def test_sizes_on_their_way_through_floating_point_numbers():
