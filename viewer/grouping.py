@@ -15,7 +15,7 @@ from model.graph import Graph
 from model.progress import SILENT, Progress
 from model.queries.scopes import ScopeTree, scope_tree
 from viewer.changes import Changes
-from viewer.slices import Slices
+from viewer.slices import Latest, Slices
 
 if TYPE_CHECKING:
     from model.queries.blocks import Blocks
@@ -36,8 +36,7 @@ class Grouping(QObject):
         super().__init__(parent)
         self._blocks: dict[Graph, Blocks | None] = {}  # None: it has name scopes, or blocks were not worth it
         self._asked: set[Graph] = set()  # graphs whose blocks are shown, worthwhile or not
-        self._search: Slices[Blocks] | None = None
-        self._searching: Callable[[], None] | None = None
+        self._search = Latest(self)
         self._trees: dict[Graph, ScopeTree] = {}
         self._making: dict[Graph, tuple[Slices[ScopeTree], list[Callable[[], object]]]] = {}
         changes.structure_changed.connect(self._forget)
@@ -97,8 +96,7 @@ class Grouping(QObject):
                 work, calls = self._making.pop(graph)
                 work.cancel()
                 self._start(graph, calls)
-        if self._searching is not None:
-            self._searching()
+        self._search.begin_anew()
 
     # -- blocks ----------------------------------------------------------------------------------------------
 
@@ -109,7 +107,7 @@ class Grouping(QObject):
     @property
     def is_searching(self) -> bool:
         """Whether blocks are being looked for."""
-        return self._search is not None
+        return self._search.running
 
     def prepare(self, graph: Graph, *, asked: bool, ready: Callable[[], object]) -> bool:
         """Look for blocks where that is still to be done; then `ready` is called. False: `tree` is right already.
@@ -123,7 +121,6 @@ class Grouping(QObject):
             return False
 
         def done(blocks: Blocks) -> None:
-            self._search = self._searching = None
             if asked:
                 self._asked.add(graph)
             if asked or blocks.are_worthwhile:
@@ -134,24 +131,18 @@ class Grouping(QObject):
                 self._blocks[graph] = None
             ready()
 
-        def failed(error: Exception) -> None:
-            self._search = self._searching = None
+        def failed() -> None:
             self._blocks[graph] = None
             ready()
-            raise error
 
-        def search() -> None:
+        def search(progress: Progress) -> Blocks:
             from model.queries.blocks import find_blocks  # brings numpy
 
-            self.stop()
-            self._search = Slices(lambda progress: find_blocks(graph, progress), done, failed, self)
-            self._searching = search  # anew after an edit
+            return find_blocks(graph, progress)
 
-        search()
+        self._search.begin(search, done, failed=failed)
         return True
 
     def stop(self) -> None:
         """Give up a search: nobody waits for it any more."""
-        if self._search is not None:
-            self._search.cancel()
-        self._search = self._searching = None
+        self._search.stop()

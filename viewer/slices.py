@@ -138,33 +138,52 @@ class Latest(QObject):
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._slices: Slices[Any] | None = None
+        self._start: Callable[[], Slices[Any]]  # what was begun last
 
     @property
     def running(self) -> bool:
         """Whether something was begun that is neither done nor stopped."""
         return self._slices is not None
 
-    def begin(self, work: Callable[[Progress], T], done: Callable[[T], object], *, at_once: bool = False) -> None:
-        """Work as `Slices` does and call `done` with what it gave; with `at_once` before this returns."""
+    def begin(
+        self,
+        work: Callable[[Progress], T],
+        done: Callable[[T], object],
+        *,
+        failed: Callable[[], object] = lambda: None,
+        at_once: bool = False,
+    ) -> None:
+        """Work as `Slices` does and call `done` with what it gave; with `at_once` before this returns.
+
+        `failed` is called before what the work raised is raised here.
+        """
         self.stop()
 
         def end(result: T) -> None:
             self._slices = None
             done(result)
 
-        self._slices = Slices(work, end, self._fail, self)
+        def fail(error: Exception) -> None:
+            self._slices = None
+            failed()
+            raise error
+
+        self._start = lambda: Slices(work, end, fail, self)
+        self._slices = self._start()
         if at_once:
             self._slices.finish()
+
+    def begin_anew(self) -> None:
+        """Begin what is on its way, if anything, from its beginning: what it reads was edited."""
+        if self._slices is not None:
+            self._slices.cancel()
+            self._slices = self._start()
 
     def stop(self) -> None:
         """Call nobody."""
         if self._slices is not None:
             self._slices.cancel()
             self._slices = None
-
-    def _fail(self, error: Exception) -> None:
-        self._slices = None
-        raise error
 
 
 class _Glance(Progress):

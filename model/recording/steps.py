@@ -42,15 +42,13 @@ def encode(step: Step, references: References) -> dict[str, Any]:
             kind = _NAMES[type(step.target)]
             return {"do": f"set {step.field}", kind: of(step.target), "to": _field(step, write)}
         case SetAttribute():
-            entry: dict[str, Any] = {"do": "set attribute", "node": of(step.node), "name": step.name}
-            entry["to"] = None if step.attribute is None else write.attribute(step.attribute)
-            if step.index is not None:
-                entry["at"] = step.index
-            return entry
+            to = None if step.attribute is None else write.attribute(step.attribute)
+            entry = {"do": "set attribute", "node": of(step.node), "name": step.name, "to": to}
+            return _placed(entry, step.index)
         case InsertNode():
             before = None if step.before is None else of(step.before)
-            to = write.node_or_reference(step.node)
-            return {"do": "insert node", "graph": of(step.graph), "before": before, "to": to}
+            node = write.node_or_reference(step.node)
+            return {"do": "insert node", "graph": of(step.graph), "before": before, "to": node}
         case RemoveNode():
             return {"do": "remove node", "node": of(step.node)}
         case SetInputs():
@@ -72,9 +70,12 @@ def encode(step: Step, references: References) -> dict[str, Any]:
         case SetInitializer():
             entry = {"do": "set initializer", "graph": of(step.graph), "value": write.value_or_reference(step.value)}
             entry["to"] = write.any_tensor(step.tensor)
-            if step.index is not None:
-                entry["at"] = step.index
-            return entry
+            return _placed(entry, step.index)
+
+
+def _placed(entry: dict[str, Any], index: int | None) -> dict[str, Any]:
+    """An entry with the place among its like, where that is not the last."""
+    return entry if index is None else {**entry, "at": index}
 
 
 def is_known(step: Step, references: References) -> bool:

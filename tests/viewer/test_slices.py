@@ -147,16 +147,31 @@ def test_of_what_is_begun_one_after_the_other_the_last_counts(qtbot):
     qtbot.waitUntil(lambda: not latest.children(), timeout=10_000)
 
 
+def test_what_is_on_its_way_begins_anew_and_what_is_done_does_not(qtbot):
+    owner, done, seen = QObject(), [], []
+    latest = Latest(owner)
+    latest.begin_anew()
+    latest.begin(count_to(500, seen), done.append)
+    qtbot.waitUntil(lambda: bool(seen), timeout=10_000)
+    began = seen.count(0)
+    latest.begin_anew()
+    qtbot.waitUntil(lambda: not latest.running, timeout=10_000)
+    assert seen.count(0) > began
+    assert done == [500]
+    latest.begin_anew()
+    assert not latest.running
+
+
 def test_what_goes_wrong_in_it_is_raised_and_another_can_begin(qtbot):
-    owner, done = QObject(), []
+    owner, done, failed = QObject(), [], []
     latest = Latest(owner)
 
     def work(_progress):
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        latest.begin(work, pytest.fail, at_once=True)
-    assert not latest.running
+        latest.begin(work, pytest.fail, failed=lambda: failed.append(latest.running), at_once=True)
+    assert failed == [False]
     latest.begin(lambda _progress: 3, done.append, at_once=True)
     assert done == [3]
 
