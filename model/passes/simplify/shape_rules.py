@@ -166,17 +166,17 @@ def _copy_where_zero(have: Dims, result: list[AnySize | None], dimensions: Conta
     left to them, are as they are written: were one of them 0, the elements would be too many.
     """
     given = {name for d in have if isinstance(d, sizes.Size) and len(d.terms) == 1 for name in d.terms[0][0]}
-    places = [
-        axis
-        for axis, size in enumerate(result[: len(have)])
-        if size not in (None, have[axis]) and size not in dimensions and sizes.may_vanish(size, given)
-    ]
+    places = {
+        axis: size
+        for axis, (size, copied) in enumerate(zip(result, have, strict=False))
+        if size is not None and size != copied and size not in dimensions and sizes.may_vanish(size, given)
+    }
     if None in result:
-        for axis in places:
-            size, copied = result[axis], have[axis]
+        for axis, size in places.items():
+            copied = have[axis]
             result[axis] = sizes.extreme(size, 1, largest=True) if copied == 1 else sizes.undecided("0", size, copied)
     elif len(places) == 1:
-        result[places[0]] = None
+        result[min(places)] = None
 
 
 def _reshape(facts: Facts, node: Node, opset: int) -> Dims | None:
