@@ -1,27 +1,29 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewer.widgets.fuzzy import fuzzy_match
+from viewer.widgets.fuzzy import rate
 
 
 def best(query, *titles):
-    rated = [(fuzzy_match(query, title), title) for title in titles]
+    """Of titles, or of tuples of a title, names and what is said of it."""
+    things = [(title,) if isinstance(title, str) else title for title in titles]
+    rated = [(rate(query, *thing), thing[0]) for thing in things]
     return max((found[0], title) for found, title in rated if found is not None)[1]
 
 
 def test_letters_must_occur_in_order():
-    assert fuzzy_match("ztf", "Zoom to Fit") is not None
-    assert fuzzy_match("ftz", "Zoom to Fit") is None
-    assert fuzzy_match("", "Zoom to Fit") is not None
+    assert rate("ztf", "Zoom to Fit") is not None
+    assert rate("ftz", "Zoom to Fit") is None
+    assert rate("", "Zoom to Fit") is not None
 
 
 def test_positions_are_those_of_the_letters():
-    assert fuzzy_match("ztf", "Zoom to Fit")[1] == (0, 5, 8)
-    assert fuzzy_match("fit", "Zoom to Fit")[1] == (8, 9, 10)
+    assert rate("ztf", "Zoom to Fit")[1] == (0, 5, 8)
+    assert rate("fit", "Zoom to Fit")[1] == (8, 9, 10)
 
 
 def test_words_stand_in_any_order():
-    assert fuzzy_match("fit zoom", "Zoom to Fit") is not None
+    assert rate("fit zoom", "Zoom to Fit") is not None
 
 
 def test_starts_of_words_and_whole_words_win():
@@ -30,9 +32,35 @@ def test_starts_of_words_and_whole_words_win():
     assert best("open", "Open…", "Recent file 1 opened before") == "Open…"
 
 
+def test_words_that_stand_anywhere_win_over_letters_scattered_over_a_title():
+    tensor = ("Tensor", "values numbers", "Open, show or hide the panel")
+    assert best("open tensor", "Stop when a shape differs from the declared", tensor) == "Tensor"
+    assert best("settings", "Open Log Folder says things", ("Preferences…", "options settings")) == "Preferences…"
+    assert best("help", "Remove the Last Output", ("Command Palette…", "", "Help")) == "Command Palette…"
+
+
+def test_each_word_may_fit_in_another_place():
+    add = ("Add Operator…", "insert node new")
+    assert best("add node", ("Name Unnamed Nodes", "additional"), add) == "Add Operator…"
+    assert rate("add edge", *add) is None
+
+
+def test_titles_win_over_names_and_names_over_what_is_said():
+    assert best("undo", ("History", "undo redo"), "Undo") == "Undo"
+    assert best("batch", ("Convert…", "batch"), "Set Batch Dimension…") == "Set Batch Dimension…"
+    assert best("optimize", ("Run", "", "Optimize nothing"), ("Simplify…", "optimize")) == "Simplify…"
+    assert best("find", "Find and Replace…", "Find…") == "Find…"
+
+
+def test_words_begin_at_capitals_too():
+    assert best("norm", "Enormous", "BatchNormalization") == "BatchNormalization"
+    assert best("qlc", "Quantile calls", "QLinearConv") == "QLinearConv"
+    assert best("gelu", "GatherBlockQuantized", "BiasGelu") == "BiasGelu"
+
+
 @given(st.text(max_size=6), st.text(max_size=30))
 def test_any_text_is_taken_and_positions_lie_in_it(query, text):
-    found = fuzzy_match(query, text)
+    found = rate(query, text)
     if found is not None:
         assert all(0 <= at < len(text) for at in found[1])
         assert len(found[1]) <= len("".join(query.split()))
@@ -41,6 +69,6 @@ def test_any_text_is_taken_and_positions_lie_in_it(query, text):
 @given(st.text(st.characters(categories=("Ll",), max_codepoint=127), min_size=1, max_size=20), st.data())
 def test_every_subsequence_of_a_title_finds_it(title, data):
     letters = "".join(c for c in title if data.draw(st.booleans()))
-    found = fuzzy_match(letters, title)
+    found = rate(letters, title)
     assert found is not None
     assert "".join(title[at] for at in found[1]) == letters

@@ -172,8 +172,8 @@ class ActionBinding(QObject):
                 if one.menu
                 else "",
                 shortcut=shortcut_text(one),
-                words=f"{one.tip} {one.words}",
-                alias=next(iter(one.words.split()), ""),
+                words=one.words,
+                tip=one.tip,
                 is_possible=self._qactions[one.id].isEnabled,
             )
             for one in self._actions.values()

@@ -49,7 +49,7 @@ def _entries_of(docks: Docks, info: PanelInfo, panel: Panel) -> list[Entry]:
     for name, control in controls_of(panel):
         if name.lower() not in known:
             use = partial(_use, docks, info.id, name, control)
-            found.append(Entry(name, use, where, words=control.toolTip(), is_possible=partial(_is_enabled, control)))
+            found.append(Entry(name, use, where, tip=control.toolTip(), is_possible=partial(_is_enabled, control)))
         menu = _menu_of(control) if control.isEnabled() else None
         if menu is not None:
             menu.aboutToShow.emit()  # which fills those that are filled only then
@@ -75,7 +75,7 @@ def _menu_entries(docks: Docks, panel_id: str, menu: QMenu, where: str, before: 
             yield from _menu_entries(docks, panel_id, inner, where, f"{title}: ")
         elif not action.isSeparator():
             run = partial(_trigger, docks, panel_id, action)
-            yield Entry(title, run, where, words=action.toolTip(), is_possible=partial(_is_enabled, action))
+            yield Entry(title, run, where, tip=action.toolTip(), is_possible=partial(_is_enabled, action))
 
 
 def _trigger(docks: Docks, panel_id: str, action: QAction) -> None:

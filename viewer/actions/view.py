@@ -111,7 +111,8 @@ def _panel_action(info: PanelInfo) -> Action:
         shortcut=(info.shortcut,) if info.shortcut else (),
         enabled=with_document,
         icon=info.icon,
-        words=f"{info.words} panel dock open show hide",
+        tip="Open, show or hide the panel; it can be docked at any side of the window.",
+        words=info.words,
     )
 
 

@@ -22,15 +22,13 @@ from PySide6.QtWidgets import (
 from model.errors import ModelError
 from viewer.theme import monospace, theme
 from viewer.tips import plain_tip
-from viewer.widgets.fuzzy import fuzzy_match
+from viewer.widgets.fuzzy import rate
 
 Index = QModelIndex | QPersistentModelIndex
 
 _WIDTH = 640
 _ROWS = 9
 _MOST = 200  # rows made at once; who looks for more types another letter
-_IN_TITLE = 30
-_WHOLE = 40
 _CHOICE = Qt.ItemDataRole.UserRole
 _POSITIONS = Qt.ItemDataRole.UserRole + 1
 
@@ -181,9 +179,9 @@ class ChoicePopup(QFrame):
     def _filter(self, query: str) -> None:
         rated = []
         for order, choice in enumerate(self._choices):
-            rating = _rate(query, choice)
+            rating = rate(query, choice.title, f"{choice.note} {choice.words}")
             if rating is not None:
-                rated.append((bool(choice.reason), -rating[0], order, choice, rating[1]))
+                rated.append((bool(choice.reason), choice.rank - rating[0], order, choice, rating[1]))
         rated.sort(key=lambda row: row[:3])
         rows = [(choice, positions) for *_, choice, positions in rated[:_MOST]]
         rows += [(choice, ()) for choice in self._others(query.strip())]
@@ -226,18 +224,6 @@ class ChoicePopup(QFrame):
             choice.run(shift)
         except ModelError as error:
             self._report(error)
-
-
-def _rate(query: str, choice: Choice) -> tuple[int, tuple[int, ...]] | None:
-    """Letters in the title count most, a title typed in full before all; other words must stand as typed."""
-    if not query.strip():
-        return -choice.rank, ()
-    title = fuzzy_match(query, choice.title)
-    if title is not None:
-        whole = _WHOLE if choice.title.lower() == query.strip().lower() else 0
-        return title[0] + _IN_TITLE + whole - choice.rank, title[1]
-    others = f"{choice.title} {choice.note} {choice.words}".lower()
-    return (-choice.rank, ()) if all(word in others for word in query.lower().split()) else None
 
 
 class _ChoiceDelegate(QStyledItemDelegate):

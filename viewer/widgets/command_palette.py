@@ -21,21 +21,20 @@ from PySide6.QtWidgets import (
 )
 
 from viewer.theme import theme
-from viewer.widgets.fuzzy import fuzzy_match, score_of_start
+from viewer.widgets.fuzzy import rate
 
 _WIDTH = 620
 _ROWS = 14
 _ENTRY = Qt.ItemDataRole.UserRole
 _POSITIONS = Qt.ItemDataRole.UserRole + 1
-_IN_TITLE = 30  # a fit in the title counts this much more than one in the other words
-_ALIAS = 8  # what a thing is called too counts this much less than a title that begins with it
 _TAKE_MS = 5  # between two parts of what is added
-_DISABLED = 10  # and what cannot be done now this much less
+_WITH_KEYS = 0.1  # of two that fit alike the one that has a shortcut is meant
+_DISABLED = 15  # what cannot be done now counts this much less
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing the palette can do. `where` is its menu, `words` other words it is found by.
+    """One thing the palette can do. `where` is its menu, `words` are what else it is called, `tip` says what it does.
 
     `is_possible` is asked again and again while the palette is open: it must be cheap.
     """
@@ -45,7 +44,7 @@ class Entry:
     where: str = ""
     shortcut: str = ""
     words: str = ""
-    alias: str = ""  # what else it is called: nearly as good as its title
+    tip: str = ""
     is_possible: Callable[[], bool] = lambda: True
 
     @property
@@ -136,11 +135,13 @@ class CommandPalette(QFrame):
     def _filter(self, query: str) -> None:
         rated = []
         for order, entry in enumerate(self._entries):
-            rating = _rate(query, entry)
+            rating = rate(query, entry.title, entry.words, f"{entry.where} {entry.tip}")
             if rating is not None:
                 score, positions = rating
                 if not query and entry.title in self._recent:
                     score += 1 + list(self._recent).index(entry.title)
+                if query and entry.shortcut:
+                    score += _WITH_KEYS
                 if not entry.enabled:
                     score -= _DISABLED
                 rated.append((-score, order, entry, positions))
@@ -192,19 +193,6 @@ def _show_enabled(item: QListWidgetItem) -> None:
     flags = choice if entry.enabled else Qt.ItemFlag.NoItemFlags
     if item.flags() != flags:
         item.setFlags(flags)
-
-
-def _rate(query: str, entry: Entry) -> tuple[int, tuple[int, ...]] | None:
-    """Letters scattered over the title count; in the other words a typed word must stand as it is."""
-    if not query.strip():
-        return 0, ()
-    if query.strip().lower() == entry.alias:
-        return score_of_start(query.strip()) + _IN_TITLE - _ALIAS, ()
-    title = fuzzy_match(query, entry.title)
-    if title is not None:
-        return title[0] + _IN_TITLE, title[1]
-    others = f"{entry.title} {entry.where} {entry.words}".lower()
-    return (0, ()) if all(word in others for word in query.lower().split()) else None
 
 
 class _EntryDelegate(QStyledItemDelegate):

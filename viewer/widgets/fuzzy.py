@@ -1,92 +1,118 @@
-"""How well a few typed letters fit a title: for the command palette and other pickers. No Qt in here."""
+"""How well typed words fit a thing that can be chosen: for the command palette and other pickers. No Qt in here."""
 
 from __future__ import annotations
 
-_START_OF_WORD = 12
-_CONSECUTIVE = 8
-_SKIPPED = 1
-_PREFIX = 20
+from typing import NamedTuple
 
 
-def fuzzy_match(query: str, text: str) -> tuple[int, tuple[int, ...]] | None:
-    """The score (more is better) and the positions in `text` that the letters of `query` fell on; None: no fit.
+class _Worth(NamedTuple):
+    """What a typed word scores in a text: where it is a whole word of it, begins one, or stands inside one."""
 
-    Letters must occur in order, whatever their case; spaces in the query separate words that may stand in any
-    order. An empty query fits everything with score 0.
+    whole: int
+    beginning: int
+    inside: int
+
+
+_IN_TITLE = _Worth(130, 120, 50)
+_IN_NAMES = _Worth(88, 75, 20)
+_IN_MORE = _Worth(40, 40, 10)
+_FIRST = 10  # for standing first in the title
+_EXACT = 15  # for being the title
+_COVERED = 40  # for the words of the title that were typed, of all it has
+_PER_LETTER = 0.001  # of two that fit alike the shorter is meant
+_ABBREVIATED = 60  # for beginnings of words of the title, ztf of Zoom to Fit
+_SCATTERED = 5  # for letters in their order anywhere in the title, less one for each that is by itself
+
+
+def rate(query: str, title: str, names: str = "", more: str = "") -> tuple[float, tuple[int, ...]] | None:
+    """The score (0 to 200, more is better) and the positions in `title` that letters fell on; None: it does not fit.
+
+    Each word of the query, whatever its case, must fit by itself, in any order: in the title; in `names`, what else
+    the thing is called, which is nearly as good; in `more`, what is said of it; or by letters scattered over the
+    title in their order. An empty query fits everything with score 0.
     """
-    total = 0
+    words = query.lower().split()
+    if not words:
+        return 0, ()
+    total = covered = 0
     positions: set[int] = set()
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a character whose lower case is longer: positions would not fit
-        lowered = text
-    for word in query.lower().split():
-        found = _match_word(word, lowered)
-        if found is None:
+    for word in words:
+        score, found = _rate_in_title(word, title)
+        elsewhere = max(_rate_in(word, names, _IN_NAMES)[0], _rate_in(word, more, _IN_MORE)[0])
+        if not score and not elsewhere:
             return None
-        total += found[0]
-        positions.update(found[1])
-    return total - len(text) // 8, tuple(sorted(positions))
+        if score >= elsewhere:
+            positions.update(found)
+        covered += score > _ABBREVIATED
+        total += max(score, elsewhere)
+    plain = title.lower().rstrip("…")
+    bonus = _COVERED * min(covered / max(len(plain.split()), 1), 1) + _EXACT * (plain == " ".join(words))
+    return total / len(words) + bonus - len(plain) * _PER_LETTER, tuple(sorted(positions))
 
 
-def score_of_start(word: str) -> int:
-    """The score of a text that begins with a word."""
-    return _PREFIX + _CONSECUTIVE * len(word)
+def _rate_in_title(word: str, title: str) -> tuple[int, range | list[int]]:
+    score, at = _rate_in(word, title, _IN_TITLE)
+    if score:
+        return score + (0 if at else _FIRST), range(at, at + len(word))
+    return _rate_letters(word, title)
 
 
-def _match_word(word: str, text: str) -> tuple[int, list[int]] | None:
-    """The best of: the word as it stands (at the start of a word if it can), else its letters from each start."""
-    at = _substring(word, text)
-    if at is not None:
-        start = _PREFIX if at == 0 else _START_OF_WORD if _starts_word(text, at) else 0
-        return start + _CONSECUTIVE * len(word), list(range(at, at + len(word)))
-    best: tuple[int, list[int]] | None = None
-    for start, character in enumerate(text):
-        if character == word[0]:
-            found = _scatter(word, text, start)
-            if found is not None and (best is None or found[0] > best[0]):
-                best = found
+def _rate_in(word: str, text: str, worth: _Worth) -> tuple[int, int]:
+    """The best score of a word as it stands in a text, and where; 0 where it does not."""
+    lowered = _lower(text)
+    best, place = 0, 0
+    at = lowered.find(word)
+    while at >= 0 and best < worth.whole:
+        end = at + len(word)
+        begins = _begins_word(text, at)
+        ends = end == len(text) or not text[end].isalnum() or _begins_word(text, end)
+        score = worth.whole if begins and ends else worth.beginning if begins else worth.inside
+        if score > best:
+            best, place = score, at
+        at = lowered.find(word, at + 1)
+    return best, place
+
+
+def _rate_letters(word: str, title: str) -> tuple[int, list[int]]:
+    """The best score of letters that stand in their order in a title, and where each does; 0 where they do not."""
+    lowered = _lower(title)
+    best: tuple[int, list[int]] = (0, [])
+    start = lowered.find(word[0])
+    while start >= 0:
+        positions = _letters_from(word, title, lowered, start)
+        if positions is None:  # from a later start there are fewer letters still
+            break
+        alone = sum(not _begins_word(title, at) and at - 1 not in positions for at in positions)
+        score = max(_SCATTERED - alone, 1) if alone else _ABBREVIATED
+        if score > best[0]:
+            best = score, positions
+        start = lowered.find(word[0], start + 1)
     return best
 
 
-def _substring(word: str, text: str) -> int | None:
-    first = at = text.find(word)
-    while at >= 0:
-        if _starts_word(text, at):
-            return at
-        at = text.find(word, at + 1)
-    return first if first >= 0 else None
-
-
-def _scatter(word: str, text: str, start: int) -> tuple[int, list[int]] | None:
-    score = 0
-    positions: list[int] = []
-    at = start - 1
-    for character in word:
-        following = text.find(character, at + 1)
-        if following < 0:
+def _letters_from(word: str, title: str, lowered: str, start: int) -> list[int] | None:
+    """Where the letters of a word stand from a place on: each next to the one before, begins a word, or anywhere."""
+    positions = [start]
+    for character in word[1:]:
+        at = lowered.find(character, positions[-1] + 1)
+        if at < 0:
             return None
-        at_word = _word_start_of(character, text, at + 1)
-        if following != at + 1 and at_word is not None:
-            following = at_word
-        if _starts_word(text, following):
-            score += _START_OF_WORD
-        if positions and following == positions[-1] + 1:
-            score += _CONSECUTIVE
-        elif positions:
-            score -= _SKIPPED * min(following - positions[-1], 10)
-        positions.append(following)
-        at = following
-    return score, positions
+        if at != positions[-1] + 1:
+            following = at
+            while following >= 0 and not _begins_word(title, following):
+                following = lowered.find(character, following + 1)
+            at = following if following >= 0 else at
+        positions.append(at)
+    return positions
 
 
-def _word_start_of(character: str, text: str, start: int) -> int | None:
-    at = text.find(character, start)
-    while at >= 0:
-        if _starts_word(text, at):
-            return at
-        at = text.find(character, at + 1)
-    return None
+def _lower(text: str) -> str:
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else text  # a lower case that is longer: positions would not fit
 
 
-def _starts_word(text: str, at: int) -> bool:
-    return at == 0 or not text[at - 1].isalnum()
+def _begins_word(text: str, at: int) -> bool:
+    """Words are parted by what is no letter, and by capitals as in BatchNormalization and QLinearConv."""
+    if at == 0 or not text[at - 1].isalnum():
+        return True
+    return text[at].isupper() and (text[at - 1].islower() or text[at + 1 : at + 2].islower())
