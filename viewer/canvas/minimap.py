@@ -1,7 +1,7 @@
 """The whole graph small in a corner of the canvas, with the part in view; press or drag to go there.
 
 A graph is often a thousand times taller than wide, so the map may be stretched: it shows where things lie, not how
-they look.
+they look. It stands where it covers no node, and lets those it must cover be seen.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QColor, QEnterEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from viewer.canvas.colouring import by_category
@@ -30,6 +30,9 @@ _LEAST = 36  # px: smaller, nothing can be told from it
 _MARGIN = 12
 _PADDING = 5.0
 _LEAST_FRAME = 6.0
+_CORNERS = ((1, 1), (1, 0), (0, 1), (0, 0))  # right or left, below or above; where it would rather stand first
+_REST = 150  # ms without a move of the canvas, after which it steps aside
+_FAINT = 0.6  # opacity where there are nodes below
 
 
 class Minimap(QWidget):
@@ -40,6 +43,10 @@ class Minimap(QWidget):
         self._surface = surface
         self._map: QPixmap | None = None
         self._wanted = True
+        self._corner = _CORNERS[0]
+        self.is_faint = False  # wherever it stood, it would cover nodes
+        self._rest = QTimer(self, singleShot=True, interval=_REST)
+        self._rest.timeout.connect(self._step_aside)
         self.setAccessibleName("Overview of the graph")
         self.setCursor(Qt.CursorShape.ArrowCursor)
         surface.scene_changed.connect(self._forget)
@@ -58,7 +65,7 @@ class Minimap(QWidget):
         self._follow()
 
     def place(self) -> None:
-        """Stand in the lower right corner, as the graph stands or lies."""
+        """Stand in a corner, as the graph stands or lies."""
         scene = self._surface.scene
         tall = scene is None or scene.height >= scene.width
         size = QSize(_SHORT, _LONG) if tall else QSize(_LONG, _SHORT)
@@ -67,13 +74,33 @@ class Minimap(QWidget):
         part = _PART * size.width() * size.height() / max(self._surface.width() * self._surface.height(), 1)
         if part > 1:
             size /= sqrt(part)
-        self.setGeometry(
-            self._surface.width() - size.width() - _MARGIN,
-            self._surface.height() - size.height() - _MARGIN,
-            size.width(),
-            size.height(),
-        )
+        self.resize(size)
+        self.move(self._spot(self._corner))
         self._follow()
+
+    def _spot(self, corner: tuple[int, int]) -> QPoint:
+        room = self._surface.size() - self.size() - QSize(2 * _MARGIN, 2 * _MARGIN)
+        return QPoint(_MARGIN + corner[0] * room.width(), _MARGIN + corner[1] * room.height())
+
+    def _step_aside(self) -> None:
+        """Go to a corner without nodes, if it does not stand in one; not from under the pointer."""
+        if self._surface.scene is None or self.underMouse():
+            return
+        free = next((one for one in sorted(_CORNERS, key=self._corner.__ne__) if not self._covers(one)), None)
+        self._corner, self.is_faint = free or _CORNERS[0], free is None
+        self.move(self._spot(self._corner))
+        self.update()
+
+    def _covers(self, corner: tuple[int, int]) -> bool:
+        """Whether there is something to see below that corner."""
+        scene, legend = self._surface.scene, self._surface.legend
+        assert scene is not None
+        place = QRect(self._spot(corner), self.size())
+        if legend.isVisible() and legend.geometry().intersects(place):
+            return True
+        to_scene = self._surface.viewport.to_scene
+        found = scene.box_grid.in_rect(*to_scene(place.left(), place.top()), *to_scene(place.right(), place.bottom()))
+        return bool((scene.kinds[found] != Kind.CONTAINER).any())
 
     def _forget(self) -> None:
         self._map = None
@@ -86,6 +113,9 @@ class Minimap(QWidget):
             left, top, right, bottom = self._surface.viewport.area
             visible = left > 0 or top > 0 or right < scene.width or bottom < scene.height
             visible = visible and min(self.width(), self.height()) >= _LEAST
+        if visible and self.isHidden():
+            self._step_aside()
+        self._rest.start()
         self.setVisible(visible)
         self.update()
 
@@ -112,6 +142,7 @@ class Minimap(QWidget):
         if self._map is None or self._map.size() != size:
             self._map = self._draw_map(size, ratio)
         painter = QPainter(self)
+        painter.setOpacity(_FAINT if self.is_faint and not self.underMouse() else 1.0)
         painter.drawPixmap(0, 0, self._map)
         colors = theme()
         sx, sy = self._scale()
@@ -152,6 +183,17 @@ class Minimap(QWidget):
         painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
         painter.end()
         return pixmap
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        """It is looked at."""
+        self.update()
+        super().enterEvent(event)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """The nodes are looked at."""
+        self._rest.start()
+        self.update()
+        super().leaveEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Go there."""

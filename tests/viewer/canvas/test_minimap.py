@@ -25,3 +25,39 @@ def test_it_goes_where_nothing_could_be_told_from_it_and_comes_back(view):
     assert view.minimap.isHidden()
     view.resize(1200, 900)
     assert view.minimap.isVisible()
+
+
+def covered(view):
+    """The boxes below the map."""
+    place = view.minimap.geometry()
+    corners = view.viewport.to_scene(place.left(), place.top()), view.viewport.to_scene(place.right(), place.bottom())
+    return view.scene.box_grid.in_rect(*corners[0], *corners[1]).tolist()
+
+
+def put_below_map(view, box):
+    left, top, width, high = view.scene.rect(box)
+    middle = view.minimap.geometry().center()
+    at = view.viewport.to_widget(left + width / 2, top + high / 2)
+    view.pan_by(at[0] - middle.x(), at[1] - middle.y())
+
+
+def test_it_steps_aside_from_nodes_that_come_below_it(view, qtbot):
+    for _ in range(3):
+        put_below_map(view, 100)
+        assert 100 in covered(view)
+        qtbot.waitUntil(lambda: not covered(view))
+        assert not view.minimap.is_faint
+        assert view.rect().contains(view.minimap.geometry())
+
+
+def test_nodes_show_through_it_where_all_corners_have_some(view, qtbot):
+    view.resize(300, 170)
+    view.zoom_to(8.0)
+    left, top, width, high = view.scene.rect(100)
+    assert width * 8 > 300
+    assert high * 8 > 170
+    view.centre_on(left + width / 2, top + high / 2)
+    qtbot.waitUntil(lambda: view.minimap.is_faint)
+    view.zoom_to(1.0)
+    view.resize(1200, 900)
+    qtbot.waitUntil(lambda: not view.minimap.is_faint and not covered(view))
