@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from viewer.commands.terminal import EXIT_FAILED, EXIT_OK
+from viewer.commands.terminal import EXIT_FAILED, EXIT_OK, error_lines
 
 if TYPE_CHECKING:
     from model.errors import ModelError
@@ -145,16 +145,9 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
 
 
 def _print_error(error: ModelError, *, as_json: bool) -> None:
-    from viewer.places import place_text
-    from viewer.text import display
-
-    place = place_text(error.place)
     if as_json:
-        print(json.dumps({"error": {"title": error.title, "detail": error.detail, "place": place}}))
-    lines = [f"error: {error.title}"]
-    if error.detail:
-        lines.append(f"  {error.detail}")
-    if place:
-        lines.append(f"  at {place}")
-    for line in lines:
-        print(display(line, 2000, elide="end", keep_lines=True), file=sys.stderr)
+        from viewer.places import place_text
+
+        print(json.dumps({"error": {"title": error.title, "detail": error.detail, "place": place_text(error.place)}}))
+    for line in error_lines(error):
+        print(line, file=sys.stderr)

@@ -1,7 +1,7 @@
 """What differs between two models: nodes, attributes, types, texts, weights, down to numbers.
 
 Exit status 0 when nothing does, 1 when something does. With --summary one model alone is printed as text whose lines
-stay when nothing about them changes, for git's textconv.
+stay when nothing about them changes, for git's textconv; of a file that is no model, what is wrong with it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import math
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model.attributetext import attribute_source, has_text
@@ -20,7 +21,7 @@ from model.queries.fingerprints import fingerprint
 from model.queries.parts import concerns, part_of
 from model.tensors import SparseTensor, Tensor
 from viewer.commands.selecting import add_nodes_argument, chosen_nodes
-from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
+from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, error_lines, print_json, progress, read_model
 from viewer.text import display, plural, shape_text, type_text
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compare and print."""
     if options.summary:
-        for line in summary(read_model(options.old)):
-            print(line)
+        _print_summary(options.old)
         return EXIT_OK
     if options.new is None:
         raise ModelError("There is only one model", "Give two files to compare, or --summary for one.")
@@ -61,6 +61,18 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(comparison)
     return EXIT_FOUND if comparison else EXIT_OK
+
+
+def _print_summary(name: str) -> None:
+    """Print a model as text, or why it is none: git gives up a whole diff where it gets no text of one file."""
+    try:
+        for line in summary(read_model(name)):
+            print(line)
+    except ModelError as error:
+        if not Path(name).exists():
+            raise
+        for line in error_lines(error):
+            print(line)
 
 
 def _print(comparison: Comparison) -> None:
@@ -143,6 +155,8 @@ def _finite(number: float) -> float | str:
 
 def summary(model: Model) -> Iterator[str]:
     """One line for each thing a person would call a change; weights by type, shape and a digest of their values."""
+    for problem in model.source.problems if model.source is not None else ():
+        yield f"problem {display(problem, 2000, elide='end')}"
     yield f"ir_version {model.ir_version}"
     for domain, version in sorted(model.opset_imports.items()):
         yield f"opset {domain or 'ai.onnx'} {version}"

@@ -14,6 +14,7 @@ from model.progress import Progress
 from viewer.text import display
 
 if TYPE_CHECKING:
+    from model.errors import ModelError
     from model.graph import Model
 
 #: Exit statuses of every command.
@@ -55,6 +56,19 @@ def read_model(name: str) -> Model:
 
     with progress(f"Reading {name}") as reading:
         return read(name, reading)
+
+
+def error_lines(error: ModelError) -> list[str]:
+    """An error as a person reads it: what, why and where."""
+    from viewer.places import place_text
+
+    place = place_text(error.place)
+    lines = [f"error: {error.title}"]
+    if error.detail:
+        lines.append(f"  {error.detail}")
+    if place:
+        lines.append(f"  at {place}")
+    return [display(line, 2000, elide="end", keep_lines=True) for line in lines]
 
 
 def print_json(facts: Any) -> None:

@@ -83,9 +83,9 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_git_shows_models_as_text_and_with_the_tool(pair, tmp_path):
-    """The very configuration that README names, with the interpreter of the tests for the program."""
+@pytest.fixture
+def repository(tmp_path):
+    """One with the very configuration that README names, with the interpreter of the tests for the program."""
     lines = [line.strip() for line in (ROOT / "README.md").read_text("utf-8").splitlines()]
     config = [line for line in lines if line.startswith("git config")]
     assert len(config) == 2
@@ -100,11 +100,56 @@ def test_git_shows_models_as_text_and_with_the_tool(pair, tmp_path):
         command = line.replace("--global ", "").replace("onnx-workbench", str(wrapper))
         subprocess.run(["sh", "-c", command], cwd=folder, check=True)
     (folder / ".gitattributes").write_text("*.onnx diff=onnx\n", "utf-8")
-    shutil.copy(pair[0], folder / "m.onnx")
-    git(folder, "add", ".")
-    git(folder, "commit", "-q", "-m", "first")
-    shutil.copy(pair[1], folder / "m.onnx")
-    shown = git(folder, "diff")
+    return folder
+
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+
+
+@needs_git
+def test_git_shows_models_as_text_and_with_the_tool(pair, repository):
+    shutil.copy(pair[0], repository / "m.onnx")
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "first")
+    shutil.copy(pair[1], repository / "m.onnx")
+    shown = git(repository, "diff")
     assert "-  [fourth] y = Softmax<axis=1>(c)" in shown
     assert "+  [fourth] y = Softmax<axis=0>(c)" in shown
-    assert "attribute axis: 1 → 0" in git(folder, "difftool", "-y", "-t", "onnx")
+    assert "attribute axis: 1 → 0" in git(repository, "difftool", "-y", "-t", "onnx")
+
+
+@needs_git
+def test_git_goes_on_behind_a_file_that_is_no_model(pair, repository):
+    """It ended with the first of them, as it does where it is told no text."""
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"4d" * 32 + b"\nsize 12345\n"
+    whole = Path(pair[0]).read_bytes()
+    for name, content in {"a": b"", "b": whole, "c": whole, "d": whole}.items():
+        (repository / f"{name}.onnx").write_bytes(content)
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "first")
+    for name, content in {"a": whole, "b": pointer, "c": b"no model"}.items():
+        (repository / f"{name}.onnx").write_bytes(content)
+    shutil.copy(pair[1], repository / "d.onnx")
+    shown = git(repository, "diff")
+    assert "-error: This is an empty file, not an ONNX model" in shown
+    assert "+error: This is a Git LFS pointer, not an ONNX model" in shown
+    assert "+error: This is text, but none of the forms of ONNX" in shown
+    assert "+  [fourth] y = Softmax<axis=0>(c)" in shown
+
+
+def test_the_text_of_a_file_that_is_no_model_says_why(tmp_path, capsys):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"")
+    assert main(["diff", "--summary", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("error: This is an empty file")
+    assert main(["diff", str(path), str(path)]) == 2
+    assert main(["diff", "--summary", str(tmp_path / "nowhere.onnx")]) == 2
+
+
+def test_the_text_of_a_damaged_model_names_the_damage(pair, tmp_path, capsys):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(Path(pair[0]).read_bytes()[:-20])
+    assert main(["diff", "--summary", str(path)]) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first.startswith("problem ")
+    assert "  [first] a = Mul(x, w)" in rest
