@@ -299,7 +299,7 @@ class MainWindow(QMainWindow):
         names, waiting = self.files.pending, self.is_waiting
         if not waiting:
             self._wanted.clear()
-        then = "".join(f" Then: {action(one).plain_title}." for one in self._wanted)
+        then = "".join(f"\nThen: {action(one).plain_title}" for one in self._wanted)
         opening = f"Opening {display(names[0], 80)}…" if names else "Opening…"
         self.start_page.show_waiting(f"{opening}{then}" if waiting else "")
         if self.tab is None:

@@ -32,7 +32,7 @@ _PADDING = 5.0
 _LEAST_FRAME = 6.0
 _CORNERS = ((1, 1), (1, 0), (0, 1), (0, 0))  # right or left, below or above; where it would rather stand first
 _REST = 150  # ms without a move of the canvas, after which it steps aside
-_FAINT = 0.6  # opacity where there are nodes below
+_FAINT = 0.45  # opacity where there are nodes below
 
 
 class Minimap(QWidget):

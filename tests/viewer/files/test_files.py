@@ -33,7 +33,7 @@ def test_a_run_asked_for_while_a_model_is_read_begins_when_it_is_open(window, qt
     window.actions_binding.refresh()
     key.trigger()
     assert window.workspace is None
-    assert "Then: Run." in window.start_page.waiting.text()
+    assert "Then: Run" in window.start_page.waiting.text()
     ends = [lambda: window.workspace is not None, lambda: window.workspace.results.is_current]
     qtbot.waitUntil(lambda: all(is_so() for is_so in ends), timeout=20_000)
     settled(window, qtbot)
