@@ -16,6 +16,7 @@ from exec.arrays import SparseArray
 from exec.context import RuntimeValue
 from exec.errors import KernelError
 from exec.kernels.registry import KernelFunction
+from exec.numpy_errors import in_plain_words
 from model.schemas.registry import find, versions
 from model.schemas.schema import Schema
 from model.types import ElementType, OptionalType, SequenceType, TensorType, Type
@@ -70,7 +71,8 @@ def _refusal(op_type: str, opset: int, domain: str, kinds: tuple[Kind, ...]) -> 
     types = [_type_of(kind) for kind in kinds]
     others = (find(op_type, version, domain) for version in versions(op_type, domain))
     problem = _type_misfit(own, types)
-    return problem if problem and all(other is not None and _type_misfit(other, types) for other in others) else ""
+    takes = (s is not None and len(types) <= s.max_inputs and not _type_misfit(s, types) for s in others)
+    return problem if problem and not any(takes) else ""
 
 
 def signature_misfit(op_type: str, opset: int, domain: str, inputs: Sequence[RuntimeValue]) -> str:
@@ -110,8 +112,8 @@ def unforeseen(error: Exception, attributes: Mapping[str, Any]) -> str:
     """What to tell of an exception that a kernel did not mean to raise, where the signature explains nothing."""
     told = ", ".join(f"{name} {_brief(value)}" for name, value in attributes.items())
     with_ = f"inputs and attributes ({told})" if told else "inputs"
-    kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-    return f"these {with_} do not go together: {kind}{error}"
+    meaning = in_plain_words(error)
+    return f"these {with_} do not go together{': ' if meaning else ''}{meaning}"
 
 
 def _brief(value: Any) -> str:

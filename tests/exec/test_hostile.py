@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from exec import Session, compiler
 from exec.expectations import unforeseen
 from exec.kernels import load as load_kernels
 from exec.kernels.registry import all_kernels
+from exec.numpy_errors import in_plain_words
 from model import Model, ModelError, load
 from model.progress import Progress
 from tests.exec.test_backend_suite import node_cases, runtime_value
@@ -152,7 +154,7 @@ def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None
         ),
         (
             "NonMaxSuppression", [np.ones((1, 2, 4), np.float32), np.ones((1, 1, 2), np.float32), np.zeros(0, int)], {},
-            "max_output_boxes_per_class is of shape (0,); expected one number",
+            "max_output_boxes_per_class is int64[0]; expected one number",
         ),
         (
             "STFT", [np.ones((1, 9, 1), np.float32), np.array(2), np.ones((1, 4), np.float32)], {},
@@ -164,7 +166,7 @@ def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None
         ),
         (
             "BatchNormalization", [np.ones((4, 3, 3), np.float32), *[np.ones(3, np.float32)] * 3, X], {},
-            "mean and var need 3 entries",
+            "scale, B, mean and var have shapes [3], [3], [3], [2, 3]; expected the same",
         ),
         (
             "LinearAttention", [np.ones((2, 4, 32), np.float32)] * 3 + [None] * 2 + [np.ones((2, 4, 2), np.float32)],
@@ -239,8 +241,43 @@ def test_branches_of_no_columns_take_no_room() -> None:
 def test_what_a_kernel_did_not_foresee_is_told_with_the_attributes() -> None:
     told = unforeseen(ValueError("no room"), {"axis": 1, "pads": (0, 1), "value": X, "text": "a" * 99})
     expected = f"these inputs and attributes (axis 1, pads [0, 1], value float32[2, 3], text {'a' * 60}…) do not go"
-    assert told == f"{expected} together: no room"
-    assert unforeseen(KeyError(3), {}) == "these inputs do not go together: KeyError: 3"
+    assert told == f"{expected} together"
+    assert unforeseen(KeyError(3), {}) == "these inputs do not go together"
+
+
+def _nothing(shape: tuple[int, ...]) -> Any:
+    return np.zeros(shape, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("calculation", "meaning"),
+    [
+        (lambda: _nothing((2, 3)) + _nothing((4,)), "shapes [2, 3] and [4] do not fit each other"),
+        (lambda: np.add(_nothing((2, 3)), 1, out=_nothing((3,))), "shape [2, 3] does not fit into [3]"),
+        (lambda: _nothing((2,)).__setitem__(slice(None), _nothing((3,))), "shape [3] does not fit into [2]"),
+        (lambda: _nothing((3,)).reshape(()), "3 elements stand where one is expected"),
+        (lambda: _nothing((3,)).reshape(2, 2), "3 elements cannot take the shape [2, 2]"),
+        (lambda: bool(_nothing((3,))), "several elements, or none, stand where one is expected"),
+        (lambda: float(_nothing((3,))), "several elements, or none, stand where one is expected"),
+        (lambda: _nothing((3,)).sum(1), "a value of rank 1 has no axis 1"),
+        (lambda: _nothing((3,))[7], "3 elements have none of number 7"),
+        (lambda: _nothing((2, 3)) @ _nothing((2, 3)), "the matrices do not fit each other"),
+        (lambda: np.concatenate([_nothing((3,)), _nothing((3, 1))]), "shapes do not fit each other"),
+        (lambda: np.concatenate([_nothing((3, 2)), _nothing((3, 1))]), "shapes do not fit each other"),
+        (lambda: np.stack([_nothing((3, 2)), _nothing((3, 1))]), "shapes do not fit each other"),
+        (lambda: len(_nothing(())), "a value has more or fewer axes or elements than expected"),
+        (lambda: _nothing((2,))[0, 0], "a value has more or fewer axes or elements than expected"),
+        (lambda: _nothing((2,)).shape[1], "a value has more or fewer axes or elements than expected"),
+        (lambda: _nothing((2,)).transpose(0, 1), "a value has more or fewer axes or elements than expected"),
+        (lambda: _nothing((0,)).max(), "a value has no elements"),
+        (lambda: 1 // 0, "a size or a count is 0"),
+        (lambda: _nothing((2, 2)).sum((0, 0)), "an axis is named twice"),
+    ],
+)
+def test_what_numpy_says_is_told_in_plain_words(calculation: Callable[[], Any], meaning: str) -> None:
+    with pytest.raises((ValueError, TypeError, IndexError, ArithmeticError)) as caught:
+        calculation()
+    assert in_plain_words(caught.value) == meaning
 
 
 def test_regions_without_channels_cost_nothing() -> None:

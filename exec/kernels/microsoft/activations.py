@@ -9,6 +9,7 @@ from exec.context import Context
 from exec.errors import KernelError
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
 from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import one_element, scalar_float
 
 
 def plus(x: Array, bias: Array | None) -> Array:
@@ -87,8 +88,8 @@ def bias_dropout_1(
     """Dropout of data + bias, plus the residual; also which elements were kept."""
     total = plus(data, bias)
     kept = np.ones(total.shape, bool)
-    share = 0.5 if ratio is None else float(ratio)
-    if training_mode is not None and bool(training_mode) and share > 0:
+    share = 0.5 if ratio is None else scalar_float(ratio, "ratio")
+    if training_mode is not None and bool(one_element(training_mode, "training_mode")) and share > 0:
         kept = ctx.rng(seed).random(total.shape) >= share
         total = np.asarray(np.where(kept, total / (1 - share), 0), total.dtype)
     return plus(total, residual), kept

@@ -7,6 +7,7 @@ import numpy as np
 from exec.arrays import Array, check_size
 from exec.errors import KernelError
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
+from exec.kernels.onnx.reduction import mean_over
 from exec.kernels.registry import kernel
 from exec.kernels.shared.dtypes import narrow, widen
 
@@ -18,7 +19,7 @@ def sigmoid(x: Array) -> Array:
 
 def normalized(x: Array, epsilon: float) -> Array:
     """A float32 array over the root mean square of its last axis."""
-    return np.asarray(x / np.sqrt(np.mean(np.square(x), -1, keepdims=True) + x.dtype.type(epsilon)))
+    return np.asarray(x / np.sqrt(mean_over(np.square(x), (x.ndim - 1,)) + x.dtype.type(epsilon)))
 
 
 def _branches(x: Array, num_branches: int) -> Array:

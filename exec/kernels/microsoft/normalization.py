@@ -8,8 +8,10 @@ from exec.arrays import Array, check_size
 from exec.errors import KernelError
 from exec.kernels.microsoft.activations import plus
 from exec.kernels.microsoft.standard import MICROSOFT, channels_first, channels_last, onnx
+from exec.kernels.onnx.reduction import mean_over
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis
+from exec.kernels.shared.broadcast import unidirectional
 from exec.kernels.shared.dtypes import narrow, widen
 
 
@@ -38,9 +40,9 @@ def over_root_mean_square(x: Array, scale: Array, axis: int, epsilon: float) -> 
     """x from `axis` on over its root mean square times a scale; also the inverse of that root."""
     wide = widen(x)
     axes = tuple(range(axis, x.ndim))
-    inverse = 1 / np.sqrt(np.mean(np.square(wide), axes, keepdims=True) + wide.dtype.type(epsilon))
+    inverse = 1 / np.sqrt(mean_over(np.square(wide), axes) + wide.dtype.type(epsilon))
     y = wide * inverse
-    np.multiply(y, widen(scale), out=y)
+    np.multiply(y, unidirectional(widen(scale), y.shape), out=y)
     return narrow(y, x.dtype), np.asarray(inverse, wide.dtype)
 
 

@@ -12,8 +12,9 @@ from exec.kernels.microsoft.activations import plus
 from exec.kernels.microsoft.attention import self_attention, split_projections
 from exec.kernels.microsoft.normalization import embed_layer_normalization_1
 from exec.kernels.microsoft.standard import MICROSOFT, channels_first, channels_last, onnx
+from exec.kernels.onnx.reduction import mean_over
 from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import normal_axis
+from exec.kernels.shared.axes import normal_axes
 from exec.kernels.shared.dtypes import narrow, widen
 
 Ints = Sequence[int] | None
@@ -190,8 +191,10 @@ def qlinear_reduce_mean_1(
 ) -> Array:
     """The mean over axes, quantized."""
     wide = real(data, data_scale, data_zero_point)
-    places = tuple(normal_axis(a, data.ndim) for a in axes) or None
-    return _requantized(wide.mean(places, keepdims=bool(keepdims)), reduced_scale, reduced_zero_point, data)
+    places = normal_axes(axes, data.ndim) or tuple(range(data.ndim))
+    mean = mean_over(wide, places)
+    mean = mean if keepdims else mean.squeeze(places)
+    return _requantized(mean, reduced_scale, reduced_zero_point, data)
 
 
 @kernel("QLinearGlobalAveragePool", since=1, domain=MICROSOFT)
@@ -206,7 +209,7 @@ def qlinear_global_average_pool_1(
 ) -> Array:
     """The mean over the spatial axes, quantized."""
     places = tuple(range(1, x.ndim - 1)) if channels_last else tuple(range(2, x.ndim))
-    mean = real(x, x_scale, x_zero_point).mean(places, keepdims=True)
+    mean = mean_over(real(x, x_scale, x_zero_point), places)
     return _requantized(mean, y_scale, y_zero_point, x)
 
 
@@ -353,7 +356,7 @@ def mul_integer_1(a: Array, a_zero_point: Array | None, b: Array, b_zero_point: 
 @kernel("ReduceSumInteger", since=1, domain=MICROSOFT)
 def reduce_sum_integer_1(data: Array, *, axes: Sequence[int], keepdims: int) -> Array:
     """The sum of 8-bit values in 32 bits."""
-    places = tuple(normal_axis(a, data.ndim) for a in axes) or None
+    places = normal_axes(axes, data.ndim) or None
     dtype = np.uint32 if data.dtype.kind == "u" else np.int32
     return np.asarray(data.sum(places, dtype=dtype, keepdims=bool(keepdims)))
 

@@ -47,9 +47,17 @@ def activate(
 
 def channels_first(x: Array) -> Array:
     """(N, …, C) as (N, C, …), a view."""
+    _check_channels(x)
     return np.moveaxis(x, -1, 1)
 
 
 def channels_last(x: Array) -> Array:
     """(N, C, …) as (N, …, C), a view."""
+    _check_channels(x)
     return np.moveaxis(x, 1, -1)
+
+
+def _check_channels(x: Array) -> None:
+    if x.ndim < 2:
+        msg = f"an input has shape {list(x.shape)}; expected a batch and channels"
+        raise KernelError(msg)

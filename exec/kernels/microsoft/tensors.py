@@ -14,7 +14,7 @@ from exec.kernels.onnx.tensor.indexing import gather_nd
 from exec.kernels.onnx.tensor.padding import pad
 from exec.kernels.onnx.tensor.shapes import unsqueeze
 from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import integers, scalar_int
+from exec.kernels.shared.axes import integers, one_element, scalar_int
 from exec.kernels.shared.dtypes import narrow, widen
 from exec.kernels.shared.fourier import half_transform, inverse_of_half, transform
 
@@ -61,8 +61,8 @@ def expand_dims_1(x: Array, axis: Array) -> Array:
 @kernel("Range", since=1, domain=MICROSOFT)
 def range_1(start: Array, limit: Array, delta: Array | None = None) -> Array:
     """As in the default domain, in steps of 1 where there is no delta."""
-    step = np.ones((), start.dtype) if delta is None else delta.reshape(())
-    return np.asarray(onnx("Range", 11, start.reshape(()), limit.reshape(()), step))
+    step = np.ones((), start.dtype) if delta is None else one_element(delta, "delta")
+    return np.asarray(onnx("Range", 11, one_element(start, "start"), one_element(limit, "limit"), step))
 
 
 @kernel("GridSample", since=1, domain=MICROSOFT)

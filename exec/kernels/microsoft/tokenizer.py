@@ -9,6 +9,7 @@ import numpy as np
 from exec.arrays import Array, full
 from exec.context import checkpoint
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.microsoft.standard import MICROSOFT
 from exec.kernels.registry import kernel
 from exec.kernels.shared.regex import Pattern, compile_pattern
@@ -28,7 +29,7 @@ def tokenizer_1(
 ) -> Array:
     """The tokens of each text along a new last axis, padded; patterns are of RE2, the longest match counts."""
     if x.dtype.kind != "O" or x.ndim not in (1, 2) or mincharnum < 1:
-        msg = f"input {x.dtype} of shape {x.shape}, mincharnum {mincharnum}; expected strings [C] or [N, C], and from 1"
+        msg = f"input {describe(x)}, mincharnum {mincharnum}; expected strings [C] or [N, C], and from 1"
         raise KernelError(msg)
     if bool(separators) == bool(tokenexp):
         msg = "expected separators or tokenexp, and only one of them"

@@ -9,6 +9,7 @@ import numpy as np
 from exec.arrays import Array, check_size, empty, zeros
 from exec.context import Body, RuntimeValue, checkpoint
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis, scalar_int
 from model.types import ElementType, TensorType
@@ -163,7 +164,7 @@ def _outputs(body: Body, inputs: list[RuntimeValue]) -> list[RuntimeValue]:
 
 def _truth(cond: Array) -> bool:
     if not isinstance(cond, np.ndarray) or cond.size != 1 or cond.dtype.kind != "b":
-        msg = f"the condition is {cond!r}; expected one boolean"
+        msg = f"the condition is {describe(cond)}; expected one boolean"
         raise KernelError(msg)
     return bool(cond.reshape(-1)[0])
 
@@ -181,16 +182,13 @@ class _Stack:
     def append(self, value: RuntimeValue) -> None:
         """Copy one turn's tensor in; KernelError when its type or shape differs from the first."""
         if not isinstance(value, np.ndarray):
-            msg = f"a scan output is a {type(value).__name__}; expected a tensor"
+            msg = f"a scan output is {describe(value)}; expected a tensor"
             raise KernelError(msg)
         buffer = self._buffer
         if buffer is None:
             buffer = self._buffer = empty((min(self._most, _FIRST_ROOM), *value.shape), value.dtype)
         if value.shape != buffer.shape[1:] or value.dtype != buffer.dtype:
-            msg = (
-                f"a scan output is {value.dtype} of shape {value.shape} at turn {self.count}; "
-                f"expected {buffer.dtype} of shape {buffer.shape[1:]} as before"
-            )
+            msg = f"a scan output is {describe(value)} at turn {self.count}; expected {describe(buffer[0])} as before"
             raise KernelError(msg)
         if self.count == len(buffer):
             grown = empty((min(self._most, 2 * len(buffer)), *value.shape), value.dtype)

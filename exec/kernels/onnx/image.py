@@ -10,6 +10,7 @@ import numpy as np
 
 from exec.arrays import Array, check_size
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.registry import kernel
 
 #: Formats the specification names; nothing else is tried on bytes from a model's input.
@@ -27,7 +28,7 @@ def image_decoder_20(encoded_stream: Array, *, pixel_format: str = "RGB") -> Arr
         msg = f"pixel_format is {pixel_format!r}, expected RGB, BGR or Grayscale"
         raise KernelError(msg)
     if encoded_stream.ndim != 1 or encoded_stream.dtype != np.uint8:
-        msg = f"encoded_stream is {encoded_stream.dtype} of shape {encoded_stream.shape}, expected uint8 bytes"
+        msg = f"encoded_stream is {describe(encoded_stream)}; expected uint8 bytes"
         raise KernelError(msg)
     from PIL import Image
 
@@ -43,7 +44,7 @@ def image_decoder_20(encoded_stream: Array, *, pixel_format: str = "RGB") -> Arr
         except (OSError, ValueError, SyntaxError, EOFError) as error:  # what Pillow raises for broken files
             if isinstance(error, KernelError):
                 raise
-            msg = f"the bytes are no image this program can decode: {error}"
+            msg = "the bytes are no image this program can decode"
             raise KernelError(msg) from None
     if pixel_format == "BGR":
         pixels = np.ascontiguousarray(pixels[:, :, ::-1])

@@ -9,6 +9,7 @@ import numpy as np
 from exec.arrays import Array, check_size
 from exec.context import Body, RuntimeValue, checkpoint
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.onnx.tensor.slicing import concat, split_axis
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import integers, normal_axis, scalar_int
@@ -111,7 +112,7 @@ def concat_from_sequence_11(input_sequence: list[Array], *, axis: int, new_axis:
 
 def _sequence(value: RuntimeValue) -> list[RuntimeValue]:
     if not isinstance(value, list):
-        msg = f"the input is a {type(value).__name__}; expected a sequence"
+        msg = f"the input is {describe(value)}; expected a sequence"
         raise KernelError(msg)
     return value
 

@@ -9,6 +9,7 @@ import numpy as np
 from exec.arrays import Array, check_size, empty, full
 from exec.context import checkpoint
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.registry import kernel
 from exec.kernels.shared.blocks import parts
 from exec.kernels.shared.broadcast import broadcast_shape
@@ -85,7 +86,7 @@ def regex_full_match_20(x: Array, *, pattern: str | None = None) -> Array:
 
 def _texts(x: Array) -> list[str]:
     if not isinstance(x, np.ndarray) or x.dtype.kind != "O":
-        msg = f"input is {getattr(x, 'dtype', type(x).__name__)}; expected strings"
+        msg = f"input is {describe(x)}; expected strings"
         raise KernelError(msg)
     texts: list[str] = x.reshape(-1).tolist()
     return texts

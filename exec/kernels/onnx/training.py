@@ -12,6 +12,7 @@ from exec.errors import KernelError
 from exec.kernels.onnx.gradients import elementwise, layout, linear, reductions
 from exec.kernels.onnx.gradients.tape import backward
 from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import one_element
 
 TRAINING = "ai.onnx.preview.training"
 #: Importing them registers their rules.
@@ -24,7 +25,12 @@ def _groups(inputs: Sequence[Array], kinds: int) -> list[Sequence[Array]]:
     if rest or not count:
         msg = f"{len(inputs)} tensors; expected a multiple of {kinds}"
         raise KernelError(msg)
-    return [inputs[i::count] for i in range(count)]
+    groups = [inputs[i::count] for i in range(count)]
+    for group in groups:
+        if any(x.shape != group[0].shape for x in group):
+            msg = f"a tensor and what goes with it have shapes {[list(x.shape) for x in group]}; expected the same"
+            raise KernelError(msg)
+    return groups
 
 
 def _transposed(results: Sequence[Sequence[Array]]) -> tuple[Array, ...]:
@@ -45,7 +51,7 @@ def adagrad_1(
     norm_coefficient: float = 0.0,
 ) -> tuple[Array, ...]:
     """New tensors, then their new sums of squared gradients."""
-    rate = r / (1 + t * decay_factor)
+    rate = one_element(r, "R") / (1 + one_element(t, "T") * decay_factor)
     results = []
     for x, gradient, squares in _groups(inputs, 3):
         regular = norm_coefficient * x + gradient
@@ -66,6 +72,7 @@ def adam_1(
     norm_coefficient_post: float = 0.0,
 ) -> tuple[Array, ...]:
     """New tensors, then the new averages of their gradients, then those of the squares."""
+    r, t = one_element(r, "R"), one_element(t, "T")
     rate = r * np.sqrt(1 - beta**t) / (1 - alpha**t) if t > 0 else r
     results = []
     for x, gradient, average, squares in _groups(inputs, 4):
@@ -85,7 +92,7 @@ def momentum_1(
     if mode not in ("standard", "nesterov"):
         msg = f"mode is {mode!r}; expected standard or nesterov"
         raise KernelError(msg)
-    share = beta if t > 0 else 1.0
+    r, share = one_element(r, "R"), beta if one_element(t, "T") > 0 else 1.0
     results = []
     for x, gradient, velocity in _groups(inputs, 3):
         regular = norm_coefficient * x + gradient

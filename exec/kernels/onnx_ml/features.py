@@ -9,6 +9,7 @@ import numpy as np
 
 from exec.arrays import Array, check_size, zeros
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.onnx_ml.scores import class_labels, matrix
 from exec.kernels.registry import kernel
 from exec.kernels.shared.dtypes import cast
@@ -117,7 +118,7 @@ def one_hot_encoder_1(
     categories = class_labels(cats_int64s, cats_strings)
     keys = x if x.dtype.kind == "O" else x.astype(np.int64)
     if (keys.dtype.kind == "O") != (categories.dtype.kind == "O"):
-        msg = f"an input of {x.dtype} and categories of {categories.dtype} cannot be compared"
+        msg = f"an input of {describe(x)} and categories of {describe(categories)} cannot be compared"
         raise KernelError(msg)
     places = _Lookup(categories, last=False).places(keys)
     if not zeros and (places < 0).any():
@@ -168,7 +169,7 @@ def _mapped(x: Array, keys: Array, values: Array, default: Any, *, last: bool = 
         msg = f"{len(keys)} keys and {len(values)} values; expected as many of each"
         raise KernelError(msg)
     if (x.dtype.kind == "O") != (keys.dtype.kind == "O"):
-        msg = f"an input of {x.dtype} and keys of {keys.dtype} cannot be compared"
+        msg = f"an input of {describe(x)} and keys of {describe(keys)} cannot be compared"
         raise KernelError(msg)
     check_size(x.shape, values.dtype)
     table = np.empty(len(values) + 1, values.dtype)
@@ -303,7 +304,7 @@ def dict_vectorizer_1(
 
 def _map(x: Any) -> Map:
     if not isinstance(x, dict):
-        msg = f"the input is a {type(x).__name__}; expected a map"
+        msg = f"the input is {describe(x)}; expected a map"
         raise KernelError(msg)
     return x
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from exec.arrays import Array
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
@@ -87,7 +88,6 @@ def class_labels(ints: Sequence[int] | None, strings: Sequence[str] | None) -> A
 def matrix(x: Array, what: str = "X") -> Array:
     """The input as [N, F]: one row when it has one dimension; KernelError for more than two."""
     if not isinstance(x, np.ndarray) or x.ndim not in (1, 2) or x.dtype.kind not in "fiub":
-        found = f"{x.dtype} of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
-        msg = f"{what} is {found}; expected numbers of shape [N, F]"
+        msg = f"{what} is {describe(x)}; expected numbers of shape [N, F]"
         raise KernelError(msg)
     return x.reshape(1, -1) if x.ndim == 1 else x

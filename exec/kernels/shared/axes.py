@@ -8,6 +8,7 @@ import numpy as np
 
 from exec.arrays import Array
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 
 
 def normal_axis(axis: int, rank: int, name: str = "axis") -> int:
@@ -30,18 +31,24 @@ def normal_axes(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[int
 def integers(values: Array, name: str) -> list[int]:
     """A 0-D or 1-D tensor of integers as a list of Python ints; KernelError for anything else."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu" or values.ndim > 1:
-        found = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
-        msg = f"{name} is {found}; expected integers in one dimension"
+        msg = f"{name} is {describe(values)}; expected integers in one dimension"
         raise KernelError(msg)
     found_values = values.tolist()
     return found_values if isinstance(found_values, list) else [found_values]
 
 
+def one_element(value: Array, name: str) -> Array:
+    """A tensor of one element as one without axes; KernelError for anything else."""
+    if value.size != 1:
+        msg = f"{name} is {describe(value)}; expected one element"
+        raise KernelError(msg)
+    return value.reshape(())
+
+
 def scalar_float(value: Array, name: str) -> float:
     """The one number of a tensor with one element; KernelError for anything else."""
     if not isinstance(value, np.ndarray) or value.size != 1 or value.dtype.kind not in "iufbV":
-        found = f"shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
-        msg = f"{name} is of {found}; expected one number"
+        msg = f"{name} is {describe(value)}; expected one number"
         raise KernelError(msg)
     return float(value.reshape(-1)[0])
 
@@ -49,8 +56,7 @@ def scalar_float(value: Array, name: str) -> float:
 def scalar_int(value: Array, name: str) -> int:
     """The one integer of a tensor with one element; KernelError for anything else."""
     if not isinstance(value, np.ndarray) or value.size != 1 or value.dtype.kind not in "iufb":
-        found = f"shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
-        msg = f"{name} is of {found}; expected one number"
+        msg = f"{name} is {describe(value)}; expected one number"
         raise KernelError(msg)
     try:
         return int(value.reshape(-1)[0])

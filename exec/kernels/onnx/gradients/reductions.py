@@ -10,6 +10,7 @@ import numpy as np
 
 from exec.arrays import Array
 from exec.kernels.onnx.gradients.tape import Step, rule
+from exec.kernels.onnx.reduction import mean_over
 from exec.kernels.shared.axes import normal_axes, normal_axis
 
 Grads = Sequence[Array | None]
@@ -96,11 +97,11 @@ def layer_normalization(step: Step, grads: Sequence[Array]) -> Grads:
     """By the input, scale and bias."""
     x, scale = step.inputs[:2]
     axes = tuple(range(normal_axis(step.attribute("axis", -1), x.ndim), x.ndim))
-    centred = x - x.mean(axes, keepdims=True)
-    inverse = 1 / np.sqrt((centred * centred).mean(axes, keepdims=True) + step.attribute("epsilon", 1e-5))
+    centred = x - mean_over(x, axes)
+    inverse = 1 / np.sqrt(mean_over(centred * centred, axes) + step.attribute("epsilon", 1e-5))
     normal = centred * inverse
     g = grads[0] * scale
-    by_x = inverse * (g - g.mean(axes, keepdims=True) - normal * (g * normal).mean(axes, keepdims=True))
+    by_x = inverse * (g - mean_over(g, axes) - normal * mean_over(g * normal, axes))
     return [by_x, _like(grads[0] * normal, scale), _like(grads[0], step.inputs[2] if len(step.inputs) > 2 else None)]
 
 

@@ -285,7 +285,7 @@ def centred(x: Array, zero_point: Array | None, rows: bool = False) -> Array:
     """x - zero_point in float32, where it is exact for all types of 8 bits and fewer."""
     wide = x.astype(FLOAT32)
     if zero_point is not None and zero_point.any():
-        np.subtract(wide, _along(zero_point, rows).astype(FLOAT32), out=wide)
+        np.subtract(wide, unidirectional(_along(zero_point, rows), wide.shape).astype(FLOAT32), out=wide)
     return wide
 
 

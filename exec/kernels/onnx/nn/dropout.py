@@ -10,6 +10,7 @@ from exec.arrays import Array
 from exec.context import Context
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import one_element, scalar_float
 from exec.kernels.shared.dtypes import narrow, widen
 
 
@@ -44,8 +45,8 @@ def dropout_12(
     seed: int | None = None,
 ) -> tuple[Array, Array | None]:
     """With training_mode a random share is zeroed and the rest scaled up by 1 / (1 - ratio), else the data itself."""
-    share = 0.5 if ratio is None else float(ratio.reshape(-1)[0])
-    training = training_mode is not None and bool(training_mode.reshape(-1)[0])
+    share = 0.5 if ratio is None else scalar_float(ratio, "ratio")
+    training = training_mode is not None and bool(one_element(training_mode, "training_mode"))
     if not training or share == 0:
         return data, np.ones(data.shape, np.bool_) if ctx.outputs > 1 else None
     return _drop(ctx, data, share, seed)

@@ -14,6 +14,7 @@ import numpy as np
 from exec.arrays import Array, empty
 from exec.context import Context
 from exec.errors import KernelError
+from exec.kernels.onnx.reduction import mean_over
 from exec.kernels.registry import kernel, prepares
 from exec.kernels.shared.axes import normal_axes
 from exec.kernels.shared.broadcast import unidirectional
@@ -21,6 +22,7 @@ from exec.kernels.shared.dtypes import compute_dtype, dtype_of, is_float, narrow
 from exec.kernels.shared.order import empty_features_first, features_first
 from exec.kernels.shared.scratch import scratch
 from exec.threads import PASSES, parallel_for
+from model.types import ElementType
 
 _BLOCK_BYTES = 1 << 20
 #: numpy spends longer on starting a row than on so few values; shorter rows are taken all at once.
@@ -138,6 +140,10 @@ def prepare_batch_normalization(constants: Sequence[Array | None], **attributes:
 
 def scale_and_shift(scale: Array, b: Array, mean: Array, var: Array, epsilon: float) -> tuple[Array, Array]:
     """Statistics as factor and summand, in float64."""
+    if not scale.shape == b.shape == mean.shape == var.shape:
+        given = ", ".join(str(list(v.shape)) for v in (scale, b, mean, var))
+        msg = f"scale, B, mean and var have shapes {given}; expected the same"
+        raise KernelError(msg)
     factor = scale.astype(np.float64) / np.sqrt(var.astype(np.float64) + epsilon)
     return factor, b.astype(np.float64) - mean.astype(np.float64) * factor
 
@@ -223,7 +229,8 @@ def _batch_statistics(x: Array) -> tuple[Array, Array]:
     """Mean and population variance per channel, in float64."""
     source = x.astype(np.float64) if x.ndim > 1 else x.astype(np.float64)[:, None]
     axes = (0, *range(2, source.ndim))
-    return source.mean(axis=axes), source.var(axis=axes)
+    mean = mean_over(source, axes)
+    return mean.reshape(-1), mean_over(np.square(source - mean), axes).reshape(-1)
 
 
 def _running(before: Array, now: Array, momentum: float) -> Array:
@@ -393,7 +400,7 @@ def _stash(number: int) -> np.dtype[Any]:
     """The type that `stash_type` has the statistics computed in."""
     dtype = dtype_of(number)
     if not is_float(dtype):
-        msg = f"stash_type is {number} ({dtype.name}); expected the number of a type with fractions"
+        msg = f"stash_type is {number} ({ElementType(number).text}); expected the number of a type with fractions"
         raise KernelError(msg)
     return dtype
 
@@ -445,8 +452,8 @@ def mean_variance_normalization_9(x: Array, *, axes: tuple[int, ...] = (0, 2, 3)
     """Mean 0 and variance 1 over `axes`."""
     along = normal_axes(axes, x.ndim)
     source = widen(x)
-    centred = source - source.mean(axis=along, keepdims=True, dtype=source.dtype)
-    deviation = np.sqrt(np.mean(centred * centred, axis=along, keepdims=True, dtype=source.dtype))
+    centred = source - mean_over(source, along)
+    deviation = np.sqrt(mean_over(centred * centred, along))
     # The function body of the specification adds 1e-9 to the deviation.
     np.divide(centred, deviation + source.dtype.type(1e-9), out=centred)
     return narrow(centred, x.dtype)

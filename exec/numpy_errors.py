@@ -1,0 +1,46 @@
+"""What numpy and Python say of operands that do not fit, in words for people who know neither."""
+
+from __future__ import annotations
+
+import re
+
+#: Patterns of messages, and what they mean; shapes in what is found are written as everywhere else.
+_MEANINGS = [
+    (
+        r"could not be broadcast together with (?:remapped )?shapes ((?:\([\d,]*\) ?)+)",
+        "shapes {} do not fit each other",
+    ),
+    (r"output operand with shape (\S+) doesn't match the broadcast shape (\S+)", "shape {1} does not fit into {0}"),
+    (r"could not broadcast input array from shape (\S+) into shape (\S+)", "shape {} does not fit into {}"),
+    (r"cannot reshape array of size (\d+) into shape \(\)", "{} elements stand where one is expected"),
+    (r"cannot reshape array of size (\d+) into shape (\S+)", "{} elements cannot take the shape {}"),
+    (r"truth value of|[Oo]nly (?:0-dim|size-1|length-1)", "several elements, or none, stand where one is expected"),
+    (r"axis (-?\d+) is out of bounds for array of dimension (\d+)", "a value of rank {1} has no axis {0}"),
+    (r"index (-?\d+) is out of bounds for axis \d+ with size (\d+)", "{1} elements have none of number {0}"),
+    (r"matmul: Input operand", "the matrices do not fit each other"),
+    (r"must (?:match exactly|have same number of dimensions|have the same shape)", "shapes do not fit each other"),
+    (
+        r"index out of range|too many indices|unsized object|values to unpack|axes don't match|zero-dimensional",
+        "a value has more or fewer axes or elements than expected",
+    ),
+    (r"zero-size array|empty sequence", "a value has no elements"),
+    (r"(?:division|modulo).* by zero", "a size or a count is 0"),
+    (r"duplicate value in 'axis'|repeated axis", "an axis is named twice"),
+]
+_PATTERNS = [(re.compile(pattern), meaning) for pattern, meaning in _MEANINGS]
+_SHAPE = re.compile(r"\(([\d,]*)\)")
+
+
+def in_plain_words(error: Exception) -> str:
+    """What an exception of a calculation means; empty where that is not known."""
+    text = str(error)
+    for pattern, meaning in _PATTERNS:
+        found = pattern.search(text)
+        if found is not None:
+            return meaning.format(*[_plain(part) for part in found.groups()])
+    return ""
+
+
+def _plain(text: str) -> str:
+    shapes = [f"[{', '.join(filter(None, sizes.split(',')))}]" for sizes in _SHAPE.findall(text)]
+    return " and ".join(shapes) or text
