@@ -21,8 +21,9 @@ from viewer.slices import Latest
 from viewer.text import bytes_text, count_text, display, duration_text, plural, shape_text
 from viewer.theme import theme, themes
 from viewer.widgets.flow import FlowLayout, labelled
-from viewer.widgets.number_table import Cell, Column, Key, MadeRows, NumberTable, Row
+from viewer.widgets.number_table import Cell, Column, MadeRows, NumberTable, Row
 from viewer.widgets.plots.focus import paint_focus
+from viewer.widgets.sorting import Key
 from viewer.workspace import Workspace
 
 #: What is shown, and what it is called.

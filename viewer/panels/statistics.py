@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
@@ -51,6 +51,7 @@ from viewer.tips import for_role, plain_tip
 from viewer.widgets.elided_label import ElidedLabel
 from viewer.widgets.row_table import Index, RowModel, RowTable
 from viewer.widgets.scope_box import ScopeBox
+from viewer.widgets.sorting import AT_ONCE, Key, order_of
 from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
@@ -163,31 +164,51 @@ class _Sums:
 
 
 class StatisticsModel(RowModel[Row]):
-    """The rows, sorted by any column."""
+    """The rows, sorted by any column. Very many are sorted over several turns; until then others are shown."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(("What", *(title for title, _, _ in COLUMNS)), parent)
         self._largest = [1.0] * len(COLUMNS)
         self._order = (4, Qt.SortOrder.DescendingOrder)
+        self._ordering = Latest(self)
+        self._coming: list[Row] | None = None
 
     def set(self, rows: list[Row]) -> None:
         """Show these."""
-        self._largest = [max([magnitude(r.amounts[i]) for r in rows], default=0) or 1 for i in range(len(COLUMNS))]
-        super().set(self._sorted(rows))
+        self._coming = rows
+        self._arrange()
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Sort by a column."""
-        self.layoutAboutToBeChanged.emit()
         self._order = column, order
-        self.rows = self._sorted(self.rows)
-        self.layoutChanged.emit()
+        self._arrange()
 
-    def _sorted(self, rows: list[Row]) -> list[Row]:
-        column, order = self._order
-        is_down = order == Qt.SortOrder.DescendingOrder
-        if column == 0:
-            return sorted(rows, key=lambda r: r.title.casefold(), reverse=is_down)
-        return sorted(rows, key=lambda r: magnitude(r.amounts[column - 1]), reverse=is_down)
+    def _arrange(self) -> None:
+        rows = self.rows if self._coming is None else self._coming
+        (column, order), is_new = self._order, self._coming is not None
+
+        def key(place: int) -> Key:
+            return magnitude(rows[place].amounts[column - 1]) if column else rows[place].title
+
+        def arrange(progress: Progress) -> tuple[list[int], list[float]]:
+            is_down = order == Qt.SortOrder.DescendingOrder
+            places = order_of(len(rows), key, is_descending=is_down, progress=progress)
+            return places, _largest(rows, progress) if is_new else self._largest
+
+        self._ordering.begin(arrange, self._show, at_once=len(rows) <= AT_ONCE)
+
+    def _show(self, arranged: tuple[list[int], list[float]]) -> None:
+        places, self._largest = arranged
+        if self._coming is not None:
+            rows, self._coming = self._coming, None
+            super().set([rows[place] for place in places])
+            return
+        self.layoutAboutToBeChanged.emit()
+        before = self.persistentIndexList()
+        now = {place: number for number, place in enumerate(places)} if before else {}
+        self.rows = [self.rows[place] for place in places]
+        self.changePersistentIndexList(before, [self.index(now[at.row()], at.column()) for at in before])
+        self.layoutChanged.emit()
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Column titles, and what is counted there."""
@@ -207,6 +228,14 @@ class StatisticsModel(RowModel[Row]):
         if role == ShareRole and column >= 0:
             return max(magnitude(row.amounts[column]), 0.0) / self._largest[column]
         return None
+
+
+def _largest(rows: Iterable[Row], progress: Progress) -> list[float]:
+    """The largest of each column, for the bars; not 0."""
+    largest = [0.0] * len(COLUMNS)
+    for row in progress.paced(rows):
+        largest = [max(pair) for pair in zip(largest, map(magnitude, row.amounts), strict=True)]
+    return [number or 1.0 for number in largest]
 
 
 class BarDelegate(QStyledItemDelegate):

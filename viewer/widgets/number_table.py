@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
@@ -15,14 +14,11 @@ from model.progress import SILENT, Progress
 from viewer.slices import Latest
 from viewer.theme import theme
 from viewer.tips import plain_tip
+from viewer.widgets.sorting import AT_ONCE, Key, order_of
 
 Index = QModelIndex | QPersistentModelIndex
 Thing = TypeVar("Thing")
-Key = float | str
 
-_AT_ONCE = 2000  # rows that are sorted in a few milliseconds at the most
-_PER_CHECK = 64
-_PART = 1000  # rows sorted without a look at the clock
 _KEPT = 500  # rows that were made, beyond what a window shows
 _LEAST = 22  # characters of a column that takes the rest
 _PADDING = 18  # px
@@ -104,28 +100,16 @@ class Sorting:
     is_descending: bool = False
 
     def of(self, rows: Sequence[Row], progress: Progress = SILENT) -> Sequence[int]:
-        """The places of the rows in order: numbers as numbers, then NaN, then cells without a number, whichever way.
-
-        Never long without a look at `progress`: sorted are short parts, which then are merged.
-        """
+        """The places of the rows in order: see `order_of`. Texts are cells without a number."""
         if self.column < 0:
             return range(len(rows))
-        numbers: dict[int, Key] = {}
-        others: dict[int, Key] = {}
-        texts: dict[int, Key] = {}
-        for place in progress.paced(range(len(rows)), _PER_CHECK):
-            key = rows.key(place, self.column) if isinstance(rows, MadeRows) else key_of(rows[place].cells[self.column])
-            if isinstance(key, str):
-                texts[place] = key.casefold()
-            else:
-                (numbers if key == key else others)[place] = key
-        return [*self._merged(numbers, progress), *others, *self._merged(texts, progress)]
 
-    def _merged(self, keys: Mapping[int, Key], progress: Progress) -> list[int]:
-        places, down = list(keys), self.is_descending
-        cuts = progress.paced(range(0, len(places), _PART), 1)
-        parts = [sorted(places[cut : cut + _PART], key=keys.__getitem__, reverse=down) for cut in cuts]
-        return list(progress.paced(heapq.merge(*parts, key=keys.__getitem__, reverse=down)))
+        def key(place: int) -> Key:
+            return (
+                rows.key(place, self.column) if isinstance(rows, MadeRows) else key_of(rows[place].cells[self.column])
+            )
+
+        return order_of(len(rows), key, is_descending=self.is_descending, progress=progress)
 
 
 class NumberModel(QAbstractTableModel):
@@ -165,7 +149,7 @@ class NumberModel(QAbstractTableModel):
     def _arrange(self) -> None:
         rows = self.rows if self._coming is None else self._coming
         sorting = self._sorting
-        self._ordering.begin(lambda progress: sorting.of(rows, progress), self._show, at_once=len(rows) <= _AT_ONCE)
+        self._ordering.begin(lambda progress: sorting.of(rows, progress), self._show, at_once=len(rows) <= AT_ONCE)
 
     def _show(self, order: Sequence[int]) -> None:
         if self._coming is not None:

@@ -57,6 +57,22 @@ def test_a_selection_is_summed_up_by_itself(panel):
     assert len(cells(panel)) == 4
 
 
+def test_very_many_rows_are_sorted_over_several_turns_and_the_current_one_stays(panel, qtbot, monkeypatch):
+    monkeypatch.setattr("viewer.panels.statistics.AT_ONCE", 0)
+    monkeypatch.setattr("viewer.slices.SLICE_SECONDS", 0.0)
+    panel.table.setCurrentIndex(panel.model.index(0, 0))
+    before = [row.title for row in panel.model.rows]
+    panel.table.sortByColumn(0, Qt.SortOrder.DescendingOrder)
+    assert [row.title for row in panel.model.rows] == before
+    qtbot.waitUntil(lambda: [row.title for row in panel.model.rows] == ["Softmax", "Relu", "Mul", "Add"])
+    assert panel.model.rows[panel.table.currentIndex().row()].title == before[0]
+    panel.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
+    panel.group.setCurrentIndex(panel.group.findData("node"))
+    qtbot.waitUntil(
+        lambda: [row.title.split()[-1] for row in panel.model.rows] == ["third", "first", "second", "fourth"]
+    )
+
+
 def test_going_to_a_row_does_not_limit_what_is_summed_up(panel):
     workspace = panel.workspace
     workspace.selection.set([builders.node(workspace.document, name) for name in ("first", "second")])

@@ -1,0 +1,42 @@
+"""The order of the rows of tables that may have very many."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+
+from model.progress import SILENT, Progress
+
+Key = float | str
+
+#: Rows that are sorted in a few milliseconds at the most.
+AT_ONCE = 2000
+
+_PER_CHECK = 64
+_PART = 1000  # rows sorted without a look at the clock
+
+
+def order_of(
+    count: int, key: Callable[[int], Key], *, is_descending: bool = False, progress: Progress = SILENT
+) -> list[int]:
+    """The places of rows in the order of their keys: numbers, then NaN, then texts, whichever way.
+
+    Never long without a look at `progress`: sorted are short parts, which then are merged.
+    """
+    numbers: dict[int, Key] = {}
+    others: dict[int, Key] = {}
+    texts: dict[int, Key] = {}
+    for place in progress.paced(range(count), _PER_CHECK):
+        found = key(place)
+        if isinstance(found, str):
+            texts[place] = found.casefold()
+        else:
+            (numbers if found == found else others)[place] = found
+    return [*_merged(numbers, is_descending, progress), *others, *_merged(texts, is_descending, progress)]
+
+
+def _merged(keys: Mapping[int, Key], is_descending: bool, progress: Progress) -> list[int]:
+    places = list(keys)
+    cuts = progress.paced(range(0, len(places), _PART), 1)
+    parts = [sorted(places[cut : cut + _PART], key=keys.__getitem__, reverse=is_descending) for cut in cuts]
+    return list(progress.paced(heapq.merge(*parts, key=keys.__getitem__, reverse=is_descending)))
