@@ -31,6 +31,16 @@ def kind_text(kind: AttributeKind) -> str:
     return kind.name.lower().replace("_proto", "").replace("_", " ")
 
 
+def parse_kind(text: str) -> AttributeKind:
+    """A kind as people or ONNX's text format write it: ``ints``, ``type_proto``."""
+    written = text.strip().lower().replace("_proto", "").replace("_", " ")
+    kind = next((k for k in KINDS if kind_text(k) == written), None)
+    if kind is None:
+        have = ", ".join(map(kind_text, KINDS))
+        raise ModelError(f"{display(text.strip(), 40)} is no kind of attribute", f"There are: {have}.")
+    return kind
+
+
 def of_node(node: Node, name: str) -> str:
     """What titles of edits call an attribute."""
     return f"{one_line(name, 40)} of {name_of(node)}"
@@ -77,15 +87,10 @@ def parts(
 def kind_field(title: str, attribute: Attribute, change: Callable[[Transaction, AttributeKind], object]) -> Field:
     """A field for the kind of an attribute."""
 
-    def apply(edit: Transaction, text: str) -> None:
-        kind = next((k for k in KINDS if kind_text(k) == text.strip().lower()), None)
-        if kind is None:
-            have = ", ".join(map(kind_text, KINDS))
-            raise ModelError(f"{display(text, 40)} is no kind of attribute", f"There are: {have}.")
-        change(edit, kind)
-
     choices = tuple(Suggestion(kind_text(k)) for k in KINDS)
-    return Field(title, lambda: kind_text(attribute.kind), apply, choices=choices)
+    return Field(
+        title, lambda: kind_text(attribute.kind), lambda edit, text: change(edit, parse_kind(text)), choices=choices
+    )
 
 
 def _kind_row(node: Node, attribute: Attribute) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 from model.attributes import Attribute, AttributeKind
 from model.attributetext import (
@@ -30,6 +31,7 @@ from viewer.panels.inspector.attribute_parts import (
     converter,
     kind_text,
     of_node,
+    parse_kind,
     parts,
     reference_field,
     referring,
@@ -306,21 +308,15 @@ def _add(node: Node, schema: Schema | None) -> Row:
     formal = {} if schema is None else schema.attributes
 
     def add(edit: Transaction, text: str) -> None:
-        name, equals, rest = text.partition("=")
-        name = name.strip()
+        written, equals, rest = text.partition("=")
+        name, colon, kind_name = (part.strip() for part in written.partition(":"))
         if not name:
             raise ModelError("An attribute needs a name", "Write name = value.")
         if name in node.attributes:
             raise ModelError(f"There is an attribute {name} already", "Edit it in its own row.")
         known = formal.get(name)
-        if known is not None:
-            value = _parse(name, known.kind, rest.strip()) if equals else plainest(known.kind)
-            edits.set_attribute(edit, node, name, value, known.kind)
-        elif not equals:
-            raise ModelError(f"{display(name, 60)} needs a value", "Write name = value, for example axis = 1.")
-        else:
-            value, kind = parse_any(rest)
-            edits.set_attribute(edit, node, name, value, kind)
+        kind = parse_kind(kind_name) if colon else None if known is None else known.kind
+        edits.set_attribute(edit, node, name, *_begun(name, kind, rest.strip() if equals else None))
 
     def suggest(typed: str) -> Sequence[Suggestion]:
         words = typed.lower()
@@ -330,5 +326,19 @@ def _add(node: Node, schema: Schema | None) -> Row:
             if n not in node.attributes and words in n.lower() and has_text(known.kind)
         ]
 
-    field = Field(f"Add attribute to {name_of(node)}", str, add, suggest=suggest, hint="name = value")
+    field = Field(f"Add attribute to {name_of(node)}", str, add, suggest=suggest, hint="name = value, or name: kind")
     return add_row("Add attribute", field)
+
+
+def _begun(name: str, kind: AttributeKind | None, text: str | None) -> tuple[Any, AttributeKind]:
+    """The value of a new attribute and its kind: that of what is written unless one is given."""
+    if kind is None:
+        if text is None:
+            raise ModelError(f"{display(name, 60)} needs a value", "Write name = value, for example axis = 1.")
+        return parse_any(text)
+    if text is None:
+        return plainest(kind), kind
+    if not has_text(kind):
+        what = kind_text(kind)
+        raise ModelError(f"A {what} is not written in one line", f"Add {display(name, 40)}: {what}, then open it.")
+    return _parse(name, kind, text), kind

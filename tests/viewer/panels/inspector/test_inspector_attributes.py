@@ -11,6 +11,7 @@ from model.edits.initializers import add_initializer
 from model.steps import SetAttribute, SetField
 from model.tensors import ArrayTensor
 from model.types import ElementType, TensorType
+from model.typetext import parse_type
 from tests.viewer.panels.inspector.hands import begin, choose, index, press, relu, row, shown, write
 from viewer.panels.inspector.lists import ListWindow
 
@@ -124,6 +125,39 @@ def test_attributes_are_added_renamed_converted_and_removed(qtbot, panel, worksp
         document.undo()
     assert list(node.attributes) == ["alpha"]
     assert not document.modified
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("new: float = 2", AttributeKind.FLOAT, 2.0),
+        ("new : ints=[1, 2]", AttributeKind.INTS, (1, 2)),
+        ("new: string = a: b = c", AttributeKind.STRING, "a: b = c"),
+        ("new: type_proto = float[N,3]", AttributeKind.TYPE_PROTO, parse_type("float[N,3]")),
+        ("new: strings", AttributeKind.STRINGS, ()),
+        ("alpha2 = 1", AttributeKind.INT, 1),
+    ],
+)
+def test_a_new_attribute_may_be_written_with_its_kind(qtbot, panel, workspace, text, kind, value):
+    node = relu(workspace)
+    workspace.selection.set([node])
+    write(qtbot, panel, "attributes", "+", text=text)
+    added = node.attributes[list(node.attributes)[-1]]
+    assert (added.kind, added.value) == (kind, value)
+
+
+def test_new_attributes_that_are_no_text_begin_plain_and_are_opened_then(qtbot, panel, workspace):
+    node = relu(workspace)
+    workspace.selection.set([node])
+    write(qtbot, panel, "attributes", "+", text="weights: tensor")
+    assert node.attributes["weights"].kind is AttributeKind.TENSOR
+    write(qtbot, panel, "attributes", "+", text="body: graph = {}")
+    assert "then open it" in panel.tree.fields.error_text
+    editor = panel.tree.editor
+    editor.selectAll()
+    qtbot.keyClicks(editor, "body: grpah")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    assert "no kind of attribute" in panel.tree.fields.error_text
 
 
 def test_a_new_attribute_needs_a_value_and_a_free_name(qtbot, panel, workspace):
