@@ -239,7 +239,7 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
             Fix("Name the graph", lambda edit: edit.do(SetField(graph, "name", "graph"))),
         )
     if isinstance(graph.owner, Function):
-        yield from _check_returned(graph)
+        yield from _check_function_body(graph)
     else:  # a function's body has the name and the metadata of the function
         yield from check_keys(graph, f"Graph {graph.name}")
         if not is_identifier(graph.name):
@@ -258,14 +258,6 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
     for value in graph.outputs:
         if not value.is_defined:
             yield error("undefined-output", f"Output {value.name} is not computed", value, "Nothing produces it.")
-    if isinstance(graph.owner, Function) and graph.initializers:
-        yield error(
-            "initializer",
-            "A function has initializers",
-            graph,
-            "Only graphs have them; use Constant nodes.",
-            Fix("Make them Constant nodes", partial(_make_constants, graph=graph)),
-        )
     if graph is model.graph:
         yield from check_interface_types(graph)
     if isinstance(graph.owner, Node):
@@ -274,7 +266,15 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
         yield from _check_annotations(graph)
 
 
-def _check_returned(body: Graph) -> Iterator[Problem]:
+def _check_function_body(body: Graph) -> Iterator[Problem]:
+    if body.initializers:
+        yield error(
+            "initializer",
+            "A function has initializers",
+            body,
+            "Only graphs have them; use Constant nodes.",
+            Fix("Make them Constant nodes", partial(_make_constants, graph=body)),
+        )
     for value, count in Counter(body.outputs).items():
         if count > 1:
             yield error(

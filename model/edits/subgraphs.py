@@ -117,8 +117,7 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
     Initializers and Constants come along under free names, except where the very same one is here under its name.
     Returns the nodes but for such Constants.
     """
-    _bring_functions(edit, fragment)
-    _bring_imports(edit, graph, fragment.opset_imports, fragment.graph)
+    _bring_operators(edit, graph, fragment)
     here = visible_values(graph)
     cloner = fresh_names(graph)
     for value in fragment.graph.inputs:
@@ -128,10 +127,7 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
         if present is not None and present.initializer is value.initializer:
             cloner.values[value] = present
         else:
-            constant = cloner.value(value)
-            tensor, constant.initializer = constant.initializer, None
-            assert tensor is not None
-            put_constant(edit, graph, constant, tensor)
+            _bring_constant(edit, graph, value, cloner)
     shared = {n for n in fragment.along if _share(n, here, cloner)}
     copies = cloner.nodes([node for node in fragment.graph.nodes if node not in shared])
     for node in copies:
@@ -151,6 +147,12 @@ def _share(constant: Node, here: Mapping[str, Value], cloner: Cloner) -> bool:
         return False
     cloner.values[output] = present
     return True
+
+
+def _bring_operators(edit: Transaction, graph: Graph, fragment: Fragment) -> None:
+    """Bring the functions and the imports of operator sets that its nodes need."""
+    _bring_functions(edit, fragment)
+    _bring_imports(edit, graph, fragment.opset_imports, fragment.graph)
 
 
 def _bring_functions(edit: Transaction, fragment: Fragment) -> None:
@@ -203,26 +205,31 @@ def merge(
     links = dict(connections) if connections is not None else _equal_names(part, here)
     cloner = _prefixed(graph, prefix, progress)
     _bring_inputs(edit, graph, part, cloner, {name: (value, here.get(value)) for name, value in links.items()})
-    _bring_constants(edit, graph, part, cloner, here)
-    _bring_functions(edit, Fragment(part, other.functions, other.opset_imports))
-    _bring_imports(edit, graph, other.opset_imports, part)
-    shared = {n for n in part.nodes if n.op_type == "Constant" and _share(n, here, cloner)}
-    copies = cloner.nodes([node for node in part.nodes if node not in shared])
+    shared = _bring_constants(edit, graph, part, cloner, here)
+    _bring_operators(edit, graph, Fragment(part, other.functions, other.opset_imports))
     known = known.without(part.nodes, shared) if known else None
+    copies = cloner.nodes([node for node in part.nodes if node not in shared])
     points = known.insertion_points(copies) if known else repeat(None)
     for node, before in progress.paced(zip(copies, points, strict=False), of=len(copies)):
         edit.do(InsertNode(graph, node, before))
     _bring_declarations(edit, graph, part, cloner)
-    made = {output.name: cloner.values.get(output) for output in part.outputs}
-    results = [value for value in made.values() if value is not None and value not in graph.outputs]
-    edit.do(SetGraphOutputs(graph, (*graph.outputs, *results)))
+    made = _bring_outputs(edit, graph, part, cloner)
     fed = [_feed(edit, graph, name, made.get(output), output) for name, output in (feeding or {}).items()]
-    linked = () if keep_outputs else (*fed, *(here[name] for name in links.values()))
-    inner = {value for value in linked if not known or not known.gives(value)}
-    edit.do(SetGraphOutputs(graph, tuple(v for v in dict.fromkeys(graph.outputs) if v not in inner)))
+    if not keep_outputs:
+        linked = (*fed, *(here[name] for name in links.values()))
+        inner = {value for value in linked if not known or not known.gives(value)}
+        edit.do(SetGraphOutputs(graph, tuple(value for value in graph.outputs if value not in inner)))
     if known:
         known.finish(edit, copies, keep_outputs=keep_outputs)
     return copies
+
+
+def _bring_outputs(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner) -> dict[str, Value | None]:
+    """Let the outputs be outputs here, each once; returns what they are here by name."""
+    made = {output.name: cloner.values.get(output) for output in part.outputs}
+    results = dict.fromkeys((*graph.outputs, *(value for value in made.values() if value is not None)))
+    edit.do(SetGraphOutputs(graph, tuple(results)))
+    return made
 
 
 def _equal_names(part: Graph, here: Mapping[str, Value]) -> dict[str, str]:
@@ -246,8 +253,13 @@ def _bring_inputs(
         edit.do(SetGraphInputs(graph, (*graph.inputs, *added)))
 
 
-def _bring_constants(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, here: Mapping[str, Value]) -> None:
-    """Bring initializers, but those that stand here already. Those that are inputs too, as of old, become inputs."""
+def _bring_constants(
+    edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, here: Mapping[str, Value]
+) -> Collection[Node]:
+    """Bring initializers, but those that stand here already; returns Constants that do.
+
+    Initializers that are inputs too, as of old, become inputs.
+    """
     inputs = []
     for value in part.initializers:
         if value in cloner.values:
@@ -256,14 +268,20 @@ def _bring_constants(edit: Transaction, graph: Graph, part: Graph, cloner: Clone
         if present is not None and _holds_the_same(present, value):
             cloner.values[value] = present
         else:
-            constant = cloner.value(value)
-            tensor, constant.initializer = constant.initializer, None
-            assert tensor is not None
-            put_constant(edit, graph, constant, tensor)
+            constant = _bring_constant(edit, graph, value, cloner)
             if value.is_input and not isinstance(graph.owner, Function):
                 inputs.append(constant)
     if inputs:
         edit.do(SetGraphInputs(graph, (*graph.inputs, *inputs)))
+    return {n for n in part.nodes if n.op_type == "Constant" and _share(n, here, cloner)}
+
+
+def _bring_constant(edit: Transaction, graph: Graph, value: Value, cloner: Cloner) -> Value:
+    constant = cloner.value(value)
+    tensor, constant.initializer = constant.initializer, None
+    assert tensor is not None
+    put_constant(edit, graph, constant, tensor)
+    return constant
 
 
 def _bring_declarations(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner) -> None:

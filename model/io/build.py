@@ -202,13 +202,12 @@ class ModelBuilder:
         """
         names, decoder = scope.names, self._decoder
         append, new_node = scope.graph.nodes._append, Node.__new__
-        total = len(protos)
-        self._count(total)
+        self._count(len(protos))
         waiting: list[_Waiting] = []
         bodies = []
         for number, proto in enumerate(protos):
             if number % _BETWEEN_CHECKS == 0:
-                self._progress.report(number, total, "Linking nodes")
+                self._progress.report(number, len(protos), "Linking nodes")
             # What Node() does, without calls and loops for what cannot be there yet: half the time of opening.
             node = new_node(Node)
             late: list[tuple[int, str]] | None = None
@@ -222,8 +221,7 @@ class ModelBuilder:
                     else:
                         value._uses[use] = None
                 elif name:
-                    late = late or []
-                    late.append((index, text(name)))
+                    late = [*(late or ()), (index, text(name))]
                 inputs.append(value)
             node.inputs = tuple(inputs)
             node.outputs = self._outputs_of(node, proto, scope)

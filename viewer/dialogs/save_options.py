@@ -97,8 +97,6 @@ class SaveOptionsDialog(QDialog):
         self._running: Save | None = None
         self.path = QLineEdit(str(suggestion))
         self.path.setAccessibleName("File")
-        browse = QPushButton("Browse…")
-        browse.clicked.connect(self._browse)
         self._make_choices()
         self.copy = QCheckBox("Save a copy: go on working on the file that is open")
         self.copy.setChecked(copy)
@@ -109,7 +107,7 @@ class SaveOptionsDialog(QDialog):
         self.buttons.accepted.connect(self.try_save)
         self.buttons.rejected.connect(self.reject)
         self.rejected.connect(self._stop)
-        self._lay_out(browse)
+        self._lay_out()
         self.layout_choice.currentIndexChanged.connect(self._explain)
         self.scope.currentIndexChanged.connect(self._explain)
         self.threshold.valueChanged.connect(self._explain)
@@ -155,7 +153,9 @@ class SaveOptionsDialog(QDialog):
         self.threshold.setValue(1024)
         self.threshold.setSuffix(" bytes and more")
 
-    def _lay_out(self, browse: QPushButton) -> None:
+    def _lay_out(self) -> None:
+        browse = QPushButton("Browse…")
+        browse.clicked.connect(self._browse)
         file = QHBoxLayout()
         file.addWidget(self.path, 1)
         file.addWidget(browse)

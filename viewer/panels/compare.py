@@ -25,7 +25,8 @@ from viewer.slices import Latest
 from viewer.text import display, number_text, plural
 from viewer.widgets.flow import FlowLayout, labelled
 from viewer.widgets.number_edit import NumberEdit
-from viewer.widgets.number_table import Cell, Column, Key, MadeRows, NumberTable, Row
+from viewer.widgets.number_table import Cell, Column, MadeRows, NumberTable, Row
+from viewer.widgets.sorting import Key
 from viewer.workspace import Workspace
 
 _COLUMNS = (
@@ -72,7 +73,16 @@ class ComparePanel(Panel):
         self.colour = QCheckBox("Colour graph")
         self.colour.setToolTip("Colour the nodes by the error of their outputs")
         self.colour.setChecked(True)
-        self.table = NumberTable("Compared values", _COLUMNS)
+        self.table = self.entry = NumberTable("Compared values", _COLUMNS)
+        self._lay_out()
+        self.divergence.clicked.connect(self.go_to_divergence)
+        self.colour.toggled.connect(lambda _: self._colour())
+        self.table.chosen.connect(self._go)
+        workspace.closed.connect(self._judging.stop)
+        workspace.closed.connect(self._heating.stop)
+        self._show()
+
+    def _lay_out(self) -> None:
         self.summary.setContentsMargins(8, 0, 8, 4)
         row = FlowLayout(6)
         row.setContentsMargins(6, 4, 6, 4)
@@ -85,13 +95,6 @@ class ComparePanel(Panel):
         layout.addLayout(row)
         layout.addWidget(self.summary)
         layout.addWidget(self.table)
-        self.entry = self.table
-        self.divergence.clicked.connect(self.go_to_divergence)
-        self.colour.toggled.connect(lambda _: self._colour())
-        self.table.chosen.connect(self._go)
-        workspace.closed.connect(self._judging.stop)
-        workspace.closed.connect(self._heating.stop)
-        self._show()
 
     # -- choosing --------------------------------------------------------------------------------------------
 
