@@ -17,6 +17,7 @@ from exec.context import RuntimeValue
 from exec.errors import KernelError
 from exec.kernels.registry import KernelFunction
 from exec.numpy_errors import in_plain_words
+from model.attributes import AttributeKind
 from model.schemas.registry import find, versions
 from model.schemas.schema import Schema
 from model.types import ElementType, OptionalType, SequenceType, TensorType, Type
@@ -106,6 +107,22 @@ def _type_misfit(schema: Schema, given: Sequence[Type | str | None]) -> str:
             if other != found:
                 return f"{first} is {other} and {place} {found}; expected the same type"
     return ""
+
+
+def attribute_misfit(op_type: str, opset: int, domain: str, name: str, kind: AttributeKind) -> str:
+    """Why no version of an operator takes an attribute of a kind; empty: one does, or has none of that name.
+
+    A whole number may stand for one with a fraction.
+    """
+    own = find(op_type, opset, domain)
+    formal = own.attributes.get(name) if own is not None else None
+    if formal is None:
+        return ""
+    schemas = (find(op_type, version, domain) for version in versions(op_type, domain))
+    kinds = {formal.kind, *(s.attributes[name].kind for s in schemas if s is not None and name in s.attributes)}
+    if kind in kinds or (kind is AttributeKind.INT and AttributeKind.FLOAT in kinds):
+        return ""
+    return f"attribute {name!r} is {kind.name}; expected {formal.kind.name}"
 
 
 def unforeseen(error: Exception, attributes: Mapping[str, Any]) -> str:

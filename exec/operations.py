@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from exec.arrays import SparseArray
 from exec.context import RuntimeValue
 from exec.errors import MissingKernelError
+from exec.expectations import attribute_misfit
 from exec.inspection.statistics import nbytes
 from exec.kernels import load
 from exec.kernels.registry import REQUIRED, Kernel, KernelFunction, find
@@ -217,7 +218,7 @@ class Library:
                 operation.problem, operation.error = str(error), "MissingKernelError"
                 return operation
         try:
-            self._convert(operation, given)
+            self._convert(operation, node, given)
         except (ModelError, ValueError, TypeError) as error:
             operation.problem = str(error)
         if not operation.problem and operation.kernel is not None:
@@ -225,7 +226,7 @@ class Library:
             operation.problem = operation.kernel.arity_problem(are_given) or _missing_attribute(operation)
         return operation
 
-    def _convert(self, operation: Operation, given: tuple[AttributeSnapshot, ...]) -> None:
+    def _convert(self, operation: Operation, node: NodeSnapshot, given: tuple[AttributeSnapshot, ...]) -> None:
         kernel = operation.kernel
         ignored = []
         for attribute in given:
@@ -236,6 +237,8 @@ class Library:
             elif attribute.kind is AttributeKind.GRAPHS:
                 msg = f"attribute {attribute.name!r} is a list of graphs, which no operator takes"
                 raise ValueError(msg)
+            elif misfit := attribute_misfit(node.op_type, operation.opset, node.domain, attribute.name, attribute.kind):
+                raise ValueError(misfit)
             elif isinstance(attribute.value, GraphSnapshot):
                 operation.bodies[attribute.name] = attribute.value
             elif attribute.value is not None:

@@ -174,6 +174,8 @@ def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None
             "beta has shape (2, 4, 2), expected (2, 4, 4)",
         ),
         ("ArgMax", [np.ones((2, 0), np.float32)], {"axis": 1}, "has no elements; expected one or more"),
+        ("Softmax", [X], {"axis": 1.5}, "attribute 'axis' is FLOAT; expected INT"),
+        ("MaxPool", [X], {"kernel_shape": [1.5]}, "attribute 'kernel_shape' is FLOATS; expected INTS"),
     ],
 )  # fmt: skip
 def test_errors_say_what_was_expected(op_type: str, inputs: list[Any], attributes: dict[str, Any], reason: str) -> None:
