@@ -7,6 +7,7 @@ exit status 1.
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from dataclasses import asdict
 
 from model.errors import ModelError
@@ -112,8 +113,8 @@ def _print(outcome: Outcome) -> None:
     if report.applied:
         print()
     print_table(table(report))
-    for reason, count in refusal_counts(report).items():
-        print(display(f"not done: {reason}" + (f" ({count} times)" if count > 1 else ""), 300))
+    for (identifier, reason), count in refusal_counts(report).items():
+        print(display(f"not done: {identifier}: {reason}" + (f" ({count} times)" if count > 1 else ""), 300))
     print(display(str(outcome.agreement), 500))
 
 
@@ -133,10 +134,6 @@ def table(report: Report) -> list[tuple[str, ...]]:
     return rows
 
 
-def refusal_counts(report: Report) -> dict[str, int]:
-    """How often passes held back, by reason."""
-    counts: dict[str, int] = {}
-    for refusal in report.refusals:
-        text = f"{refusal.pass_id}: {refusal.reason}"
-        counts[text] = counts.get(text, 0) + 1
-    return counts
+def refusal_counts(report: Report) -> Counter[tuple[str, str]]:
+    """How often passes held back, by the name of the pass and the reason."""
+    return Counter((refusal.pass_id, refusal.reason) for refusal in report.refusals)

@@ -158,7 +158,7 @@ class ConvertDialog(QDialog):
         """How dimensions are written, with names and an input of this model."""
         model, nodes = self._workspace.model, self.scope.nodes
         named = symbols(model) if nodes is None else symbols_of(nodes, model, self._workspace.types.type_of)
-        sizes = ", ".join(f"{display(name, 30)}=1" for name in list(named)[:3])
+        sizes = ", ".join(f"{display(name, 30)}=1" for name in [n for n in named if "(" not in n][:3])
         self.freeze.setPlaceholderText(sizes or "no named dimensions")
         self.freeze.setEnabled(bool(named) or bool(self.freeze.text()))
         inputs = [display(value.name, 30) for value in inputs_of(model.graph, nodes)]

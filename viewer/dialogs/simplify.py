@@ -231,8 +231,8 @@ class SimplifyDialog(QDialog):
         for identifier, count in outcome.report.applied.items():
             self._row(applied, titles[identifier], "", str(count))
         refused = self._row(self.report.invisibleRootItem(), "Not done")
-        for reason, count in refusal_counts(outcome.report).items():
-            self._row(refused, display(reason, 200), "", str(count))
+        for (identifier, reason), count in refusal_counts(outcome.report).items():
+            self._row(refused, display(f"{titles[identifier]}: {reason}", 200), "", str(count))
         for group in (applied, refused):
             group.setExpanded(True)
             group.setHidden(not group.childCount())
