@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -50,55 +51,100 @@ def read_arrays(path: Path, limit: int) -> Iterator[tuple[str, Array]]:
                 yield name, read_array(file, member.file_size)
 
 
-def write_npz(path: Path, values: Iterable[tuple[str, RuntimeValue]], *, compress: bool = False) -> list[str]:
-    """Write values by name; returns the keys. Element types numpy lacks are widened: bfloat16, float8 … to float32.
+#: How a value is stored, in terms of JSON: see `Archive.add`.
+Stored = Any
 
-    Sequences become ``name[0]``, ``name[1]`` …; maps ``name__keys`` and ``name__values``; an empty optional leaves
-    nothing. A key that is taken already gets ``~2``. One value at a time is held; the file is whole or not there.
-    """
-    keys: dict[str, None] = {}
+#: How deep sequences may be in one another; ONNX has types of two levels at the most.
+_DEEPEST = 8
+
+
+class Archive:
+    """An .npz file that is being written; see `writing`."""
+
+    def __init__(self, file: zipfile.ZipFile) -> None:
+        self._file = file
+        self._taken: set[str] = set()
+        self.keys: list[str] = []
+
+    def add(self, name: str, value: RuntimeValue) -> Stored:
+        """Write a value; what `stored_value` reads it by.
+
+        A tensor is ``{"key": …}``, with ``"type"`` where numpy lacks it and it is widened: bfloat16, float8 … to
+        float32. Sequences become ``name[0]``, ``name[1]`` … and are a list; maps and sparse tensors have a key for
+        each of their parts; an empty optional leaves nothing and is None. A key that is taken already gets ``~2``.
+        """
+        if isinstance(value, np.ndarray):
+            plain = plain_array(value)
+            stored = {"key": self._write(name, plain)}
+            widened = value.dtype.kind != "O" and plain.dtype != value.dtype
+            return stored | {"type": ElementType.from_numpy(value.dtype).text} if widened else stored
+        if isinstance(value, SparseArray):
+            return {
+                "values": self.add(f"{name}__values", value.values),
+                "indices": self._write(f"{name}__indices", value.indices),
+                "shape": self._write(f"{name}__shape", np.array(value.shape, np.int64)),
+            }
+        if isinstance(value, list):
+            return [self.add(f"{name}[{index}]", item) for index, item in enumerate(value)]
+        if isinstance(value, dict):
+            keys = self._write(f"{name}__keys", np.array(list(value)))
+            return {"keys": keys, "values": self._write(f"{name}__values", np.array(list(value.values())))}
+        return None
+
+    def _write(self, name: str, array: Array) -> str:
+        """Write an array under a key that is text, as names in files need not be, and that no other has; the key."""
+        key = found = name.encode("utf-8", "replace").decode()
+        number = 1
+        while found in self._taken:
+            number += 1
+            found = f"{key}~{number}"
+        self._taken.add(found)
+        self.keys.append(found)
+        with self._file.open(f"{found}.npy", "w", force_zip64=True) as file:
+            np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+        return found
+
+
+def stored_value(arrays: Mapping[str, Array], stored: Stored, depth: int = 0) -> RuntimeValue:
+    """The value that `Archive.add` told of, from the arrays of the file; KeyError, TypeError or ValueError if none."""
+    if depth > _DEEPEST:
+        msg = f"a value is more than {_DEEPEST} sequences deep"
+        raise ValueError(msg)
+    if stored is None:
+        return None
+    if isinstance(stored, list):
+        return [stored_value(arrays, item, depth + 1) for item in stored]
+    if "key" in stored:
+        array = arrays[stored["key"]]
+        return array.astype(ElementType[stored["type"].upper()].numpy_dtype) if "type" in stored else array
+    if "keys" in stored:
+        return dict(zip(arrays[stored["keys"]].tolist(), arrays[stored["values"]].tolist(), strict=True))
+    shape = tuple(int(d) for d in arrays[stored["shape"]])
+    return SparseArray(stored_value(arrays, stored["values"], depth + 1), arrays[stored["indices"]], shape)
+
+
+@contextlib.contextmanager
+def writing(path: Path, *, compress: bool = False) -> Iterator[Archive]:
+    """An .npz file to add values to, one at a time; it is whole at the end, or not there."""
     target = path.resolve()
     regular = target.is_file() or not target.exists()
     partial = target.with_name(f".{target.name[:80]}.{os.getpid()}.part") if regular else target
     try:
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as archive:
-            for name, value in values:
-                for key, array in _arrays(name, value):
-                    key = _unused(key, keys)
-                    with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
-                        np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as file:
+            yield Archive(file)
         if regular:
             partial.replace(target)
     finally:
         if regular:
             partial.unlink(missing_ok=True)
-    return list(keys)
 
 
-def _unused(key: str, keys: dict[str, None]) -> str:
-    """A key that is text, as names in files need not be, and that no other value has."""
-    key = found = key.encode("utf-8", "replace").decode()
-    number = 1
-    while found in keys:
-        number += 1
-        found = f"{key}~{number}"
-    keys[found] = None
-    return found
-
-
-def _arrays(name: str, value: RuntimeValue) -> Iterator[tuple[str, Array]]:
-    if isinstance(value, np.ndarray):
-        yield name, plain_array(value)
-    elif isinstance(value, SparseArray):
-        yield f"{name}__values", plain_array(value.values)
-        yield f"{name}__indices", value.indices
-        yield f"{name}__shape", np.array(value.shape, np.int64)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _arrays(f"{name}[{index}]", item)
-    elif isinstance(value, dict):
-        yield f"{name}__keys", np.array(list(value))
-        yield f"{name}__values", np.array(list(value.values()))
+def write_npz(path: Path, values: Iterable[tuple[str, RuntimeValue]], *, compress: bool = False) -> list[str]:
+    """Write values by name as `Archive.add` does; returns the keys. One value at a time is held."""
+    with writing(path, compress=compress) as archive:
+        for name, value in values:
+            archive.add(name, value)
+    return archive.keys
 
 
 def plain_array(array: Array) -> Array:

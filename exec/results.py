@@ -274,9 +274,10 @@ class RunResult:
     def apply(self, function: Callable[..., T], *arguments: Any) -> T:
         """`function(self, *arguments)`, computed where the values are; any module-level function of this package.
 
-        Arguments may be other results of the same session. LookupError when the values are gone.
+        Arguments may be other results; where one of them is here, values of this one are brought as they are needed.
+        LookupError when the values are gone.
         """
-        if self.elsewhere is None:
+        if self.elsewhere is None or any(isinstance(a, RunResult) and a.elsewhere is None for a in arguments):
             return function(self, *arguments)
         answer: T = self.elsewhere(function, arguments)
         return answer

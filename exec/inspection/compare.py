@@ -288,6 +288,18 @@ def compare_runs(ours: RunResult, reference: RunResult) -> list[Row]:
     return rows
 
 
+def compare_keys(ours: RunResult, values: Mapping[ValueKey, RuntimeValue]) -> list[Row]:
+    """A run against values by their keys in it, those in bodies last."""
+    inside = [(path, value) for path, found in ours.bodies.items() for value in found]
+    keys = dict.fromkeys([*value_keys(ours), *(key for key in inside if key not in ours.layout.slots)])
+    rows = []
+    for key in keys:
+        if key in values and ours.info(key) is not None:
+            name = ours.layout.name(key[1])
+            rows.append(Row(key, name, name, compare_values(ours.value(key), values[key])))
+    return rows
+
+
 def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[Row]:
     """A run against named arrays of another framework: matched by name, the rest by shape where that is unambiguous."""
     left = dict(arrays)

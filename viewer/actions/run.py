@@ -274,7 +274,7 @@ ACTIONS = (
         menu=Menu.RUN,
         section=6,
         enabled=_has_results,
-        tip="Inputs, seed and all values as .npz.",
+        tip="Inputs, seed and all values as .npz; those in functions and bodies as block > loop.body > name.",
         words="export values arrays",
     ),
     Action(
@@ -283,7 +283,7 @@ ACTIONS = (
         run=_load_run,
         menu=Menu.RUN,
         section=6,
-        tip="Take inputs and seed from a saved run, and run.",
+        tip="Show the values of a saved run without running; its inputs and seed are those of the next run.",
         words="import values arrays",
     ),
     Action(

@@ -167,7 +167,7 @@ class ComparePanel(Panel):
         """Compare with the arrays of a file."""
         path = ask_file(self, self.workspace.settings, "Compare with arrays", ("Arrays (*.npz)", "All files (*)"))
         if path is not None:
-            self.compare(path.name, comparing.with_npz(path))
+            self.compare(path.name, comparing.with_npz(self.workspace, path))
 
     def compare(self, title: str, prepare: Callable[[Record], Work], *_: object) -> None:
         """Compare the last run with a reference, in the background."""

@@ -2,50 +2,125 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from exec.inspection.statistics import nbytes
+from exec.plan import MISSING, Layout, StepLayout, ValueKey
+from exec.plan import Path as CallPath
+from exec.results import NodeResult, RunResult, State
 from exec.saved import SavedRun, load_run, save_run
 from model.errors import ModelError
+from model.graph import Node
 from model.progress import Progress
+from model.queries.calls import called_by
+from viewer.runs.addresses import addresses_in
+from viewer.slices import Latest
 from viewer.text import plural
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
 
+#: The addresses of fewer values are found in less than a frame.
+_FEW = 1000
+
 
 def write_run(workspace: Workspace, path: Path) -> None:
-    """Write inputs, seed and values of the last run to an .npz file."""
+    """Write inputs, seed and values of the last run to an .npz file, those inside functions and bodies too."""
     record = workspace.results.current
     if record is None:
         raise ModelError("There is no run to save", "run the model first")
-    result, inputs = record.result, list(record.feeds)
-    names = {key[1]: result.layout.name(key[1]) for key in result.layout.slots if not key[0]}
+    result, inputs, known = record.result, list(record.feeds), addresses_in(workspace)
+    bodies = [(call, number) for call, values in result.bodies.items() for number in values]
 
-    def work(_progress: Progress) -> int:
-        try:
-            return result.apply(save_run, str(path), inputs, names)
-        except (LookupError, OSError) as error:
-            raise ModelError(f"{path.name} cannot be written", str(error), str(path)) from error
+    def named(progress: Progress) -> dict[ValueKey, tuple[str, ...]]:
+        keys = progress.paced([*result.layout.slots, *bodies])
+        return {key: address for key in keys if (address := known.of(key)) is not None}
 
-    def done(count: int) -> None:
-        workspace.message("info", "The run is saved", f"{plural(count, 'value')} in {path.name}")
+    def write(named: dict[ValueKey, tuple[str, ...]]) -> None:
+        def work(_progress: Progress) -> int:
+            try:
+                return result.apply(save_run, str(path), inputs, named)
+            except (LookupError, OSError) as error:
+                raise ModelError(f"{path.name} cannot be written", str(error), str(path)) from error
 
-    workspace.jobs.start("Save the run", work, done=done)
+        def done(count: int) -> None:
+            workspace.message("info", "The run is saved", f"{plural(count, 'value')} in {path.name}")
+
+        workspace.jobs.start("Save the run", work, done=done)
+
+    Latest(workspace).begin(named, write, at_once=len(result.layout.slots) < _FEW)
 
 
 def take_up_run(workspace: Workspace, path: Path) -> None:
-    """Take inputs and seed from a saved run, and run."""
+    """Show the values of a saved run where they belong, and take its inputs and seed for the next."""
     runs = workspace.runs
 
-    def done(saved: SavedRun) -> None:
+    def found(values: dict[ValueKey, Any], saved: SavedRun) -> None:
+        if not values:
+            detail = f"{path.name} names {', '.join(' > '.join(a) for a in list(saved.values)[:5]) or 'no values'}"
+            workspace.message("error", "The file has no values of this model", detail)
+            return
         names = {v.name for v in runs.inputs.inputs()}
         feeds = {name: value for name, value in saved.inputs.items() if name in names}
-        if not feeds:
-            detail = f"{path.name} names {', '.join(list(saved.inputs)[:5]) or 'no inputs'}"
-            workspace.message("error", "The file has no inputs of this model", detail)
-            return
         runs.inputs.set_given(feeds, saved.seed)
-        runs.run()
+        runs.show(_result(workspace, values, saved.seed), feeds, f"Values of {path.name}")
+        if lost := len(saved.values) - len(values):
+            detail = f"Without a place in it: {plural(lost, 'value')} of {path.name}. The others are shown."
+            workspace.message("warning", "The run is not of this model as it is", detail)
+
+    def place(saved: SavedRun) -> None:
+        if not saved.is_run:
+            detail = f"{path.name} has arrays, but not which of them are inputs. Compare shows them beside a run."
+            workspace.message("error", "The file was not saved as a run", detail)
+            return
+        known = addresses_in(workspace)
+
+        def work(progress: Progress) -> dict[ValueKey, Any]:
+            pairs = progress.paced(saved.values.items())
+            return {key: value for address, value in pairs if (key := known.find(address)) is not None}
+
+        Latest(workspace).begin(work, lambda values: found(values, saved), at_once=len(saved.values) < _FEW)
+
+    def done(saved: SavedRun) -> None:
+        runs.prepare(lambda: place(saved))
 
     workspace.jobs.start("Read a run", lambda _progress: load_run(path), done=done, supersede="load")
+
+
+def _result(workspace: Workspace, values: Mapping[ValueKey, Any], seed: int) -> RunResult:
+    """Values as what a run gave. Only what was saved is known of it: no times, and of bodies no nodes."""
+    number, value_of = workspace.runs.session.number, workspace.results.value_by_number
+    slots: dict[ValueKey, int] = {}
+    held: dict[int, int] = {}  # slots by object: one value may be in several places
+    contents: list[Any] = [MISSING]
+    bodies: dict[CallPath, dict[int, Any]] = {}
+    makers: dict[tuple[CallPath, Node], None] = {}
+    for key, content in values.items():
+        value = value_of(key[1])
+        graph = None if value is None else value.graph
+        if value is None or graph is None:
+            continue
+        if isinstance(graph.owner, Node):
+            bodies.setdefault(key[0], {})[key[1]] = content
+            continue
+        slots[key] = held.setdefault(id(content), len(contents))
+        if slots[key] == len(contents):
+            contents.append(content)
+        if value.producer is not None and called_by(value.producer) is None:
+            makers[key[0], value.producer] = None
+    steps, nodes = [], []
+    for index, (path, node) in enumerate(makers):
+        reads, outs = (
+            tuple([slots.get((path, number(v)), 0) for v in ends if v is not None])
+            for ends in (node.inputs, node.outputs)
+        )
+        size = sum(nbytes(contents[slot]) for slot in outs if slot)
+        operator = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        steps.append(StepLayout(index, number(node), path, reads, outs, bool(node.bodies)))
+        nodes.append(NodeResult(number(node), path, operator, node.name or node.op_type, State.KEPT, 0.0, size))
+    outputs = tuple([slots.get(((), number(v)), 0) for v in workspace.runs.inputs.graph.outputs])
+    layout = Layout(slots, outputs, workspace.runs.session.snapshots.names, steps)
+    state = workspace.document.current.id
+    return RunResult(layout, contents, lambda: nodes, number, seed=seed, state=state, bodies=bodies)

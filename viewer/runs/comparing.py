@@ -9,10 +9,11 @@ from math import isfinite, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exec.inputs import read_data_set, read_npz
+from exec.inputs import read_data_set
 from exec.inspection import reference
-from exec.inspection.compare import Row, compare_runs, compare_with
+from exec.inspection.compare import Row, compare_keys, compare_runs, compare_with
 from exec.inspection.whatif import Precision, compare_rounded, in_precision
+from exec.saved import load_run
 from exec.values import same_value
 from model.errors import ModelError
 from model.graph import Node, Value
@@ -20,6 +21,7 @@ from model.io.save import prepare
 from model.progress import Progress
 from model.types import ElementType, TensorType
 from viewer.results import Record
+from viewer.runs.addresses import addresses_in
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -54,9 +56,26 @@ def with_arrays(arrays: Callable[[], Mapping[str, Any]]) -> Callable[[Record], W
     return prepared
 
 
-def with_npz(path: Path) -> Callable[[Record], Work]:
-    """Against a file of arrays, matched by name, then shape."""
-    return with_arrays(lambda: {k: v for k, v in read_npz(path).items() if not k.startswith("__")})
+def with_npz(workspace: Workspace, path: Path) -> Callable[[Record], Work]:
+    """Against a saved run, each value by where it is; or a file of arrays, matched by name, then shape."""
+
+    def prepared(ours: Record) -> Work:
+        result, known = ours.result, addresses_in(workspace)
+        inside = [key for key in result.layout.slots if key[0]]
+        inside += [(call, number) for call, values in result.bodies.items() for number in values]
+        places = {address: key for key in inside if (address := known.of(key)) is not None}
+
+        def work(_progress: Progress) -> list[Row]:
+            saved = load_run(path)
+            if not saved.is_run:
+                return _compare(lambda: result.apply(compare_with, {name: v for (name,), v in saved.values.items()}))
+            found = ((result.key(a[0]) if len(a) == 1 else places.get(a), v) for a, v in saved.values.items())
+            values = {key: value for key, value in found if key is not None}
+            return _compare(lambda: result.apply(compare_keys, values))
+
+        return work
+
+    return prepared
 
 
 def with_data_set(workspace: Workspace, folder: Path) -> Callable[[Record], Work]:

@@ -30,6 +30,7 @@ from model.queries.topology import upstream
 from viewer import garbage
 from viewer.changes import is_in_model
 from viewer.jobs import Job
+from viewer.results import Record
 from viewer.runs.alarm import Alarm
 from viewer.runs.courtesy import Courtesy
 from viewer.runs.edge_notes import EdgeNotes
@@ -156,6 +157,34 @@ class RunControl(QObject):
     def _value(self, number: int) -> Value | None:
         found: Value | None = None if self._session is None else self._session.snapshots.values.object(number)
         return found
+
+    def prepare(self, then: Callable[[], object]) -> None:
+        """Call back once results can know every value and node of the model as it is; a run that goes on ends."""
+        self._end_what_runs()
+        session = self.session
+
+        def prepared() -> None:
+            session.prepare()  # where that takes no time, nothing was done yet
+            then()
+
+        self._preparing.start(session, prepared)
+
+    def show(self, result: RunResult, feeds: dict[str, Any], text: str) -> None:
+        """Show what a run gave that was not made here, for these inputs; `text` is the state then."""
+        self._end_what_runs()
+        document, signature = self._workspace.document, self.inputs.recipe().signature
+        record = Record(result, document.current.id, document.revision, signature, feeds, whole=False, run=object())
+        self._workspace.results.take(record)
+        self._workspace.set_run_state(text)
+        self.state_changed.emit()
+        self._workspace.offer("tensor")
+
+    def _end_what_runs(self) -> None:
+        if self.is_running or self.is_paused:
+            self._serial += 1
+            self.stop()
+            self._over()
+            self._workspace.results.take(None)
 
     # -- starting --------------------------------------------------------------------------------------------
 

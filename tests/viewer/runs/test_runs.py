@@ -362,7 +362,7 @@ def test_a_comparison_that_fails_is_over(window, qtbot, net, tmp_path):
     invitation = panel.summary.text()
     messages = []
     workspace.messaged.connect(messages.append)
-    panel.compare("gone", comparing.with_npz(tmp_path / "gone.npz"))
+    panel.compare("gone", comparing.with_npz(workspace, tmp_path / "gone.npz"))
     qtbot.waitUntil(lambda: bool(messages) and not workspace.jobs.running)
     assert panel.summary.text() == invitation
 
@@ -415,7 +415,7 @@ def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, t
     assert panel.first.name == "r"
     archive = tmp_path / "c.npz"
     np.savez(archive, c=second.results.value_of(value(second, "c")) + 1)
-    assert compared(qtbot, panel, comparing.with_npz(archive))["c"].max_abs == pytest.approx(1)
+    assert compared(qtbot, panel, comparing.with_npz(second, archive))["c"].max_abs == pytest.approx(1)
 
 
 def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot, net, tmp_path):
@@ -518,7 +518,7 @@ def test_a_saved_run_gives_the_same_values_again(window, qtbot, net, tmp_path):
     saved = load_run(tmp_path / "run.npz")
     assert saved.seed == 5
     assert set(saved.inputs) == {"x"}
-    np.testing.assert_array_equal(saved.values["y"], y)
+    np.testing.assert_array_equal(saved.values["y",], y)
     workspace.runs.inputs.set_seed(6)
     run(qtbot, workspace)
     assert not np.array_equal(workspace.results.value_of(value(workspace, "y")), y)

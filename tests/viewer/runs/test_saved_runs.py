@@ -1,0 +1,162 @@
+"""Runs in files: values of functions and bodies too, under keys that numpy reads; and back where they belong."""
+
+import json
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+
+from exec.inputs import Constant
+from exec.plan import MISSING
+from model.steps import SetField
+from tests.viewer.runs.driving import idle, opened, run, value
+from viewer.runs import comparing
+from viewer.runs.afterwards import take_up_run, write_run
+
+NESTED = """
+<ir_version: 9, opset_import: ["" : 17, "own" : 1]>
+nested (float[N, 2] x, bool b) => (float[N, 2] y, float[N, 2] z)
+<float[2] w = {1.0, 3.0}>
+{
+    [one] a = own.block (x, w)
+    [two] v = own.block (a, w)
+    ["one > t"] odd = Neg (v)
+    n = Constant <value = int64 {3}> ()
+    [loop] y = Loop (n, b, odd) <body = turns (int64 i, bool c, float[N, 2] s) => (bool d, float[N, 2] t) {
+        d = Identity (c)
+        [scale] t = Mul (s, w)
+    }>
+    z = If (b) <
+        then_branch = yes () => (float[N, 2] r) { r = Neg (y) },
+        else_branch = no () => (float[N, 2] r) { r = Abs (y) }
+    >
+    p = SequenceConstruct (x, y)
+    h = Cast <to = 16> (x)
+}
+<domain: "own", opset_import: ["" : 17]>
+block (f, g) => (u)
+{
+    t = Add (f, g)
+    u = Relu (t)
+}
+"""
+
+
+@pytest.fixture
+def nested(tmp_path):
+    path = tmp_path / "nested.onnx"
+    onnx.save(onnx.parser.parse_model(NESTED), path)
+    return path
+
+
+@pytest.fixture
+def saved(window, qtbot, nested, tmp_path):
+    """A saved run, and every value of it by its key."""
+    workspace = opened(window, qtbot, nested)
+    workspace.runs.inputs.set_source("x", Constant([[1.0, 2.0], [3.0, -9.0]]))
+    workspace.runs.inputs.set_source("b", Constant(True))
+    workspace.runs.inputs.set_seed(7)
+    run(qtbot, workspace)
+    result = workspace.results.current.result
+    keys = [*result.layout.slots, *((p, n) for p, found in result.bodies.items() for n in found)]
+    values = {key: result.value(key) for key in keys if result.info(key) is not None}
+    write_run(workspace, tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    window.remove_tab(window.tab)
+    return tmp_path / "run.npz", values
+
+
+def test_numpy_alone_reads_values_inside_functions_and_bodies(saved):
+    with np.load(saved[0]) as arrays:
+        assert {"x", "y", "z", "odd", "one > t", "two > t", "loop.body > t", "z.then_branch > r"} <= set(arrays.files)
+        assert "w" not in arrays.files, "the model has it"
+        assert not any(key.startswith("z.else_branch") for key in arrays.files), "it was not run"
+        assert arrays["one > t"].tolist() == [[2, 5], [4, -6]]
+        np.testing.assert_array_equal(arrays["loop.body > t"], arrays["y"])
+        np.testing.assert_array_equal(arrays["z.then_branch > r"], -arrays["y"])
+        assert arrays["p[1]"].shape == (2, 2)
+        assert arrays["h"].dtype == np.float32
+
+
+def test_a_saved_run_is_shown_where_its_values_belong_without_running(window, qtbot, nested, saved):
+    path, values = saved
+    workspace = opened(window, qtbot, nested)
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        take_up_run(workspace, path)
+    idle(qtbot, workspace)
+    results, inputs = workspace.results, workspace.runs.inputs
+    assert workspace.run_state == "Values of run.npz"
+    assert (inputs.seed, set(inputs.given)) == (7, {"x", "b"})
+    result, constants = results.current.result, {"w", "g"}
+    names = {number: results.value_by_number(number).name for _, number in values}
+    for key, expected in values.items():
+        if names[key[1]] not in constants:
+            found = result.find(key)
+            assert found is not MISSING, names[key[1]]
+            assert str(found) == str(expected)
+    assert results.value_of(value(workspace, "h")).dtype == ml_dtypes.bfloat16
+    before = results.current
+    run(qtbot, workspace)
+    assert results.previous is before
+    panel = window.docks.open("compare")
+    for reference in (comparing.with_record(before), comparing.with_npz(workspace, path)):
+        panel.compare("saved", reference)
+        idle(qtbot, workspace)
+        assert panel.rows
+        assert {row.difference.unequal for row in panel.rows} == {0}, "nothing differs from what was saved"
+    assert {"t", "r"} <= {row.name for row in panel.rows}
+
+
+def test_a_key_that_two_values_would_have_tells_them_apart(window, qtbot, tmp_path):
+    path = tmp_path / "alike.onnx"
+    model = onnx.parser.parse_model(NESTED)
+    model.graph.node[2].output[0] = model.graph.node[4].input[2] = "one > t"
+    onnx.save(model, path)
+    workspace = opened(window, qtbot, path)
+    run(qtbot, workspace)
+    result = workspace.results.current.result
+    expected = {key: str(result.value(key)) for key in result.layout.slots if result.info(key) is not None}
+    write_run(workspace, tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    with np.load(tmp_path / "run.npz") as arrays:
+        assert {"one > t", "one > t~2"} <= set(arrays.files)
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        take_up_run(workspace, tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    shown = workspace.results.current.result
+    assert all(str(shown.find(key)) == expected[key] for key in shown.layout.slots)
+
+
+def test_a_run_of_another_state_of_the_model_shows_what_is_still_there(window, qtbot, nested, saved):
+    workspace, told = opened(window, qtbot, nested), []
+    workspace.messaged.connect(lambda message: told.append((message.severity, message.detail)))
+    with workspace.document.edit("Rename") as transaction:
+        transaction.do(SetField(value(workspace, "odd"), "name", "even"))
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        take_up_run(workspace, saved[0])
+    idle(qtbot, workspace)
+    assert workspace.results.value_of(value(workspace, "even")) is None
+    assert workspace.results.value_of(value(workspace, "y")) is not None
+    assert told == [("warning", "Without a place in it: 1 value of run.npz. The others are shown.")]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "{",
+        "[" * 100_000,
+        json.dumps({"seed": 0, "inputs": ["x"], "values": [[["x"], {"key": "gone"}]]}),
+        json.dumps({"seed": 0, "inputs": ["x"], "values": [[["x"], {"key": "x", "type": "no type"}]]}),
+        json.dumps({"seed": 0, "inputs": ["x"], "values": [[["x"], [[[[[[[[[[[]]]]]]]]]]]]]}),
+        json.dumps({"seed": "much", "inputs": 5, "values": 7}),
+    ],
+)
+def test_a_file_that_claims_to_be_a_run_is_refused(window, qtbot, nested, tmp_path, told):
+    np.savez(tmp_path / "bad.npz", x=np.ones((1, 2), np.float32), __run__=np.array(told))
+    workspace, messages = opened(window, qtbot, nested), []
+    workspace.messaged.connect(messages.append)
+    take_up_run(workspace, tmp_path / "bad.npz")
+    qtbot.waitUntil(lambda: bool(messages), timeout=30_000)
+    assert messages[0].severity == "error"
+    assert "bad.npz" in messages[0].title

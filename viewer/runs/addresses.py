@@ -1,0 +1,110 @@
+"""Where values of a run are, in words that a file can keep: the calls and bodies around each, and its name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from exec.plan import Path, ValueKey
+from exec.saved import Address
+from model.graph import Function, Graph, Node, Value
+from model.queries.calls import called_by
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+
+class Addresses:
+    """Translates between the keys of a run and addresses in one graph, as it is now. Reads the model: GUI thread."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        number: Callable[[Value | Node], int],
+        node: Callable[[int], Node | None],
+        value: Callable[[int], Value | None],
+    ) -> None:
+        self._graph = graph
+        self._number, self._node, self._value = number, node, value
+        self._around: dict[tuple[Graph, Path], tuple[str, ...] | None] = {(graph, ()): ()}
+        self._doors: dict[Graph, dict[str, tuple[Node, Graph]]] = {}
+        self._values: dict[Graph, dict[str, Value]] = {}
+
+    def of(self, key: ValueKey) -> Address | None:
+        """The address of a value; None for a constant and for what is no longer in the graph."""
+        path, number = key
+        value = self._value(number)
+        if value is None or value.graph is None or value.initializer is not None:
+            return None
+        place = value.graph, path
+        if place not in self._around:
+            self._around[place] = self._way_to(*place)
+        around = self._around[place]
+        return None if around is None else (*around, value.name)
+
+    def _way_to(self, graph: Graph, path: Path) -> tuple[str, ...] | None:
+        parts: list[str] = []
+        while graph is not self._graph:
+            owner = graph.owner
+            if isinstance(owner, Function):
+                node = self._node(path[-1]) if path else None
+                path = path[:-1]
+            else:
+                node = owner if isinstance(owner, Node) else None
+            if node is None or node.graph is None:
+                return None
+            label = next((text for text, door in self._doors_of(node.graph).items() if door == (node, graph)), None)
+            if label is None:
+                return None
+            parts.append(label)
+            graph = node.graph
+        return None if path else tuple(reversed(parts))
+
+    def find(self, address: Address) -> ValueKey | None:
+        """The key of the value at an address; None when there is none."""
+        graph = self._graph
+        path: Path = ()
+        for part in address[:-1]:
+            door = self._doors_of(graph).get(part)
+            if door is None:
+                return None
+            node, graph = door
+            if isinstance(graph.owner, Function):
+                path = (*path, self._number(node))
+        if graph not in self._values:
+            self._values[graph] = {value.name: value for value in graph.values()}
+        value = self._values[graph].get(address[-1]) if address else None
+        number = 0 if value is None else self._number(value)
+        return (path, number) if number else None
+
+    def _doors_of(self, graph: Graph) -> dict[str, tuple[Node, Graph]]:
+        """What leads out of a graph into functions and bodies, by what it is called there."""
+        if graph not in self._doors:
+            names = Counter(node.name for node in graph.nodes)
+            found: dict[str, tuple[Node, Graph]] = {}
+            for node in graph.nodes:
+                own = node.name if names[node.name] == 1 else ""
+                name = own or next((value.name for value in node.outputs if value is not None), "")
+                found.update({name + text: (node, inner) for text, inner in _insides(node)})
+            self._doors[graph] = found
+        return self._doors[graph]
+
+
+def addresses_in(workspace: Workspace) -> Addresses:
+    """Where values of runs of a workspace are, as the model is now."""
+    results, runs = workspace.results, workspace.runs
+    return Addresses(runs.inputs.graph, runs.session.number, results.node_by_number, results.value_by_number)
+
+
+def _insides(node: Node) -> Iterator[tuple[str, Graph]]:
+    """The function that a node calls, and its bodies with what tells them apart."""
+    function = called_by(node)
+    if function is not None:
+        yield "", function.body
+    for attribute in node.attributes.values():
+        if isinstance(attribute.value, Graph):
+            yield f".{attribute.name}", attribute.value
+        elif isinstance(attribute.value, tuple):
+            graphs = [part for part in attribute.value if isinstance(part, Graph)]
+            yield from ((f".{attribute.name}[{i}]", inner) for i, inner in enumerate(graphs))
