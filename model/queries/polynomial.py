@@ -16,6 +16,7 @@ _FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
     "min(": min,
 }
 _LARGEST_FACTOR = 1e30
+_FORMULA = re.compile(r"[*]| [-+] |(div|mod|max|min|floor)\(|^-")
 _MOST_TERMS = 64  # beyond this a formula tells nobody anything
 
 
@@ -116,6 +117,11 @@ def _powers(symbols: tuple[str, ...]) -> Iterable[str]:
         yield name if count == 1 else f"{name}^{count}"
 
 
+def is_name(text: str) -> bool:
+    """Whether a dimension is a name that can be given a number, and no formula such as ``min(512, seq)``."""
+    return not _FORMULA.search(text)
+
+
 def parse(text: str, values: Mapping[str, int] | None = None) -> Polynomial:
     """A dimension's name or formula, such as ``4*batch`` or ``div(T - 1, 2) + 1``, with some names as numbers.
 
@@ -124,7 +130,7 @@ def parse(text: str, values: Mapping[str, int] | None = None) -> Polynomial:
     bound = values or {}
     if text in bound:
         return Polynomial(bound[text])
-    if len(text) > _LONGEST or not re.search(r"[*]| [-+] |(div|mod|max|min|floor)\(|^-", text):
+    if len(text) > _LONGEST or not _FORMULA.search(text):
         return Polynomial(text)
     try:
         reader = _Reader(text, bound)

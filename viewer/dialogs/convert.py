@@ -28,6 +28,7 @@ from model.checks.models import NEWEST_IR_VERSION
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
+from model.queries.polynomial import is_name
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
 from viewer.passes.applying import Applying
@@ -158,7 +159,7 @@ class ConvertDialog(QDialog):
         """How dimensions are written, with names and an input of this model."""
         model, nodes = self._workspace.model, self.scope.nodes
         named = symbols(model) if nodes is None else symbols_of(nodes, model, self._workspace.types.type_of)
-        sizes = ", ".join(f"{display(name, 30)}=1" for name in [n for n in named if "(" not in n][:3])
+        sizes = ", ".join(f"{display(name, 30)}=1" for name in list(filter(is_name, named))[:3])
         self.freeze.setPlaceholderText(sizes or "no named dimensions")
         self.freeze.setEnabled(bool(named) or bool(self.freeze.text()))
         inputs = [display(value.name, 30) for value in inputs_of(model.graph, nodes)]

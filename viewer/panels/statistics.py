@@ -36,7 +36,7 @@ from model.graph import Node, Value
 from model.passes.rehearsal import Rehearsal
 from model.progress import Progress
 from model.queries.parts import part_of
-from model.queries.polynomial import Polynomial, ungrouped
+from model.queries.polynomial import Polynomial, is_name, ungrouped
 from model.queries.scopes import DEEPEST
 from model.queries.statistics import EACH_CALL, NodeStatistics, Statistics, Total, operator_of, scope_of, statistics
 from model.types import Type
@@ -388,7 +388,7 @@ class StatisticsPanel(Panel):
                 self.levels.setValue(sums.level)
         self.levels.setVisible(self.group.currentData() == "scope")
         self.model.set(sums.rows)
-        names = sorted(name for name in sums.symbols if name.isidentifier())[:3]  # no min(512, seq)
+        names = sorted(filter(is_name, sums.symbols))[:3]
         self.bindings.setPlaceholderText(display(", ".join(f"{name}=1" for name in names), 40) or "all have numbers")
         total = sums.total
         unknown = f" · {plural(total.unknown, 'node')} not known" if total.unknown else ""

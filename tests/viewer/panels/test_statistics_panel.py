@@ -7,7 +7,8 @@ import csv
 import pytest
 from PySide6.QtCore import Qt
 
-from model.edits import nodes
+from model.edits import nodes, values
+from model.types import ElementType, Shape, TensorType
 from tests.model import builders
 from viewer.panels.statistics import StatisticsPanel
 from viewer.workspace import Workspace
@@ -71,6 +72,15 @@ def test_very_many_rows_are_sorted_over_several_turns_and_the_current_one_stays(
     qtbot.waitUntil(
         lambda: [row.title.split()[-1] for row in panel.model.rows] == ["third", "first", "second", "fourth"]
     )
+
+
+def test_a_name_with_a_dot_is_suggested_and_a_formula_is_not(panel, qtbot):
+    workspace = panel.workspace
+    x = builders.value(workspace.document, "x")
+    with workspace.document.edit("Other sizes") as edit:
+        values.set_type(edit, x, TensorType(ElementType.FLOAT, Shape(("Dyn.0", "max(4, Dyn.0)"))))
+    workspace.types.start()
+    qtbot.waitUntil(lambda: panel.bindings.placeholderText() == "Dyn.0=1")
 
 
 def test_going_to_a_row_does_not_limit_what_is_summed_up(panel):
