@@ -29,7 +29,7 @@ from model.queries.types import TypeOf
 from model.types import Type
 from viewer.canvas.backlog import Backlog
 from viewer.canvas.build import initial_expansion
-from viewer.canvas.drawing import Kind, Options
+from viewer.canvas.drawing import Box, Kind, Options
 from viewer.canvas.hands import EVENTS, Hands
 from viewer.canvas.layout import Direction
 from viewer.canvas.loader import Loader, concerns, nearest_box
@@ -480,19 +480,20 @@ class GraphView(MarkedSurface):
         """Open the closed groups an object lies in; whether there were any, so that a new scene is wanted."""
         scene = self.scene
         node = item.producer if isinstance(item, Value) else item
-        if scene is None or not isinstance(node, Node) or node.graph is not self._graph:
+        if scene is None or not isinstance(node, Node):
             return False
-        box = scene.drawing.boxes_of(node)
-        if not box and node.op_type == "Constant":  # a row of its consumers, which are in a closed group
+        boxes = scene.drawing.boxes_of(node)
+        if not boxes and node.op_type == "Constant":  # a row of its consumers, which are in a closed group
             node = next((user for value in node.outputs if value is not None for user in value.consumers), node)
-            box = scene.drawing.boxes_of(node)
-        if not box or scene.boxes[box[0]].kind is not Kind.GROUP:
-            return False
-        scope = self.workspace.grouping.tree(self._graph).of.get(node)
-        while scope is not None and scope.path:
-            self._place.expanded.add(((), scope.path))
-            scope = scope.parent
-        return True
+            boxes = scene.drawing.boxes_of(node)
+        match node.graph, scene.boxes[boxes[0]] if boxes else None:
+            case Graph() as graph, Box(kind=Kind.GROUP, key=(instance, _)):
+                scope = self.workspace.grouping.tree(graph).of.get(node)
+                while scope is not None and scope.path:
+                    self._place.expanded.add((instance, scope.path))
+                    scope = scope.parent
+                return True
+        return False
 
     def _on_returned(self, spot: object) -> None:
         self._pending.reveal.clear()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from model.edits import nodes
-from tests.viewer.canvas.graphs import residual
+from model.graph import Function
+from tests.viewer.canvas.graphs import Graphs, residual
 from viewer.canvas.drawing import Kind, Options
 
 
@@ -44,6 +45,38 @@ def test_a_node_inside_a_block_is_shown_by_opening_it(show, qtbot, large):
     wait(qtbot, view)
     (box,) = view.scene.drawing.boxes_of(node)
     assert view.scene.boxes[view.scene.boxes[box].parent].title == "Block 8 · Exp-Relu-Tanh"
+
+
+@pytest.fixture
+def called():
+    """A call of a function whose nodes lie in two scopes, one in the other, beside another node."""
+    body = Graphs("Block")
+    body.input("a")
+    for name, before in (("/part/one", "a"), ("/part/inner/two", "one"), ("/part/inner/three", "two")):
+        body.node("Relu", [before], [name.rsplit("/", 1)[-1]], name=name)
+    body.outputs("three")
+    g = Graphs()
+    g.input("x", 2)
+    g.node("Block", ["x"], ["y"], name="call", domain="local")
+    g.outputs("y")
+    return g.model(Function("Block", "local", body=body.graph))
+
+
+def test_a_node_in_a_group_of_a_function_that_is_open_inside_the_graph_is_shown_by_opening_it(show, qtbot, called):
+    view = show(called)
+    view.set_option_groups(True)
+    wait(qtbot, view)
+    view.expand(view.scene.drawing.boxes_of(next(iter(called.graph.nodes)))[0])
+    wait(qtbot, view)
+    node = next(node for node in called.functions[0].body.nodes if node.name == "/part/inner/two")
+    (box,) = view.scene.drawing.boxes_of(node)
+    assert view.scene.boxes[box].kind is Kind.GROUP
+    view.workspace.reveal(node)
+    wait(qtbot, view)
+    (box,) = view.scene.drawing.boxes_of(node)
+    assert view.scene.boxes[box].subject is node
+    around = [title for title, _ in view.travel.trail()]
+    assert around == ["Block", "part", "inner"]
 
 
 def test_blocks_stay_while_one_of_them_is_edited(show, qtbot, large):
