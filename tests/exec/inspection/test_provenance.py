@@ -43,6 +43,7 @@ CASES: list[Case] = [
     ("Relu", {}, [numbers(3, 4)], 1),
     ("Conv", {"pads": [1, 1, 1, 1], "strides": [2, 2]}, [numbers(1, 2, 7, 6), numbers(3, 2, 3, 3), numbers(3)], 1),
     ("Conv", {"dilations": [2, 1], "group": 2, "pads": [2, 0, 1, 1]}, [numbers(2, 4, 8, 6), numbers(6, 2, 3, 2)], 1),
+    ("Conv", {"group": 3, "pads": [1, 1, 1, 1]}, [numbers(1, 3, 8, 6), numbers(3, 1, 3, 3)], 1),
     ("Conv", {"auto_pad": "SAME_UPPER", "strides": [2]}, [numbers(1, 1, 8), numbers(1, 1, 3)], 1),
     ("Conv", {"auto_pad": "SAME_LOWER", "strides": [2]}, [numbers(1, 1, 8), numbers(1, 1, 3)], 1),
     ("ConvTranspose", {"strides": [2, 2], "pads": [1, 1, 1, 1]}, [numbers(1, 2, 4, 4), numbers(2, 3, 3, 3)], 1),

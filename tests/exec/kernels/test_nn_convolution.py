@@ -128,6 +128,25 @@ def test_every_depthwise_way_gives_the_same(name: str, case: Any) -> None:
     np.testing.assert_allclose(out, naive(x, w, b, view, attributes["group"]), atol=2e-5)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+@pytest.mark.parametrize("size", [14, 56])
+@pytest.mark.parametrize("name", depthwise.MAKERS)
+def test_what_is_not_finite_stays_in_its_windows(name: str, size: int, value: float) -> None:
+    rng = np.random.default_rng(4)
+    x, w = rng.standard_normal((2, 6, size, size), np.float32), rng.standard_normal((6, 1, 3, 3), np.float32)
+    b = rng.standard_normal(6, np.float32)
+    view = window(x.shape[2:], (3, 3), pads=(1, 1, 1, 1))
+    run, expected, out = depthwise.MAKERS[name](w, b, view), np.empty_like(x), np.empty_like(x)
+    run(x, expected)
+    x[1, 3, 6, 5] = value
+    with np.errstate(all="ignore"):
+        run(x, out)
+    reached = np.zeros(x.shape, bool)
+    reached[1, 3, 5:8, 4:7] = True
+    np.testing.assert_allclose(out[~reached], expected[~reached], atol=2e-5)
+    assert np.isfinite(value) or not np.isfinite(out[reached]).any()
+
+
 @pytest.mark.parametrize("shape", [(1, 64, 30, 31), (2, 32, 9, 65), (1, 96, 14, 14), (1, 8, 3, 300), (1, 64, 20, 96)])
 def test_bands_of_large_maps_meet(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)

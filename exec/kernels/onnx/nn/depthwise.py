@@ -2,24 +2,63 @@
 
 Still BLAS is the quickest way to add up the taps, because numpy would pass over memory twice for each of them. `bands`
 takes a few output rows at a time: they are a small banded (Toeplitz) matrix, the same for all bands of a channel,
-times the input rows they need, once per column of the kernel and moved by it. `banded` does the same with rows and
-columns exchanged and no bands, which wins on the smallest maps. Either multiplies some zeros.
+times the input rows they need, once per column of the kernel and moved by it. `two_sided` multiplies a whole small map
+from the left, which adds up along the columns, and then from the right, which does along the rows; it copies nothing.
+
+Both multiply some zeros. Beside what is not finite that is wrong, and the taps are added up one by one.
 """
 
 from __future__ import annotations
 
-from math import prod
+from collections.abc import Callable
+from math import isfinite, prod
 
 import numpy as np
 
 from exec.arrays import Array
 from exec.kernels.onnx.nn.strategies import L2_BLOCK, Maker, Runner
+from exec.kernels.shared.products import matmul_stack
 from exec.kernels.shared.scratch import scratch
-from exec.kernels.shared.windows import Window, fill_padded
+from exec.kernels.shared.windows import Tap, Window, padded, windows_of
 from exec.threads import PASSES, parallel_for
 
 #: Multiply-adds of a usual product that take as long as one output of a 3×3 kernel.
 _COST = 3 * PASSES
+
+#: Maps up to these sizes, with their frames and without, are worth multiplying from both sides; measured.
+_SMALL, _SMALL_OUTPUT = 40, 16
+
+
+def _by_blocks(
+    fill: Callable[[Array, slice, Array], None], w: Array, bias: Array | None, window: Window, block: int
+) -> Runner:
+    """Runs fill(x, channels, out), which convolves some channels of one image, for so many channels at a time."""
+    channels = len(w)
+    blocks = -(-channels // block)
+
+    def run(x: Array, out: Array) -> None:
+        def one(index: int) -> None:
+            image, at = divmod(index, blocks)
+            part = slice(at * block, min(channels, (at + 1) * block))
+            source, target = x[image, part], out[image, part]
+            fill(source, part, target)
+            values = target.reshape(-1)
+            if not isfinite(np.dot(values, values)):
+                _add_taps(source, w[part, 0], window, target)
+            if bias is not None:
+                np.add(target, bias[part, None, None], out=target)
+
+        parallel_for(one, x.shape[0] * blocks, out.size * _COST)
+
+    return run
+
+
+def _add_taps(x: Array, w: Array, window: Window, out: Array) -> None:
+    """The convolution of x (C, H, W) with w (C, kh, kw): each tap times what it sees and nothing else."""
+    views = windows_of(padded(x[None], window), window)[0]
+    out[...] = 0
+    for tap in np.ndindex(w.shape[1:]):
+        np.add(out, views[:, *tap] * w[:, *tap, None, None], out=out)
 
 
 def bands(w: Array, bias: Array | None, window: Window) -> Runner:
@@ -32,33 +71,22 @@ def bands(w: Array, bias: Array | None, window: Window) -> Runner:
     need = (band - 1) * stride + (kh - 1) * spread + 1
     matrices = _matrices(w, window, band, need)
     count, rest = divmod(rows, band)
+    done = count * band
     rest_need = ((rest - 1) * stride + (kh - 1) * spread + 1) * kw
+
+    def fill(x: Array, part: slice, out: Array) -> None:
+        stack = scratch("bands", (len(x), height, kw, width), x.dtype)
+        _stack(x, window, stack)
+        channel, line, _, value = stack.strides
+        strides = (channel, line * band * stride, width * value, value)
+        views = np.lib.stride_tricks.as_strided(stack, (len(x), count, need * kw, width), strides)
+        np.matmul(matrices[part], views, out=out[:, :done].reshape(len(x), count, band, width))
+        if rest:
+            last = stack[:, done * stride :].reshape(len(x), -1, width)[:, :rest_need]
+            np.matmul(matrices[part, 0, :rest, :rest_need], last, out=out[:, done:])
+
     block = max(1, min(channels, L2_BLOCK // (height * kw * width * w.itemsize)))
-
-    def run(x: Array, out: Array) -> None:
-        blocks = -(-channels // block)
-
-        def one(index: int) -> None:
-            image, at = divmod(index, blocks)
-            part = slice(at * block, min(channels, (at + 1) * block))
-            stack = scratch("bands", (part.stop - part.start, height, kw, width), x.dtype)
-            _stack(x[image, part], window, stack)
-            target = out[image, part]
-            channel, line, _, value = stack.strides
-            strides = (channel, line * band * stride, width * value, value)
-            shape = (len(stack), count, need * kw, width)
-            views = np.lib.stride_tricks.as_strided(stack, shape, strides)
-            done = count * band
-            np.matmul(matrices[part], views, out=target[:, :done].reshape(len(stack), count, band, width))
-            if rest:
-                last = stack[:, done * stride :].reshape(len(stack), -1, width)[:, :rest_need]
-                np.matmul(matrices[part, 0, :rest, :rest_need], last, out=target[:, done:])
-            if bias is not None:
-                np.add(target, bias[part, None, None], out=target)
-
-        parallel_for(one, x.shape[0] * blocks, out.size * _COST)
-
-    return run
+    return _by_blocks(fill, w, bias, window, block)
 
 
 def _matrices(w: Array, window: Window, band: int, need: int) -> Array:
@@ -99,45 +127,41 @@ def _stack(x: Array, window: Window, stack: Array) -> None:
         column[:, :, tap.low : tap.high] = rows[:, :, tap.source]
 
 
-def banded(w: Array, bias: Array | None, window: Window) -> Runner:
-    """All rows of a channel times one banded matrix: kh padded rows side by side in, one output row out."""
-    channels, _, kh, kw = w.shape
-    (sh, sw), (dh, dw) = window.strides, window.dilations
+def two_sided(w: Array, bias: Array | None, window: Window) -> Runner:
+    """Each map between two matrices: what a channel adds up of every column, then how the kernel's columns are moved.
+
+    The second is the same for all channels, so that it is one product for all of them.
+    """
+    channels, _, _, kw = w.shape
     rows, width = window.output
-    height, reach = window.reach
-    matrices: Array = np.zeros((channels, kh, reach, width), w.dtype)
-    column = np.arange(width)
-    for j in range(kw):
-        matrices[:, :, column * sw + j * dw, column] = w[:, 0, :, j, None]
-    matrices = matrices.reshape(channels, kh * reach, width)
-    block = max(1, min(channels, L2_BLOCK // (rows * kh * reach * w.itemsize)))
+    height, length = window.sizes
+    downs: Array = np.zeros((rows, height, channels, kw), w.dtype)
+    for tap in window.taps(0):
+        downs[_places(tap)] = w[:, 0, tap.index]
+    downs = np.ascontiguousarray(downs.transpose(2, 0, 3, 1)).reshape(channels, rows * kw, height)
+    moves: Array = np.zeros((kw, length, width), w.dtype)
+    for tap in window.taps(1):
+        moves[tap.index].T[_places(tap)] = 1
+    moves = moves.reshape(kw * length, width)
 
-    def run(x: Array, out: Array) -> None:
-        blocks = -(-channels // block)
+    def fill(x: Array, part: slice, out: Array) -> None:
+        sums = scratch("two_sided", (len(x), rows * kw, length), x.dtype)
+        np.matmul(downs[part], x, out=sums)
+        matmul_stack(sums.reshape(-1, kw * length), moves, out.reshape(-1, width))
 
-        def one(index: int) -> None:
-            image, at = divmod(index, blocks)
-            part = slice(at * block, min(channels, (at + 1) * block))
-            count = part.stop - part.start
-            frame = scratch("banded.frame", (count, height, reach), x.dtype)
-            fill_padded(x[image, part], window, frame)
-            lines = scratch("banded.lines", (count, rows, kh, reach), x.dtype)
-            strides = (frame.strides[0], frame.strides[1] * sh, frame.strides[1] * dh, frame.itemsize)
-            np.copyto(lines, np.lib.stride_tricks.as_strided(frame, lines.shape, strides))
-            target = out[image, part]
-            np.matmul(lines.reshape(count, rows, kh * reach), matrices[part], out=target)
-            if bias is not None:
-                np.add(target, bias[part, None, None], out=target)
+    block = max(1, min(channels, L2_BLOCK // (rows * kw * length * w.itemsize)))
+    return _by_blocks(fill, w, bias, window, block)
 
-        parallel_for(one, x.shape[0] * blocks, out.size * _COST)
 
-    return run
+def _places(tap: Tap) -> tuple[Array, Array]:
+    """The numbers of the outputs that see a tap, and of the inputs they see there."""
+    return np.arange(tap.low, tap.high), np.arange(tap.source.start, tap.source.stop, tap.source.step)
 
 
 def candidates(w: Array, window: Window) -> list[str]:
     """Names of the ways worth measuring for these weights and this window, the best guess first."""
-    small = window.output[1] <= 16 and window.reach[1] <= 40 and prod(w.shape[2:]) > 1
-    return ["bands", "banded"] if small else ["bands"]
+    small = max(*window.sizes, *window.reach) <= _SMALL and max(window.output) <= _SMALL_OUTPUT
+    return ["two_sided", "bands"] if small and prod(w.shape[2:]) > 1 else ["bands"]
 
 
-MAKERS: dict[str, Maker] = {"bands": bands, "banded": banded}
+MAKERS: dict[str, Maker] = {"bands": bands, "two_sided": two_sided}
