@@ -327,8 +327,12 @@ class Execution:
         """Compute constants, prepare weights, settle the order."""
         run, plan, library = self.run, self.plan, self._library
         slots, template = run.slots, plan.template
-        for slot in bind(plan, library, needed):
-            slots[slot] = template[slot]
+        set_limits(run.limits)
+        try:
+            for slot in bind(plan, library, needed):
+                slots[slot] = template[slot]
+        finally:
+            set_limits(None)
         for slot, value in plan.undefined.items():
             if slots[slot] is MISSING:
                 run.dead[slot] = Failure(

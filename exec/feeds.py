@@ -8,6 +8,7 @@ import numpy as np
 
 from exec.arrays import Array, SparseArray
 from exec.context import RuntimeValue
+from exec.inspection.statistics import describe
 from model.errors import ModelError
 from model.types import ElementType, MapType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
 
@@ -93,8 +94,6 @@ def strings(array: Array) -> Array:
 
 
 def _mismatch(name: str, declared: Type | None, content: Any) -> ModelError:
-    if isinstance(content, np.ndarray):
-        found = f"{content.dtype.name}{list(content.shape)}"
-    else:
-        found = "nothing" if content is None else type(content).__name__
-    return ModelError(f"The value for {name!r} has another type", f"it is {found}; the model declares {declared}")
+    return ModelError(
+        f"The value for {name!r} has another type", f"it is {describe(content)}; the model declares {declared}"
+    )

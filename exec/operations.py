@@ -25,6 +25,7 @@ from exec.snapshot import (
 )
 from model.attributes import AttributeKind
 from model.errors import ModelError
+from model.schemas import registry as schemas
 from model.tensors import SparseTensor, Tensor
 
 #: Attributes in force inside a function: what its caller and its defaults give.
@@ -81,6 +82,7 @@ class Library:
 
     def __init__(self) -> None:
         load()
+        schemas.preload()  # looked up for each operation; what it takes is no time of the first node's
         self._tokens: dict[Hashable, int] = {}
         self._numbers = count(1)
         self._operations: dict[Hashable, Operation] = {}

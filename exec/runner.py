@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from exec.arrays import SparseArray
 from exec.compiler import Expansion
 from exec.context import Limits, RuntimeValue, set_limits
 from exec.errors import KernelError, LimitError
@@ -518,7 +519,8 @@ def spread(step: Step, slots: list[RuntimeValue], result: Any) -> int:
 def bind(plan: Plan, library: Library, steps: Iterable[Step]) -> list[int]:
     """Bring the constants that steps read into the plan's template; the slots that are new there.
 
-    A step whose constant cannot be read will fail.
+    Initializers that the file keeps as sparse tensors are tensors like any other to the nodes that read them. A step
+    whose constant cannot be read will fail.
     """
     new = []
     template, given, constants = plan.template, plan.given, plan.constants
@@ -526,11 +528,12 @@ def bind(plan: Plan, library: Library, steps: Iterable[Step]) -> list[int]:
         for slot in step.reads:
             if slot in constants and slot not in given:
                 try:
-                    template[slot] = library.constant(constants[slot])
+                    value = library.constant(constants[slot])
+                    template[slot] = value.dense() if isinstance(value, SparseArray) else value
                     given.add(slot)
                     new.append(slot)
-                except (ModelError, ValueError, OSError) as error:
-                    step.call = refusal(str(error))
+                except (ModelError, ValueError, LookupError, OSError, LimitError) as error:
+                    step.call = refusal(str(error), LimitError if isinstance(error, LimitError) else KernelError)
                     step.token, step.bound = 0, True
     return new
 

@@ -5,6 +5,7 @@ Also the first value of a run that is not finite, with the elements it came from
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -111,7 +112,7 @@ def _worst(differences: Iterable[Difference]) -> Difference:
 
 def _compare_arrays(ours: Array, reference: Array) -> Difference:
     if (ours.dtype.kind in "OUS") != (reference.dtype.kind in "OUS"):
-        return Difference(problem=f"{ours.dtype.name}, the reference is {reference.dtype.name}")
+        return Difference(problem=f"{describe(ours)}, the reference is {describe(reference)}")
     if ours.dtype.kind in "OUS":
         return _compare_texts(ours, reference)
     if not ours.size:
@@ -312,8 +313,11 @@ def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[Ro
                 matched[key] = candidate
                 del left[candidate]
                 break
+    shapes = Counter(getattr(array, "shape", None) for array in left.values())
     for name, array in left.items():
         shape = getattr(array, "shape", None)
+        if shapes[shape] > 1:
+            continue
         fitting = [k for k in keys if k not in matched and (info := ours.info(k)) is not None and info.shape == shape]
         if len(fitting) == 1:
             matched[fitting[0]] = name

@@ -32,7 +32,6 @@ from exec.snapshot import ABSENT
 from exec.threads import set_threads, usable_cores
 from model.errors import ModelError, errors_to
 from model.progress import Progress
-from model.schemas.registry import preload
 
 #: How far the worker stands back (see nice(2)): on a busy machine the window comes first.
 _MANNERS = 5
@@ -61,7 +60,6 @@ class Worker:
         self._exchange = Exchange(folder)
         self._receiver = Receiver(self._exchange)
         self._engine = Engine(budget)
-        preload()  # runs look signatures up
         self._jobs: dict[int, _Job] = {}
         self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
         self._looking: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()

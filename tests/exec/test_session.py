@@ -12,6 +12,7 @@ import onnx.parser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import helper, numpy_helper
 
 from exec import Session
 from exec.results import State
@@ -268,6 +269,26 @@ def test_a_failing_node_stops_only_what_needs_it_and_explains_itself() -> None:
     assert all(n.because is failure for n in skipped)
     with pytest.raises(ModelError, match="MatMul"):
         result.raise_for_failure()
+
+
+def _with_sparse_weight(dims: tuple[int, int], places: list[int]) -> Session:
+    values = numpy_helper.from_array(np.array([1, 2], np.float32), "w")
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.array(places)), dims)
+    ends = [helper.make_tensor_value_info(name, 1, ["M", "N"]) for name in "xy"]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], sparse_initializer=[sparse])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return Session(load(proto.SerializeToString()))
+
+
+def test_sparse_initializers_are_read_as_tensors() -> None:
+    """As ONNX Runtime does; no operator that computes takes sparse tensors."""
+    x = np.eye(2, dtype=np.float32)
+    assert _with_sparse_weight((2, 2), [0, 3]).run({"x": x}).outputs["y"].tolist() == [[1, 0], [0, 2]]
+    large = _with_sparse_weight((1 << 20, 1 << 20), [0, 3]).run({"x": x}, memory_limit=1 << 30)
+    assert "over the limit of 1,073,741,824 bytes" in large.failures[0].reason
+    astray = _with_sparse_weight((2, 2), [0, 4]).run({"x": x})
+    assert astray.failures[0].operator == "MatMul"
 
 
 @pytest.mark.parametrize(
