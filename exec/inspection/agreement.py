@@ -26,18 +26,22 @@ _COARSE = {ElementType.FLOAT16: 0.05, ElementType.BFLOAT16: 0.2}
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The result of a comparison. `agrees` is None when it could not be made; `reason` then says why."""
+    """The result of a comparison. `agrees` is None when it could not be made; `reason` then says why.
+
+    `fails`: the second model does not run where the first does.
+    """
 
     agrees: bool | None
     runs: int = 0
     largest_error: float = 0.0
     reason: str = ""
+    fails: bool = False
 
     def __str__(self) -> str:
         if self.agrees is None:
             return f"not compared: {self.reason}"
         if not self.agrees:
-            return f"outputs differ: {self.reason}"
+            return self.reason if self.fails else f"outputs differ: {self.reason}"
         inputs = "one random input" if self.runs == 1 else f"{self.runs} random inputs"
         return f"outputs agree on {inputs}, largest error {self.largest_error:.2g}"
 
@@ -75,7 +79,8 @@ def compare_models(
         if not ours.ok or ours.stopped:
             return Agreement(None, number, reason=f"the model does not run on random inputs ({_why(ours)})")
         if not theirs.ok or theirs.stopped:
-            return Agreement(False, number, reason=f"it does not run any more ({_why(theirs)})")
+            reason = f"the model does not run any more ({_why(theirs)})"
+            return Agreement(False, number, reason=reason, fails=not theirs.stopped)
         differs, largest = _compared(ours.outputs, theirs.outputs, tolerance)
         if differs:
             return Agreement(False, number, reason=differs)

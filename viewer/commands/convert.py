@@ -2,7 +2,7 @@
 
 What changed is printed, and what a person should look at; when something cannot be done, nothing is written. Where it
 changes what is computed, outputs are compared with those before on random inputs: a difference, but for one that comes
-with another precision, writes nothing and is exit status 1.
+with another precision, or a model that does not run any more writes nothing and is exit status 1.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
         nodes = chosen_nodes(options.nodes, model)
         trial = attempt(Rehearsal(model), options, converting, nodes)
         agreement = trial.compare(runs=options.check, progress=converting)
-    is_refused = agreement.agrees is False and not trial.may_differ
+    is_refused = trial.is_refused_by(agreement)
     if not is_refused:
         with Document(model).edit("Convert") as edit:
             edit.repeat(trial.steps)
@@ -123,5 +123,5 @@ def _print(trial: Trial, agreement: Agreement) -> None:
     if trial.reports and not trial.steps:
         print("there was nothing to change")
     elif trial.before is not None:
-        warns = agreement.agrees is False and trial.may_differ
+        warns = agreement.agrees is False and not trial.is_refused_by(agreement)
         print(display(("warning: " if warns else "") + str(agreement), 500, elide="end"))

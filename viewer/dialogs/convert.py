@@ -347,7 +347,7 @@ class ConvertDialog(QDialog):
             self.preview()
             return
         said = display(str(agreement), 300)
-        if agreement.agrees is False and not trial.may_differ:
+        if trial.is_refused_by(agreement):
             self.form.setEnabled(True)
             self.state.setText(f"Nothing was changed, as afterwards {said}.")
             return

@@ -60,10 +60,9 @@ class Trial:
     steps: list[Step] = field(default_factory=list)
     nodes: frozenset[Node] | None = None
 
-    @property
-    def may_differ(self) -> bool:
-        """Whether outputs are meant to change a little."""
-        return self.options.precision is not None
+    def is_refused_by(self, agreement: Agreement) -> bool:
+        """Whether the comparison found what was not meant: with another precision outputs change a little."""
+        return agreement.agrees is False and (agreement.fails or self.options.precision is None)
 
     def compare(self, *, runs: int = 1, progress: Progress = SILENT) -> Agreement:
         """Whether outputs are as before on so many random inputs. Any thread, while nobody else uses the trial."""

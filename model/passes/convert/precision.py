@@ -56,6 +56,8 @@ _TYPE_ATTRIBUTES = {
     "SequenceEmpty": "dtype", "BlackmanWindow": "output_datatype", "HannWindow": "output_datatype",
     "HammingWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
 }  # fmt: skip
+#: Attributes that hold what a node makes, and so its type.
+_VALUES = {"Constant": ("value", "value_float", "value_floats"), "ConstantOfShape": ("value",)}
 #: Operators that produce float32 when no attribute says otherwise.
 _FLOAT_BY_DEFAULT = frozenset({
     "RandomNormal", "RandomUniform", "ConstantOfShape", "BlackmanWindow", "HannWindow", "HammingWindow",
@@ -207,6 +209,8 @@ class _Conversion:
         if node.domain == "" and node.op_type in _ABOUT_BITS:
             return True
         if node.bodies and not (node.domain == "" and node.op_type in _HOLDERS):
+            return True
+        if _is_told_by_calls(node):
             return True
         return any(node.op_type == k or (node.name and fnmatchcase(node.name, k)) for k in self._wish.keep)
 
@@ -476,6 +480,14 @@ class _Conversion:
         # An output keeps its name: what goes into the cast takes it over, if a node of this graph makes it.
         takes_over = given.graph is cast.graph and given.producer is not None and not given.is_output
         return given if takes_over or not made.is_output else None
+
+
+def _is_told_by_calls(node: Node) -> bool:
+    """Whether the type of what a node makes stands in an attribute that each call of its function gives."""
+    if node.domain or not node.attributes:
+        return False
+    deciding = _VALUES.get(node.op_type, (_TYPE_ATTRIBUTES.get(node.op_type),))
+    return any(attribute.reference and name in deciding for name, attribute in node.attributes.items())
 
 
 def _innermost(kind: Type | None) -> ElementType | int | None:

@@ -42,5 +42,5 @@ def test_a_value_that_nothing_gives_is_the_reason():
     whole, broken = builders.model(text.format("Neg(x)")), builders.model(text.format("Add(x, nowhere)"))
     assert "nothing defines 'nowhere'" in compare_models(broken, whole).reason
     found = compare_models(whole, broken)
-    assert found.agrees is False
-    assert found.reason == "it does not run any more (nothing defines 'nowhere')"
+    assert (found.agrees, found.fails) == (False, True)
+    assert str(found) == "the model does not run any more (nothing defines 'nowhere')"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import onnx
 import pytest
@@ -141,6 +143,23 @@ def test_constants_casts_bodies_and_functions_turn():
     to_precision(document, HALF)
     onnx.checker.check_model(to_bytes(document.model), full_check=True)
     np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=1e-2)
+
+
+def test_what_a_call_tells_stays_and_is_cast():
+    document = Document(
+        builders.model("""<ir_version: 10, opset_import: ["": 21, "l": 1]> g (float[3] x) => (float[3] y) {
+            y = l.f<factor = 2.5, some = [1.0, 2.0, 3.0]>(x) }
+        <domain: "l", opset_import: ["": 21]> f <factor, some> (v) => (o) {
+            a = Constant<value_float: float = @factor>() b = Constant<value_floats: floats = @some>()
+            c = Mul(v, a) o = Add(c, b) }""")
+    )
+    feeds = {"x": np.array([1, 2, -3], np.float32)}
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, HALF)
+    onnx.checker.check_model(to_bytes(document.model))
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=1e-2)
+    operators = [node.op_type for node in document.model.functions[0].body.nodes]
+    assert Counter(operators) == {"Constant": 2, "Cast": 2, "Mul": 1, "Add": 1}
 
 
 def test_sequences_cannot_be_cast():

@@ -289,6 +289,13 @@ def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatc
     assert "warning: outputs differ" in capsys.readouterr().out
 
 
+def test_convert_writes_no_model_that_does_not_run_any_more(tmp_path, capsys, monkeypatch):
+    fails = Agreement(agrees=False, reason="the model does not run any more (as Relu fails)", fails=True)
+    monkeypatch.setattr("viewer.passes.converting.compare_models", lambda *_, **__: fails)
+    assert converted(tmp_path, "--precision", "float16") == (1, None)
+    assert "\nthe model does not run any more" in capsys.readouterr().out
+
+
 def test_convert_frees_the_first_dimension_of_all_inputs(tmp_path):
     path, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
     text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,3] a, float[2,3] b, float s) => (float[2,3] y)
