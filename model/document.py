@@ -233,13 +233,26 @@ class Document:
 
     def go_to(self, entry: Entry) -> None:
         """Undo and redo along the history tree until the model is in the state after `entry`."""
+        for _ in self.steps_to(entry):
+            pass
+
+    def steps_to(self, entry: Entry) -> Iterator[None]:
+        """Go there edit by edit, as this is gone through; where somebody else edits in between, it ends."""
         wanted = list(_path(entry))
         ahead = set(wanted)
-        while self.current not in ahead:
+        here = self.current
+        while here is self.current and here not in ahead:
             self.undo()
-        for step in wanted[wanted.index(self.current) + 1 :]:
-            self.current.latest = step
+            here = self.current
+            yield
+        following = wanted[wanted.index(here) + 1 :] if here in ahead else []
+        for step in following:
+            if here is not self.current:
+                return
+            here.latest = step
             self.redo()
+            here = step
+            yield
 
     def entries(self) -> Iterator[Entry]:
         """Every state there is, as opened first, in the order they were made, abandoned branches included."""

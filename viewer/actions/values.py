@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Literal
 
 from model.errors import ModelError
-from model.graph import Node, Value
+from model.graph import Value
 from viewer.actions.action import Action, Context, Menu, Submenu
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def _watched(context: Context) -> list[Value]:
     workspace = context.workspace
     if workspace is None or not workspace.has_runs:
         return []
-    outputs = (item.outputs if isinstance(item, Node) else (item,) for item in context.selected)
-    return [v for found in outputs for v in found if isinstance(v, Value) and v in workspace.results.pinned]
+    selection = workspace.selection
+    return [v for v in workspace.results.pinned if v in selection or v.producer in selection]
 
 
 def _unwatch(context: Context) -> None:

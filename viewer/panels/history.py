@@ -14,6 +14,7 @@ from viewer.panels import Panel
 from viewer.text import display
 from viewer.theme import theme
 from viewer.tips import for_role
+from viewer.turns import Turns
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
@@ -104,6 +105,7 @@ class HistoryPanel(Panel):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.list)
         self.entry = self.list
+        self._going: Turns[None] = Turns(lambda _steps, _finished: self._list_states(), self)
         self.list.clicked.connect(self._go)
         self.list.activated.connect(self._go)
         workspace.changes.changed.connect(self._refresh)
@@ -114,6 +116,10 @@ class HistoryPanel(Panel):
         self._refresh()
 
     def _refresh(self, _change: object = None) -> None:
+        if not self._going.running:  # else once a turn
+            self._list_states()
+
+    def _list_states(self) -> None:
         if not self.isVisible():
             return
         self.model.refresh()
@@ -124,4 +130,5 @@ class HistoryPanel(Panel):
     def _go(self, index: QModelIndex) -> None:
         entry = self.model.entries[index.row()]
         if entry is not self.workspace.document.current:
-            self.workspace.document.go_to(entry)
+            self._going.start(self.workspace.document.steps_to(entry))
+            self._going.go_on()
