@@ -23,6 +23,7 @@ from viewer.types import Types
 from viewer.visits import Visit, Visits
 
 if TYPE_CHECKING:
+    from model.recording.journal import Journal
     from viewer.canvas.notes import Note
     from viewer.comparison.pairing import Comparing
     from viewer.results import Results
@@ -90,6 +91,7 @@ class Workspace(QObject):
         self.types = Types(document, self.jobs, self)
         self.problems = Problems(document, self.types, self.jobs, self)
         self.comparing: Comparing | None = None  # with another open document
+        self.journal: Journal | None = None  # of its edits; set by who keeps it
         self.run_state = ""  # for the status line; see set_run_state
         self.marks: dict[str, list[object]] = {}  # by kind, what the graph marks; without what `unmark` is for
         self.overlay_shown: tuple[Mapping[Node, float] | None, str] = (None, "")  # see `overlay`

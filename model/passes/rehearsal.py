@@ -1,6 +1,7 @@
 """Work on a whole model away from the thread that owns it: on a copy, whose steps are then carried over.
 
 rehearsal = Rehearsal(document.model)           # owner thread: copies the structure, not the weights
+rehearsal.recording = journal.recording(rehearsal.document.model)    # to write it down before it is carried over
 with rehearsal.document.edit("Simplify") as edit:    # any thread
     ...
 steps = rehearsal.steps()                       # any thread
@@ -10,15 +11,16 @@ with document.edit("Simplify") as edit:         # owner thread, model unchanged 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from model.attributes import Attribute, AttributeKind
 from model.clone import Cloner
 from model.document import Document
 from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value, Values
 from model.progress import SILENT, Progress
 from model.queries.parts import part_of
 from model.steps import (
@@ -36,6 +38,9 @@ from model.steps import (
     Step,
 )
 
+if TYPE_CHECKING:
+    from model.recording.ahead import Recording
+
 T = TypeVar("T")
 
 
@@ -51,6 +56,7 @@ class Rehearsal:
         self._progress = progress
         self._cloner = Cloner(progress=progress)
         self.document = Document(self._copy(model))
+        self.recording: Recording | None = None  # for the journal of the real document, before anything is done
 
     def original(self, target: T) -> T:
         """The object of the real model that a copy stands for; anything else stands for itself."""
@@ -85,14 +91,20 @@ class Rehearsal:
             path.append(entry)
             entry = entry.parent
         self.document.go_to(self.document.root)
-        entries = []
+        entries, recording = [], self.recording
         for entry in reversed(path):
             carried = []
+            if recording is not None:
+                recording.begin_edit(entry.steps)
             for step in entry.steps:
                 # Before it is applied again: what it brings in is then as it was when it came.
                 carried.append(self._carry(step))
+                if recording is not None:
+                    recording.add(step)
                 step.apply()
             entries.append((entry.title, carried))
+        if recording is not None:
+            recording.end()
         return entries
 
     # -- there ---------------------------------------------------------------------------------------------------
@@ -111,13 +123,26 @@ class Rehearsal:
         return copy
 
     def _graph(self, graph: Graph) -> Graph:
+        undefined = self._name_undefined(graph)
         copy = self._cloner.graph(graph)
         for theirs, ours in zip(graph.walk(), copy.walk(), strict=True):
             self._originals[ours] = theirs
             for original, node in zip(theirs.nodes, ours.nodes, strict=True):
                 self._progress.check()
                 self._originals[node] = original
+        if undefined:
+            copies = {self._originals[part]: part for part in copy.walk()}
+            for value, made in undefined.items():
+                made.graph = None if value.graph is None else copies.get(value.graph, made.graph)
         return copy
+
+    def _name_undefined(self, root: Graph) -> dict[Value, Value]:
+        """Copy what is used in a graph or a body of it and nothing defines, which a cloner takes as from outside."""
+        undefined = {}
+        for value in _used_in(root):
+            if not value.is_defined and value not in self._cloner.values:
+                undefined[value] = self._cloner.value(value)
+        return undefined
 
     def _function(self, function: Function, model: Model) -> Function:
         copy = Function(function.name, function.domain, function.overload, self._graph(function.body))
@@ -237,11 +262,15 @@ class Rehearsal:
         return self.original(training)
 
     def _moved_graph(self, graph: Graph) -> Graph:
-        """The graph a copy stands for; for one made here, a copy of it that captures the real model's values."""
+        """The graph a copy stands for; for one made here, a copy of it that captures the real model's values.
+
+        These hear of it only when it comes into the model, if it ever does.
+        """
         if graph not in self._originals:
-            known = {copy: original for copy, original in self._originals.items() if isinstance(copy, Value)}
-            cloner = Cloner(known)
+            captured = {value: Value(value.name) for value in _used_in(graph) if value in self._originals}
+            cloner = Cloner(dict(captured))
             moved = cloner.graph(graph)
+            _exchange(moved, {stand_in: self.original(value) for value, stand_in in captured.items()})
             for value, copy in cloner.values.items():
                 self._originals.setdefault(value, copy)
             for made, copied in zip(graph.walk(), moved.walk(), strict=True):
@@ -249,3 +278,27 @@ class Rehearsal:
                 for node, copy_of_node in zip(made.nodes, copied.nodes, strict=True):
                     self._originals[node] = copy_of_node
         return self.original(graph)
+
+
+def _used_in(root: Graph) -> Iterator[Value]:
+    """What nodes of a graph and of its bodies take, and what these graphs return."""
+    for graph in root.walk():
+        for value in chain(graph.outputs, chain.from_iterable(node.inputs for node in graph.nodes)):
+            if value is not None:
+                yield value
+
+
+def _exchange(root: Graph, values: Mapping[Value, Value]) -> None:
+    """Let a graph that is in no model speak of other values, which do not hear of it."""
+    for graph in root.walk():
+        graph.outputs = Values(values.get(value, value) for value in graph.outputs)
+        for node in graph.nodes:
+            node.inputs = tuple(None if value is None else values.get(value, value) for value in node.inputs)
+        graph.quantization_annotations = tuple(
+            replace(
+                annotation,
+                value=values.get(annotation.value, annotation.value),
+                parameters=tuple((key, values.get(value, value)) for key, value in annotation.parameters),
+            )
+            for annotation in graph.quantization_annotations
+        )

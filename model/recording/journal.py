@@ -3,8 +3,9 @@
 One journal per open document, begun with the first edit and removed when the document is saved or closed. What is
 left at the next start belongs to a program that died: see `leftovers`. It is JSON lines: a header that says which
 file it belongs to, then edits (numbered steps, and where in the model what they speak of was met), undo and redo. An
-edit is written within the turn it is made in. Only one of very many steps, or whose weights must be written first, is
-announced by its title, so that it is known to be missing if the program dies before.
+edit is written within the turn it is made in, or before it is made, see `ahead`. Only one of very many steps, or whose
+weights must be written first, that a person makes directly is announced by its title, so that it is known to be missing
+if the program dies before.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from typing import Any, Final
 
 from model.document import Change, Document, Entry
 from model.errors import errors_to
+from model.graph import Model
 from model.io.payloads import Payload
 from model.progress import SILENT, Cancelled, Progress
+from model.recording.ahead import Ahead, Recording
 from model.recording.numbers import Numbers
-from model.recording.steps import encode, is_known
+from model.recording.steps import encode, encode_in_place
 from model.recording.store import Store, base_path
 from model.steps import InsertNode, RemoveNode, SetField, SetOutputs, Step
 
 FORMAT: Final = "onnx-workbench journal"
-VERSION: Final = 4
+VERSION: Final = 5
 SUFFIX: Final = ".journal"
 
 
@@ -112,6 +115,7 @@ class Journal:
         self._store: Store | None = None
         self._has_beginning = bool(self._base.path)
         self.problem = ""
+        self.ahead: Ahead | None = None  # whose steps are being made
         self._until_kept: list[Callable[[], object]] = []
         self._begin_at(document.current)
         self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
@@ -174,6 +178,22 @@ class Journal:
         self._remove()
         self._begin_at(self._document.current)
 
+    def recording(self, copy: Model) -> Recording:
+        """What is to take down what is done to a copy of the model as it is now."""
+        return Recording(self, copy, self._source)
+
+    def write_ahead(self, recording: Recording) -> Ahead | None:
+        """Write edits in the background that were made to a copy of the model as it is now, and will be made here.
+
+        None when they can be written only as they are made.
+        """
+        ahead = None
+        is_of_use = recording.problem is None and recording.base is self._source
+        if is_of_use and recording.steps and not self.problem and not self.needs_beginning:
+            with errors_to(self._run_into):
+                ahead = Ahead(self, self._opened(), recording)
+        return ahead
+
     def as_it_began(self) -> AbstractContextManager[None]:
         """Within it the model is as the journal began."""
         return self._document.at(self._began)
@@ -205,8 +225,17 @@ class Journal:
             if self.needs_beginning:
                 self._take_down_beginning()
             if self._began is began and not self.problem:  # else it begins with what this change made, or not at all
-                self._write_down([line])
+                self._write_down_or_confirm(line)
         self._entry = self._document.current
+
+    def _write_down_or_confirm(self, change: _Line) -> None:
+        if self.ahead is None or self.ahead.store is not self._store:
+            self._write_down([change])
+            return
+        change.line["confirms"] = self.ahead.confirm(len(change.steps))
+        if self._numbers is not None and (met := self._numbers.take_met()):  # before all that changes their places
+            change.line["met"] = met
+        self._put_down(change, ())
 
     def _take_down_beginning(self) -> None:
         if self._later is not None:
@@ -244,8 +273,9 @@ class Journal:
 
     def _put_down(self, change: _Line, steps: Iterable[dict[str, Any]]) -> None:
         if not self.problem:
+            count = 0 if "confirms" in change.line else len(change.steps)
             with errors_to(self._run_into):
-                self._opened().line(change.line, steps, len(change.steps))
+                self._opened().line(change.line, steps, count)
 
     def _encoded(self, change: _Line, *, again: bool) -> list[dict[str, Any]]:
         """The steps of a change as they are written; makes the change again where it was taken back for that."""
@@ -254,7 +284,7 @@ class Journal:
         for step in change.steps:
             if not self.problem:
                 with errors_to(self._run_into):
-                    written += _encoded(step, numbers)
+                    written += encode_in_place(step, numbers)
             if again:
                 step.apply()
         return written
@@ -378,13 +408,6 @@ def _written_later(steps: Sequence[Step], numbers: Numbers) -> Iterator[dict[str
     """The same, one after the other, of steps that can wait; on any thread."""
     met = numbers.take_met()
     return chain([{"met": met}] if met else [], (encode(step, numbers) for step in steps))
-
-
-def _encoded(step: Step, numbers: Numbers) -> list[dict[str, Any]]:
-    """What is written of a step, after what is met with it: nothing when what it changes was out of the model."""
-    written = [encode(step, numbers)] if is_known(step, numbers) else []
-    met = numbers.take_met()
-    return [{"met": met}, *written] if met else written
 
 
 def _moves_something(step: Step) -> bool:

@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from model.document import Document
 from model.errors import ModelError
-from model.io.source import open_file
+from model.io.source import Source, open_file
 from model.isolation import is_running
 from model.recording.journal import FORMAT, SUFFIX, VERSION, BaseFile
 from model.recording.numbers import Numbers
@@ -102,6 +103,8 @@ def _read_header(path: Path) -> Leftover | None:
         if "waiting" in line:
             announced.append(_title(line["waiting"]))
             continue
+        if "ahead" in line:
+            continue
         del announced[:1]
         if "edit" in line:
             if not line.get("joined"):
@@ -153,8 +156,7 @@ def recover(
     data, source = data_path(tried), document.model.source
     kept = open_file(data) if data.exists() else None
     try:
-        numbers = Numbers(document.model, base=None if source is None else source.data, kept=kept)
-        count = _redo(document, numbers, tried)
+        count = _redo(_Replay(document, None if source is None else source.data, kept), tried)
     finally:
         if kept is not None:
             kept.close()
@@ -166,38 +168,65 @@ def recover(
     return count
 
 
-def _redo(document: Document, numbers: Numbers, tried: Path) -> int:
+def _redo(replay: _Replay, tried: Path) -> int:
     count = 0
     for number, line in enumerate(_lines(tried), 1):
         if "format" in line:
-            if line["nodes"] != len(document.model.graph.nodes):
+            if line["nodes"] != len(replay.document.model.graph.nodes):
                 said = f"It was begun on other contents; kept as {tried}."
                 raise ModelError("The journal does not fit the model", said)
             continue
         if "waiting" in line:
             continue
         try:
-            _redo_line(document, numbers, line)
+            is_done = replay.do(line)
         except (ModelError, KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
             raise ModelError(
                 f"{count} edits were recovered, then line {number} of the journal did not apply",
                 f"{error}. The journal was kept as {tried}.",
             ) from error
-        count += 1
+        count += is_done
     return count
 
 
-def _redo_line(document: Document, numbers: Numbers, line: dict[str, Any]) -> None:
-    if "undo" in line:
-        document.undo()
-    elif "redo" in line:
-        document.current.latest = document.current.children[line["redo"]]
-        document.redo()
-    else:
+class _Replay:
+    """Does again what the lines of a journal hold, one after the other."""
+
+    def __init__(self, document: Document, base: Source | None, kept: Source | None) -> None:
+        self.document = document
+        self._base, self._kept = base, kept
+        self._numbers = Numbers(document.model, base, kept=kept)
+        self._ahead: Iterator[dict[str, Any]] = iter(())  # steps that were written before they were made
+        self._numbers_ahead = self._numbers
+
+    def do(self, line: dict[str, Any]) -> bool:
+        """One line; whether it changed the document."""
+        document = self.document
+        if "ahead" in line:
+            self._ahead = iter(line["steps"])
+            self._numbers_ahead = Numbers(document.model, self._base, kept=self._kept, kept_from=int(line["ahead"]))
+            return False
+        if "undo" in line:
+            document.undo()
+        elif "redo" in line:
+            document.current.latest = document.current.children[line["redo"]]
+            document.redo()
+        else:
+            self._edit(line)
+        return True
+
+    def _edit(self, line: dict[str, Any]) -> None:
+        steps, numbers = line["steps"], self._numbers
+        if "confirms" in line:
+            numbers.meet_again(line.get("met", ()))
+            steps, numbers = list(islice(self._ahead, line["confirms"])), self._numbers_ahead
+            if len(steps) != line["confirms"]:
+                msg = f"{line['confirms']} steps should stand before it, not {len(steps)}"
+                raise ValueError(msg)
         if not line.get("joined"):
-            document.end_gesture()
-        with document.edit(str(line["edit"]), merge=str(line.get("merge", ""))) as edit:
-            for step in line["steps"]:
+            self.document.end_gesture()
+        with self.document.edit(str(line["edit"]), merge=str(line.get("merge", ""))) as edit:
+            for step in steps:
                 if "met" in step:
                     numbers.meet_again(step["met"])
                 else:

@@ -58,8 +58,10 @@ class Numbers:
         base: Source | None = None,
         keep: Callable[[Payload], tuple[int, int]] | None = None,
         kept: Source | None = None,
+        kept_from: int = 0,
     ) -> None:
         self._model, self._base, self._keep, self._data = model, base, keep, kept
+        self._data_start = kept_from
         self._objects: dict[int, Any] = {}
         self._numbers: dict[Any, int] = {}
         self._fresh: set[Any] = set()  # what comes with the step that is being written, so has no place yet
@@ -328,6 +330,7 @@ class Numbers:
         """The bytes that `put` took up."""
         where, offset, length = reference
         source = self._base if where == "base" else self._data
+        offset += 0 if where == "base" else self._data_start
         if source is None or not (0 <= offset <= offset + length <= source.size):
             raise ModelError("The journal is damaged", f"{length:,} bytes of a tensor are missing.")
         return source.read(offset, length)

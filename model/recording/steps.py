@@ -9,6 +9,7 @@ from model.attributes import Attribute
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.recording.decoder import Decoder, device_configuration
 from model.recording.encoder import Encoder
+from model.recording.numbers import Numbers
 from model.recording.references import References
 from model.steps import (
     FIELDS,
@@ -76,6 +77,13 @@ def encode(step: Step, references: References) -> dict[str, Any]:
 def _placed(entry: dict[str, Any], index: int | None) -> dict[str, Any]:
     """An entry with the place among its like, where that is not the last."""
     return entry if index is None else {**entry, "at": index}
+
+
+def encode_in_place(step: Step, numbers: Numbers) -> list[dict[str, Any]]:
+    """What is written of a step, after what is met with it: nothing when what it changes was out of the model."""
+    written = [encode(step, numbers)] if is_known(step, numbers) else []
+    met = numbers.take_met()
+    return [{"met": met}, *written] if met else written
 
 
 def is_known(step: Step, references: References) -> bool:

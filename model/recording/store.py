@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from queue import Queue
@@ -119,14 +119,24 @@ class Store:
         with self._lock:
             free = not self._unwritten
         if not free or count > _MANY:
-            self._write_line({"waiting": line}, ())
-            self._put_in_order(lambda: self._write_line(line, steps))
+            self._write_line({"waiting": line})
+            self._put_in_order(lambda: self._write_line(line, _texts(steps)))
             return
-        self._write_line(line, steps)
+        self._write_line(line, _texts(steps))
         if time.monotonic() - self._synced > _SYNC_SECONDS:
             self._synced = time.monotonic()
             descriptor = os.dup(self._lines.fileno())
             threading.Thread(target=_sync, args=(descriptor,), name="journal", daemon=True).start()
+
+    def ahead(self, steps: Sequence[str], payloads: Sequence[Payload]) -> None:
+        """Write steps of edits that are yet to be made, as texts, when there is time, and the bytes they speak of.
+
+        These are told by where they are among themselves.
+        """
+        line = {"ahead": self._size}
+        for payload in payloads:
+            self.keep(payload)
+        self._put_in_order(lambda: self._write_line(line, steps))
 
     def after(self, call: Callable[[], object]) -> None:
         """Call when all that was given so far is written, on either thread; not when some of it cannot be."""
@@ -203,21 +213,32 @@ class Store:
             self._data.write(payload.source.read(start, min(end - start, _STEP)))
         self._data.flush()
 
-    def _write_line(self, line: dict[str, Any], steps: Iterable[dict[str, Any]]) -> None:
-        remaining, parts = iter(steps), list[str]()
-        while part := list(islice(remaining, _PART)):
+    def _write_line(self, line: dict[str, Any], steps: Iterable[str] = ()) -> None:
+        parts = list[str]()
+        for part in steps:
             self._progress.check()
-            parts.append(_json(part)[1:-1])
-        text = _json(line)
-        if "edit" in line:
+            parts.append(part)
+        text = json_text(line)
+        if "edit" in line or "ahead" in line:
             text = f'{text[:-1]},"steps":[{",".join(parts)}]}}'
         with self._writing:
             self._lines.write(text + "\n")
             self._lines.flush()
 
 
-def _json(content: Any) -> str:
-    return json.dumps(content, separators=(",", ":"))
+def _texts(steps: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """What is between the brackets of a list of steps, bit by bit."""
+    remaining = iter(steps)
+    while part := list(islice(remaining, _PART)):
+        yield json_text(part)[1:-1]
+
+
+def json_text(content: Any) -> str:
+    """Content as it stands in a journal."""
+    return _JSON.encode(content)
+
+
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 def _sync(descriptor: int) -> None:

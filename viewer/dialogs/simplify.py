@@ -208,7 +208,13 @@ class SimplifyDialog(QDialog):
             return
         self.state.setText(f"Changing the model: {plural(outcome.steps, 'step')}…")
         document = self._workspace.document
-        self._applying = Applying(document, outcome.entries, lambda all_made: self._applied(outcome, all_made), self)
+        self._applying = Applying(
+            document,
+            outcome.entries,
+            lambda all_made: self._applied(outcome, all_made),
+            self,
+            recording=outcome.recording,
+        )
 
     def _applied(self, outcome: Outcome, all_made: bool) -> None:
         self._tell(outcome)

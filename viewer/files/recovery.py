@@ -58,7 +58,7 @@ class Keeper(QObject):
         document = workspace.document
         self._endings = [document.on_saved(self._stop)]  # before the journal begins with another state of the model
         try:
-            self.journal = Journal(
+            self.journal = workspace.journal = Journal(
                 document, journal_folder(), later=self._take_down_beginning, failed=self._failed.emit
             )
         except OSError:

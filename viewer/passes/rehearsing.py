@@ -14,14 +14,14 @@ from viewer.workspace import Workspace
 class Rehearsing(QObject):
     """Makes a copy of a document's model and hands it over while the model is still as it was. GUI thread only.
 
-    An edit while a copy is being made starts it again.
+    An edit while a copy is being made starts it again. What is done to the copy is recorded for the document's journal.
     """
 
     def __init__(
         self, workspace: Workspace, done: Callable[[Rehearsal], object], parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
-        self._document = workspace.document
+        self._workspace = workspace
         self._done = done
         self._copying = Latest(self)
         workspace.changes.changed.connect(self._on_change)
@@ -33,12 +33,17 @@ class Rehearsing(QObject):
 
     def start(self) -> None:
         """Begin, or begin again."""
-        model = self._document.model
-        self._copying.begin(lambda progress: Rehearsal(model, progress), self._done)
+        model = self._workspace.model
+        self._copying.begin(lambda progress: Rehearsal(model, progress), self._copied)
 
     def cancel(self) -> None:
         """Stop; `done` is not called."""
         self._copying.stop()
+
+    def _copied(self, rehearsal: Rehearsal) -> None:
+        journal = self._workspace.journal
+        rehearsal.recording = None if journal is None else journal.recording(rehearsal.document.model)
+        self._done(rehearsal)
 
     def _on_change(self, _change: object) -> None:
         if self.running:

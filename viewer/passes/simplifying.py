@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from exec.fold import evaluate
 from exec.inspection.agreement import Agreement, compare_models
@@ -17,6 +18,9 @@ from model.steps import Step
 from model.types import Type
 from viewer.text import plural
 
+if TYPE_CHECKING:
+    from model.recording.ahead import Recording
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -25,6 +29,7 @@ class Outcome:
     report: Report
     agreement: Agreement
     entries: list[tuple[str, list[Step]]] = field(default_factory=list)
+    recording: Recording | None = None  # of these steps
 
     @property
     def steps(self) -> int:
@@ -72,7 +77,7 @@ class Simplification:
             agreement = Agreement(None, reason="not asked for")
         else:
             agreement = compare_models(untouched, document.model, runs=checks, progress=progress)
-        return Outcome(report, agreement, _joined(self.rehearsal.entries()))
+        return Outcome(report, agreement, _joined(self.rehearsal.entries()), self.rehearsal.recording)
 
 
 def _joined(runs: Sequence[tuple[str, list[Step]]]) -> list[tuple[str, list[Step]]]:

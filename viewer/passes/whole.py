@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
@@ -25,6 +25,9 @@ from viewer.passes.converting import attempt, told
 from viewer.passes.rehearsing import Rehearsing
 from viewer.text import display, plural
 from viewer.workspace import Workspace
+
+if TYPE_CHECKING:
+    from model.recording.ahead import Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class WholeEdit(QObject):
         job = self._job = self._workspace.jobs.start(
             self._title,
             partial(self._do, rehearsal),
-            done=lambda outcome: self._carry_over(outcome, revision),
+            done=lambda outcome: self._carry_over(outcome, revision, rehearsal.recording),
             failed=self._failed,
             finished=lambda: self._end(is_made=False) if job.cancelled or job.error is not None else None,
             lane="mutate",
@@ -108,7 +111,7 @@ class WholeEdit(QObject):
         except ModelError as error:  # whose place is to be gone to
             raise ModelError(error.title, error.detail, rehearsal.original(error.place)) from error
 
-    def _carry_over(self, outcome: Outcome, revision: int) -> None:
+    def _carry_over(self, outcome: Outcome, revision: int, recording: Recording | None) -> None:
         def made(all_made: bool) -> None:
             if not all_made:
                 self._begin()
@@ -121,7 +124,7 @@ class WholeEdit(QObject):
 
         document = self._workspace.document
         if document.revision == revision:
-            Applying(document, [(self._title, outcome.steps)], made, self)
+            Applying(document, [(self._title, outcome.steps)], made, self, recording=recording)
         else:
             self._begin()
 

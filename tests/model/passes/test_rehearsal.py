@@ -32,6 +32,7 @@ CHANGES = [
     lambda edit, n, v: subgraphs.paste(edit, edit.model.graph, subgraphs.copy([n])),
     lambda edit, n, v: properties.set_metadata(edit, edit.model, "k", "v"),
 ]
+change = st.tuples(st.sampled_from(range(len(CHANGES))), pick, pick)
 
 
 def test_a_copy_is_equal_and_shares_no_structure():
@@ -46,26 +47,18 @@ def test_a_copy_is_equal_and_shares_no_structure():
 @settings(max_examples=150)
 @given(
     text=st.sampled_from([builders.CHAIN, builders.BRANCHES]),
-    changes=st.lists(st.tuples(st.sampled_from(range(len(CHANGES))), pick, pick), max_size=8),
+    changes=st.lists(change, max_size=8),
 )
 def test_what_was_rehearsed_happens_to_the_real_model(text, changes):
     document = builders.document(text)
     before = snapshot(document.model)
     rehearsal = Rehearsal(document.model)
-    model = rehearsal.document.model
-    for change, which, what in changes:
-        found = [n for g in model.graphs() for n in g.nodes]
-        present = [v for g in model.graphs() for v in g.values()]
-        if not found:
-            break
-        try:
-            with rehearsal.document.edit("Edit") as edit:
-                CHANGES[change](edit, found[which % len(found)], present[what % len(present)])
-        except ModelError:
-            continue
-    after = snapshot(model)
+    rehearse(rehearsal, changes)
+    after = snapshot(rehearsal.document.model)
     assert snapshot(document.model) == before
     steps = rehearsal.steps()
+    assert snapshot(document.model) == before
+    assert_linked(document.model)  # steps that are never made leave nothing behind
     with document.edit("All of it") as edit:
         edit.repeat(steps)
     assert snapshot(document.model) == after
@@ -73,6 +66,21 @@ def test_what_was_rehearsed_happens_to_the_real_model(text, changes):
     document.undo()
     assert snapshot(document.model) == before
     assert_linked(document.model)
+
+
+def rehearse(rehearsal, changes):
+    """Some changes of a copy, each an entry of its own; refusals are as good as changes."""
+    model = rehearsal.document.model
+    for number, which, what in changes:
+        found = [n for g in model.graphs() for n in g.nodes]
+        present = [v for g in model.graphs() for v in g.values()]
+        if not found:
+            break
+        try:
+            with rehearsal.document.edit("Edit") as edit:
+                CHANGES[number](edit, found[which % len(found)], present[what % len(present)])
+        except ModelError:
+            continue
 
 
 def test_a_real_model(shared_models):
@@ -110,3 +118,22 @@ def test_merging_can_be_rehearsed_and_brings_training_and_functions_back(text):
     assert builders.value(first, "y") in used
     document.undo()
     assert snapshot(first) == before
+
+
+def test_a_copy_has_names_of_its_own_for_what_nothing_defines():
+    """Nodes of the copy were among the uses of the real model's, which a body takes from where it is no more."""
+    document = builders.document(builders.BRANCHES)
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, [builders.node(document, "double")])
+    rehearsal = Rehearsal(document.model)
+    assert_linked(document.model)
+    assert_linked(rehearsal.document.model)
+    assert snapshot(rehearsal.document.model) == snapshot(document.model)
+    inner = builders.node(rehearsal.document, "inner")
+    assert inner.inputs[0].graph is rehearsal.document.model.graph
+    with rehearsal.document.edit("Rename") as edit:
+        values.rename_value(edit, inner.inputs[0], "gone")
+    with document.edit("Rename") as edit:
+        edit.repeat(rehearsal.steps())
+    assert builders.node(document, "inner").inputs[0].name == "gone"
+    assert_linked(document.model)

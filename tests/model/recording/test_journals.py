@@ -12,6 +12,7 @@ from unittest import mock
 import onnx.parser
 import pytest
 from hypothesis import settings
+from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from model.attributes import make_attribute
@@ -21,6 +22,7 @@ from model.errors import ModelError
 from model.graph import Node, Value
 from model.io.read import load
 from model.io.save import save
+from model.passes.rehearsal import Rehearsal
 from model.progress import Cancelled, Progress
 from model.recording import script
 from model.recording.journal import Journal
@@ -29,6 +31,7 @@ from model.steps import InsertNode, SetAttribute, SetField
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
+from tests.model.passes.test_rehearsal import change, rehearse
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import work
 from tests.model.snapshots import assert_known, assert_linked, snapshot
@@ -36,7 +39,7 @@ from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 def header(**wrong):
     """The first line of a journal with something wrong in it."""
-    right = {"format": "onnx-workbench journal", "version": 4, "pid": 0, "path": "", "size": 0, "mtime_ns": 0}
+    right = {"format": "onnx-workbench journal", "version": 5, "pid": 0, "path": "", "size": 0, "mtime_ns": 0}
     return json.dumps({**right, "time": 0, "nodes": 0, "unsaved": False, **wrong}).encode() + b"\n"
 
 
@@ -375,6 +378,14 @@ def test_a_step_of_very_many_that_cannot_be_written_is_told_of(tmp_path):
     kept.close()
 
 
+def rehearsed(document, journal, changes):
+    """A copy of the model to which something was done, for the journal of the real one."""
+    rehearsal = Rehearsal(document.model)
+    rehearsal.recording = journal.recording(rehearsal.document.model)
+    rehearse(rehearsal, changes)
+    return rehearsal
+
+
 class RecordedEdits(AnyEdits):
     """The person of AnyEdits with a journal, which a crash leaves behind, and a script of what is in force."""
 
@@ -388,6 +399,16 @@ class RecordedEdits(AnyEdits):
     def opened(self):
         self.folder = tempfile.TemporaryDirectory()
         self.journal = Journal(self.document, Path(self.folder.name))
+
+    @rule(changes=st.lists(change, min_size=1, max_size=3), made=st.integers(0, 3))
+    def use_a_tool(self, changes, made):
+        """It works on a copy; what it did is written down first, of which not all need to be made."""
+        rehearsal = rehearsed(self.document, self.journal, changes)
+        entries = rehearsal.entries()
+        ahead = rehearsal.recording.write_ahead()
+        for title, steps in entries[:made]:
+            with ahead.making() if ahead else contextlib.nullcontext(), self.document.edit(title) as edit:
+                edit.repeat(steps)
 
     def _check_script(self):
         again = self.as_opened()
