@@ -370,7 +370,9 @@ class ConvertDialog(QDialog):
         self._is_done = True
         self._lock(True)
         self.state.setText(f"Changing the model: {plural(len(trial.steps), 'step')}…")
-        self._applying = Applying(self._workspace.document, [(self.title(), trial.steps)], applied, self)
+        self._applying = Applying(
+            self._workspace.document, [(self.title(), trial.steps)], applied, self, recording=trial.recording
+        )
 
     def _lock(self, is_working: bool) -> None:
         self.form.setEnabled(not is_working)

@@ -21,6 +21,7 @@ from viewer.text import display, number_text, plural
 
 if TYPE_CHECKING:
     from model.passes.convert import Report
+    from model.recording.ahead import Recording
     from model.steps import Step
     from model.types import Type
 
@@ -58,6 +59,7 @@ class Trial:
     before: Model | None = None
     reports: list[Report] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    recording: Recording | None = None  # of these steps
     nodes: frozenset[Node] | None = None
 
     def is_refused_by(self, agreement: Agreement) -> bool:
@@ -113,7 +115,7 @@ def attempt(
     before = Rehearsal(model, progress).document.model if comparable and any(computing) else None
     work = _Conversions(rehearsal.document, options, None if nodes is None else rehearsal.copies(nodes), progress)
     trial = Trial(options, model, before, work.run())
-    trial.steps = rehearsal.steps()
+    trial.steps, trial.recording = rehearsal.steps(), rehearsal.recording
     if nodes is not None:
         trial.nodes = frozenset(map(rehearsal.original, work.part or ()))
     for report in trial.reports:
