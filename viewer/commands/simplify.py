@@ -27,7 +27,7 @@ from viewer.text import bytes_text, display
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, which passes, limits, and the file to write."""
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
-    names = "\n".join(f"  {p.id}{'' if p.is_default else ' (off)'}: {p.doc}" for p in PASSES)
+    names = "\n".join(f"  {p.id}{'' if p.is_default else ' (off)'}: {p.title} – {p.doc}" for p in PASSES)
     parser.epilog = f"passes:\n{names}"
     parser.add_argument("--only", metavar="PASS,…", help="run these passes alone")
     parser.add_argument("--skip", metavar="PASS,…", default="", help="leave these out")
