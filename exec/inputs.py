@@ -10,6 +10,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -357,9 +358,13 @@ def read_value(source: File | Path | str, declared: Type | None = None) -> Runti
             case ".pb":
                 return read_proto(path, declared)
             case ".csv" | ".tsv":
-                return _read_table(path, "\t" if suffix == ".tsv" else ",", declared)
+                with path.open(newline="", encoding="utf-8-sig") as table:
+                    return _table([*csv.reader(table, delimiter="\t" if suffix == ".tsv" else ",")], declared)
             case ".txt":
-                return strings(np.array(path.read_text("utf-8").splitlines(), object))
+                lines = path.read_text("utf-8-sig").splitlines()
+                if _element_kind(declared, ElementType.STRING) is ElementType.STRING:
+                    return strings(np.array(lines, object))
+                return _table([re.split(r"[\s,;]+", line.strip()) for line in lines if line.strip()], declared)
     except ModelError:
         raise
     except _BROKEN as error:
@@ -400,20 +405,47 @@ def _native(array: Array) -> Array:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def _read_table(path: Path, delimiter: str, declared: Type | None) -> Array:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
+def _element_kind(declared: Type | None, unknown: ElementType) -> ElementType:
+    kind = declared.element_type if isinstance(declared, TensorType) else None
+    return kind if isinstance(kind, ElementType) and kind is not ElementType.UNDEFINED else unknown
+
+
+def _table(lines: Sequence[list[str]], declared: Type | None) -> Array:
+    """Rows of numbers, below a heading perhaps, or of texts. One row or column is a vector where one is declared."""
+    rows = [row for row in lines if row]
     if len({len(row) for row in rows}) > 1:
         msg = f"rows have {min(map(len, rows))} to {max(map(len, rows))} columns; a tensor needs equal ones"
         raise ValueError(msg)
-    kind = declared.element_type if isinstance(declared, TensorType) else ElementType.FLOAT
+    kind = _element_kind(declared, ElementType.FLOAT)
     if kind is ElementType.STRING:
-        return strings(np.array(rows, object))
+        values = strings(np.array(rows, object))
+    else:
+        with_heading = len(rows) > 1 and not all(map(_is_number, rows[0]))
+        values = as_elements(_numbers(rows[with_heading:], kind), kind)
+    is_vector = len(_dims(declared) or (0, 0)) == 1
+    return values.reshape(-1) if is_vector and 1 in values.shape else values
+
+
+def _is_number(text: str) -> bool:
     try:
-        numbers = np.array(rows, np.float64)
+        float(text)
     except ValueError:
-        numbers = np.array(rows[1:], np.float64)  # a heading
-    return as_elements(numbers, kind if isinstance(kind, ElementType) else ElementType.FLOAT)
+        return False
+    return True
+
+
+def _numbers(rows: Sequence[list[str]], kind: ElementType) -> Array:
+    if kind.is_integer:
+        with suppress(ValueError):  # exact where float64 is not
+            whole = np.array([[int(text) for text in row] for row in rows])
+            if whole.dtype.kind in "iu":
+                return whole
+    try:
+        return np.array(rows, np.float64)
+    except ValueError:
+        wrong = next(text for row in rows for text in row if not _is_number(text))
+        msg = f"{wrong!r} is no number"
+        raise ValueError(msg) from None
 
 
 def read_proto(path: Path, declared: Type | None = None) -> RuntimeValue:

@@ -178,6 +178,14 @@ class RunResult:
         """Whether everything that was asked for was computed."""
         return not self.stopped and not any(n.state in (State.FAILED, State.SKIPPED) for n in self.nodes)
 
+    @property
+    def early_end(self) -> str:
+        """Why the run ended before all was computed, and at which node; empty when it did not."""
+        node = next((n for n in self.nodes if n.state is State.WAITING), None) if self.stopped else None
+        if node is None:
+            return self.stopped
+        return f"{self.stopped}, at {node.title!r} ({node.operator})"
+
     def raise_for_failure(self) -> RunResult:
         """Itself; ModelError with the first failure unless everything that was asked for was computed."""
         if self.ok:
@@ -185,7 +193,7 @@ class RunResult:
         cause = next((cause for n in self.nodes if (cause := n.failure or n.because) is not None), None)
         if cause is not None:
             raise ModelError(f"{cause.operator} failed", str(cause))
-        raise ModelError("The run did not finish", self.stopped or "some nodes were skipped")
+        raise ModelError("The run did not finish", self.early_end or "some nodes were skipped")
 
     def work_out(self) -> RunResult:
         """Itself, with all that is found out on first use already known: for another thread that must not wait."""

@@ -34,7 +34,7 @@ def judge_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: fl
         try:
             found = result.value(name)
         except LookupError:
-            reason = "; ".join(map(str, result.failures)) or result.stopped or "it was not computed"
+            reason = "; ".join(map(str, result.failures)) or result.early_end or "it was not computed"
             verdicts.append(Verdict(data_set.name, name, reason))
         else:
             verdicts.append(judge(data_set.name, name, found, expected, rtol, atol))

@@ -144,6 +144,17 @@ def test_tables_and_texts(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_value(tmp_path / "a.csv"), np.array([[1, 2], [3, 4.5]], np.float32))
     (tmp_path / "b.txt").write_text("one\nzwei ü\n", "utf-8")
     assert read_value(tmp_path / "b.txt").tolist() == ["one", "zwei ü"]
+    (tmp_path / "c.txt").write_text("1 2\n3;4.5\n\n")
+    numbers = read_value(tmp_path / "c.txt", TensorType(ElementType.DOUBLE))
+    np.testing.assert_array_equal(numbers, np.array([[1, 2], [3, 4.5]], np.float64))
+    (tmp_path / "d.csv").write_text("1\n2\n3\n")
+    vector = TensorType(ElementType.INT64, Shape((3,)))
+    assert read_value(tmp_path / "d.csv", vector).tolist() == [1, 2, 3]
+    (tmp_path / "d.csv").write_text(f"{2**53 + 1}\n")
+    assert read_value(tmp_path / "d.csv", vector).tolist() == [2**53 + 1]
+    (tmp_path / "e.txt").write_text("1 2\n3 four\n")
+    with pytest.raises(ModelError, match="'four' is no number"):
+        read_value(tmp_path / "e.txt", vector)
 
 
 def test_messages(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     for failure in result.failures:
         print(display(f"error: {failure}", 2000, elide="end"), file=sys.stderr)
     if result.stopped:
-        print(f"error: the run did not finish: {result.stopped}", file=sys.stderr)
+        print(display(f"error: the run did not finish: {result.early_end}", 500), file=sys.stderr)
         return EXIT_FAILED
     return EXIT_OK if result.ok else EXIT_FOUND
 

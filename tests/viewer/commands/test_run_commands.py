@@ -229,6 +229,18 @@ def test_a_failing_node_is_named_and_the_rest_printed(tmp_path: Path, capsys: py
     assert "over the limit of 1,048,576 bytes" in captured.err
 
 
+def test_the_node_that_reached_the_time_limit_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "endless.onnx"
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float x) => (float y) <bool t = {1}> {
+      a = Neg(x)
+      [turning] y = Loop ("", t, a) <body = b (int64 i, bool c, float v) => (bool k, float w) {
+        k = Identity(c) w = Neg(v) }>
+    }"""
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert main(["run", str(path), "--time-limit", "0.5"]) == 2
+    assert "did not finish: time limit, at 'turning' (Loop)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [["--seed", "-1"], ["--time-limit", "nan"], ["--time-limit", "0"]])
 def test_numbers_that_cannot_be_are_refused(
     model: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
