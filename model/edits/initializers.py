@@ -130,10 +130,11 @@ def constant_to_initializer(edit: Transaction, node: Node) -> Value:
     tensor = constant_tensor(node)
     output = node.outputs[0] if node.outputs else None
     graph = node.graph
-    if tensor is None or output is None or graph is None:
-        raise ModelError(f"{node.title} is not a Constant with a known value", "", node)
-    if isinstance(graph.owner, Function):
+    if graph is not None and isinstance(graph.owner, Function):
         raise ModelError("Functions have no initializers", "A constant in a function is a Constant node.", node)
+    if tensor is None or output is None or graph is None:
+        detail = "A Constant node has one attribute that holds its value, and one output."
+        raise ModelError(f"{node.title} is not a Constant with a known value", detail, node)
     if any(output is v for v in graph.outputs):
         raise ModelError(
             f"{output.name} is a graph output", "An initializer that is returned as it is needs a node; keep it.", node

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from model.edits import initializers, interface
 from model.edits.initializers import constant_to_initializer
 from model.errors import ModelError
@@ -84,38 +86,58 @@ def _has_initializer(context: Context) -> bool:
 
 def _to_constant(context: Context) -> None:
     values = _constants(context)
-    with context.opened.document.edit(f"Turn {_title(values)} into Constant nodes") as edit:
+    become = _as(values, "a Constant node", "Constant nodes")
+    with context.opened.document.edit(f"Turn {_title(values)} into {become}") as edit:
         made = [initializers.initializer_to_constant(edit, value) for value in values]
     context.opened.reveal_all(made)
 
 
-def _is_constant_node(node: Node) -> bool:
-    return node.op_type == "Constant" and not node.domain
+def _is_constant_node(node: Node | None) -> bool:
+    return node is not None and node.op_type == "Constant" and not node.domain
+
+
+def _constant_nodes(context: Context) -> list[Node]:
+    """The selected Constant nodes, and those that give the selected values."""
+    makers = [value.producer for value in selected_values(context)]
+    chosen = dict.fromkeys([*selected_nodes(context), *makers])
+    return [node for node in chosen if node is not None and _is_constant_node(node)]
 
 
 def _has_constant_node(context: Context) -> bool:
-    return may_have(context.selected_nodes, _is_constant_node)
+    return may_have(context.selected_nodes, _is_constant_node) or may_have(
+        context.selected_values, lambda value: _is_constant_node(value.producer)
+    )
 
 
 def _to_initializer(context: Context) -> None:
-    chosen = [node for node in selected_nodes(context) if _is_constant_node(node)]
+    chosen = _constant_nodes(context)
     if not chosen:
         raise ModelError("No Constant node is selected", "Only Constant nodes become initializers.")
-    with context.opened.document.edit(f"Turn {plural(len(chosen), 'Constant node')} into initializers") as edit:
+    what = display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "Constant node")
+    with context.opened.document.edit(f"Turn {what} into {_as(chosen, 'an initializer', 'initializers')}") as edit:
         made = [constant_to_initializer(edit, node) for node in chosen]
     context.opened.reveal_all(made)
 
 
 def _to_input(context: Context) -> None:
-    values = _constants(context)
-    with context.opened.document.edit(f"Make {_title(values)} an input") as edit:
+    values, chosen = _constants(context), _constant_nodes(context)
+    if not values and not chosen:
+        raise ModelError("No constant is selected", "Initializers and what Constant nodes give become inputs.")
+    graphs = {*(value.graph for value in values), *(node.graph for node in chosen)}
+    if any(graph is not None and isinstance(graph.owner, (Node, Function)) for graph in graphs):
+        raise ModelError("Only the main graph takes inputs in this way", "A body has the inputs its node gives.")
+    of_nodes = [value for node in chosen for value in node.outputs if value is not None]
+    what = [*values, *of_nodes]
+    with context.opened.document.edit(f"Make {_title(what)} {_as(what, 'an input', 'inputs')}") as edit:
+        values += [constant_to_initializer(edit, node) for node in chosen]
         for value in values:
             assert value.graph is not None
-            if isinstance(value.graph.owner, (Node, Function)):
-                raise ModelError(
-                    "Only the main graph takes inputs in this way", "A body has the inputs its node gives."
-                )
             interface.initializer_to_input(edit, value.graph, value)
+    context.opened.reveal_all(values)
+
+
+def _as(things: Sequence[object], one: str, many: str) -> str:
+    return one if len(things) == 1 else many
 
 
 def _has_input(context: Context) -> bool:
@@ -287,14 +309,15 @@ ACTIONS = (
     ),
     Action(
         id="value.to_input",
-        title="Turn Initializer into Input",
+        title="Turn Constant into Input",
         run=_to_input,
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.CONSTANTS,
-        enabled=_has_initializer,
-        contexts=_VALUE,
-        words="convert weight parameter",
+        enabled=lambda context: _has_initializer(context) or _has_constant_node(context),
+        contexts=_VALUE | {"node"},
+        tip="An initializer or what a Constant node gives is fed from outside then.",
+        words="convert initializer weight parameter",
     ),
     Action(
         id="value.only_constant",
@@ -316,7 +339,7 @@ ACTIONS = (
         section=2,
         submenu=Submenu.CONSTANTS,
         enabled=_has_constant_node,
-        contexts=frozenset({"node"}),
+        contexts=_VALUE | {"node"},
         words="convert weight",
     ),
     Action(

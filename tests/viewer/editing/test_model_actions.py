@@ -244,6 +244,30 @@ def test_everything_between(desk):
     assert [n.name for n in desk.workspace.graph.nodes] == ["second", "third"]
 
 
+def test_what_else_lies_between_takes_becomes_an_input(desk):
+    """Inputs and outputs alone are refused there: z comes from nowhere."""
+    desk.open("""<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, float[2] z) => (float[2] y, float[2] s) {
+        [one] a = Relu (x) [two] b = Add (a, z) [three] c = Neg (b) [four] s = Sin (b) [five] y = Exp (c) }""")
+    desk.select(desk.node("two"), desk.node("three"))
+    desk.run("model.extract_ends")
+    dialog = desk.child(ExtractDialog)
+    assert "Also needed: " in dialog.error.text()
+    dialog.reject()
+    desk.run("model.extract_between")
+    desk.child(ExtractDialog).ok.click()
+    graph = desk.workspace.graph
+    assert [n.name for n in graph.nodes] == ["two", "three"]
+    assert (names(graph.inputs), names(graph.outputs)) == (["a", "z"], ["b", "c"])
+
+
+def test_by_inputs_and_outputs(desk):
+    desk.select(desk.value("a"), desk.value("c"))
+    desk.run("model.extract_ends")
+    desk.child(ExtractDialog).ok.click()
+    graph = desk.workspace.graph
+    assert (names(graph.inputs), names(graph.outputs)) == (["a"], ["c"])
+
+
 def test_split_in_two(desk):
     desk.select(desk.value("r"))
     desk.run("model.split")
@@ -387,6 +411,35 @@ def test_values_change_their_part(desk):
     assert "w" in names(desk.workspace.graph.inputs)
     desk.run("graph.remove_unused_inputs")
     desk.qtbot.waitUntil(lambda: "unused" not in names(desk.workspace.graph.inputs))
+
+
+def test_what_a_constant_node_gives_becomes_an_initializer_or_an_input_where_it_is_shown(desk):
+    """Constants stand as rows in the nodes that take them: a click there selects the value."""
+    desk.select(desk.value("w"))
+    desk.run("value.to_constant")
+    desk.select(desk.value("w"))
+    desk.run("node.to_initializer")
+    assert desk.value("w").initializer is not None
+    assert desk.workspace.selection.current is desk.value("w")
+    desk.run("value.to_constant")
+    desk.select(desk.value("w"))
+    desk.run("value.to_input")
+    assert desk.value("w") in desk.workspace.graph.inputs
+    assert desk.document.undo_title == "Make w an input"
+    desk.run("edit.undo")
+    assert desk.value("w").producer.op_type == "Constant"
+
+
+def test_constants_of_bodies_and_functions_are_not_made_inputs(desk):
+    desk.open(builders.BRANCHES)
+    inner = desk.node("inner")
+    with desk.document.edit("Constant") as edit:
+        made = nodes.add_node(edit, inner.graph, "Constant", attributes={"value_float": 1.0})
+    desk.select(made)
+    before = desk.document.revision
+    desk.run("value.to_input")
+    assert desk.messages()[-1] == "Only the main graph takes inputs in this way"
+    assert desk.document.revision == before
 
 
 def test_an_input_becomes_a_constant_with_values_that_are_asked_for(desk):

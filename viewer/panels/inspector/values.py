@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 from model.declaring import declare
 from model.document import Transaction
@@ -121,25 +120,38 @@ def _role_row(workspace: Workspace, value: Value) -> Row:
         row.text, row.style = "no", "muted"
         run = act(workspace, f"Make {name} an output", lambda edit: workspace.types.make_output(edit, graph, value))
         actions.append(RowAction("Make it an output", run, "add", "add"))
-    if value.initializer is not None and not value.is_input and not isinstance(graph.owner, Function):
-        run = act(workspace, f"Make {name} an input", lambda edit: interface.initializer_to_input(edit, graph, value))
-        keep = act(
-            workspace,
-            f"Make {name} an input",
-            lambda edit: interface.initializer_to_input(edit, graph, value, keep_default=True),
-        )
-        actions.append(RowAction("Make it a graph input", run))
-        actions.append(RowAction("Make it a graph input with this default", keep))
-        actions.append(RowAction("Turn it into a Constant node", partial(_to_constant, workspace, value)))
-    elif value.initializer is not None and value.is_input:
+    row.actions = (*actions, *_turning(workspace, value, graph))
+    return row
+
+
+def _turning(workspace: Workspace, value: Value, graph: Graph) -> Iterator[RowAction]:
+    """What a constant can be instead. Bodies and functions have the inputs that their node gives them."""
+    name = name_of(value)
+    if value.initializer is not None and value.is_input:
         run = act(
             workspace,
             f"Make {name} a constant",
             lambda edit: interface.input_to_initializer_only(edit, graph, value),
         )
-        actions.append(RowAction("Make it a constant", run))
-    row.actions = tuple(actions)
-    return row
+        yield RowAction("Make it a constant", run)
+        return
+    producer = value.producer
+    is_of_node = producer is not None and producer.op_type == "Constant" and not producer.domain
+    if isinstance(graph.owner, Function) or (value.initializer is None and not is_of_node):
+        return
+    if not isinstance(graph.owner, Node):
+        yield RowAction("Make it a graph input", lambda: workspace.trigger("value.to_input"))
+    if is_of_node:
+        yield RowAction("Turn it into an initializer", lambda: workspace.trigger("node.to_initializer"))
+        return
+    if not isinstance(graph.owner, Node):
+        keep = act(
+            workspace,
+            f"Make {name} an input",
+            lambda edit: interface.initializer_to_input(edit, graph, value, keep_default=True),
+        )
+        yield RowAction("Make it a graph input with this default", keep)
+    yield RowAction("Turn it into a Constant node", lambda: workspace.trigger("value.to_constant"))
 
 
 def _default_row(value: Value) -> Row:
@@ -152,13 +164,6 @@ def _default_row(value: Value) -> Row:
 
     field = Field(f"Give {name_of(value)} a default", str, give, hint="values, or float[1,3] = 0.5", mono=True)
     return Row("default", "Default", "none", style="muted", field=field, common=False)
-
-
-def _to_constant(workspace: Workspace, value: Value) -> None:
-    """Make a Constant node of an initializer and show it: the value that was shown is gone."""
-    with workspace.document.edit(f"Make {name_of(value)} a Constant node") as edit:
-        node = initializers.initializer_to_constant(edit, value)
-    workspace.reveal(node)
 
 
 def _initializer(workspace: Workspace, value: Value, numbers: Numbers) -> Row:
