@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from model.errors import ModelError
 from model.graph import Graph, Node, Value
 from model.progress import SILENT, Progress
 from model.queries.scope import captured
@@ -70,6 +71,20 @@ def downstream(start: Iterable[Thing], progress: Progress = SILENT) -> dict[Thin
                 found[other] = None
                 pending.append(other)
     return found
+
+
+def between(things: Iterable[object]) -> list[Node]:
+    """The nodes on any way from one of some nodes and values to another, those among them included.
+
+    ModelError where they are not of one graph.
+    """
+    chosen = [thing for thing in things if isinstance(thing, (Node, Value))]
+    graphs = {thing.graph for thing in chosen}
+    if len(graphs) != 1:
+        raise ModelError("Select nodes and values of one graph", f"The selection lies in {len(graphs)} graphs.")
+    graph = next(iter(graphs))
+    above, below = upstream(chosen), downstream(chosen)
+    return [thing for thing in above if isinstance(thing, Node) and thing in below and thing.graph is graph]
 
 
 def _user(user: Node | Graph) -> Node | None:

@@ -63,20 +63,9 @@ def graph_in_view(context: Context) -> Graph:
     return item.body if isinstance(item, Function) else context.opened.graph
 
 
-def between(items: Iterable[object]) -> list[Node]:
-    """The nodes on any way from one of some nodes and values to another, those among them included."""
-    chosen = [item for item in items if isinstance(item, (Node, Value))]
-    graphs = {item.graph for item in chosen}
-    if len(graphs) != 1:
-        raise ModelError("Select nodes and values of one graph", f"The selection lies in {len(graphs)} graphs.")
-    graph = next(iter(graphs))
-    above, below = topology.upstream(chosen), topology.downstream(chosen)
-    return [thing for thing in above if isinstance(thing, Node) and thing in below and thing.graph is graph]
-
-
 def select_between(context: Context) -> None:
     """Select everything between what is selected; what is selected already stays so."""
-    found = between(context.selected)
+    found = topology.between(context.selected)
     if not found:
         raise ModelError("Nothing lies between", "No way leads from one of what is selected to another.")
     context.opened.reveal_all(dict.fromkeys([*selected_nodes(context), *found]))

@@ -30,11 +30,12 @@ from viewer.text import display, plural, type_text
 from viewer.theme import theme
 from viewer.workspace import Workspace, graph_of
 
-Way = Literal["selection", "between", "split"]
+Way = Literal["selection", "between", "ends", "split"]
 
 WAYS: dict[Way, str] = {
     "selection": "the selected nodes",
-    "between": "everything between the selected values",
+    "between": "everything between what is selected",
+    "ends": "selected values as inputs and outputs",
     "split": "both sides of the selected values",
 }
 _DELAY_MS = 150
@@ -118,6 +119,8 @@ class ExtractDialog(QDialog):
             if not nodes:
                 raise ModelError("No node is selected", "Select the nodes to extract on the graph.")
             return [cut_selection(nodes)]
+        if self.way.currentData() == "between":
+            return [cut_selection(_between(items))]
         made = [v for node in nodes for v in node.outputs[:1] if v is not None]
         chosen = list(dict.fromkeys([*values, *made]))
         graph = _only_graph(chosen)
@@ -224,6 +227,14 @@ def _only_graph(values: Sequence[Value]) -> Graph:
     if graph is None:
         raise ModelError("Select values of one graph", f"The selection lies in {len(graphs)} graphs.")
     return graph
+
+
+def _between(items: Sequence[object]) -> list[Node]:
+    """The nodes on the ways between; what else they take comes in from outside."""
+    found = topology.between(items)
+    if len(items) < 2 or not found:
+        raise ModelError("Nothing lies between", "None of what is selected depends on another.")
+    return found
 
 
 def _first_and_last(values: Sequence[Value]) -> tuple[list[Value], list[Value]]:

@@ -248,7 +248,7 @@ def test_what_else_lies_between_takes_becomes_an_input(desk):
     """Inputs and outputs alone are refused there: z comes from nowhere."""
     desk.open("""<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, float[2] z) => (float[2] y, float[2] s) {
         [one] a = Relu (x) [two] b = Add (a, z) [three] c = Neg (b) [four] s = Sin (b) [five] y = Exp (c) }""")
-    desk.select(desk.node("two"), desk.node("three"))
+    desk.select(desk.value("a"), desk.value("c"))
     desk.run("model.extract_ends")
     dialog = desk.child(ExtractDialog)
     assert "Also needed: " in dialog.error.text()
