@@ -96,11 +96,6 @@ def install_command(packages: Iterable[str]) -> str:
     return "sudo apt-get install -y " + " ".join(sorted(set(packages)))
 
 
-def all_packages() -> list[str]:
-    """Every Debian package Qt may need: the line in README."""
-    return sorted({*_ALWAYS.values(), *_X11.values(), *_WAYLAND.values()})
-
-
 def missing_packages() -> list[str]:
     """Debian packages that are missing for running without a display: what continuous integration installs."""
     return sorted(set(_missing(_ALWAYS, _can_load).values()))

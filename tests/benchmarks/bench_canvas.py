@@ -18,6 +18,8 @@ from collections.abc import Callable
 from itertools import islice, product
 from pathlib import Path
 
+from tests.viewer.canvas.painting import finish_painting, is_painted
+
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import numpy as np
@@ -144,7 +146,7 @@ def wait(view: GraphView, clock: Clock | None = None) -> None:
     application = QApplication.instance()
     assert application is not None
     clock = clock or Clock()
-    while view.is_busy or view.scene is None or not view.is_painted:
+    while view.is_busy or view.scene is None or not is_painted(view):
         clock.run(application.processEvents)
         time.sleep(0.001)
 
@@ -161,7 +163,7 @@ def frames(view: GraphView, action: Callable[[int], None], count: int = 40) -> C
         clock.run(frame)
         if index % 5 == 4:
             time.sleep(SETTLE_SECONDS)
-            while not view.is_painted:
+            while not is_painted(view):
                 clock.run(view.repaint)
     return clock
 
@@ -185,7 +187,7 @@ def measure_frames(view: GraphView, unit: float) -> None:
         else:
             view.zoom_to(zoom)
             view.centre_on(*point)
-        view.finish_painting()
+        finish_painting(view)
         start = view.zoom
         pan = frames(view, lambda i: view.pan_by((-1) ** (i // 10) * 23, (-1) ** (i // 10) * 37))
         turn = frames(view, lambda i: view.zoom_at(1.2 if i % 10 < 5 else 1 / 1.2, WIDTH / 2, HEIGHT / 2))

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+from tests.viewer.canvas.painting import is_painted
+
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtCore import QEventLoop
@@ -58,7 +60,7 @@ def measure(window: MainWindow, path: Path) -> None:
             edit.do(SetAttribute(node, "measured", make_attribute("measured", number)))
 
     def settled() -> bool:
-        return view.is_painted and not view.is_busy
+        return is_painted(view) and not view.is_busy
 
     set_to(1)
     spin(lambda: False, 4)

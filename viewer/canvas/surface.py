@@ -309,26 +309,6 @@ class Surface(QWidget):
 
     # -- frames ----------------------------------------------------------------------------------------------
 
-    @property
-    def is_painted(self) -> bool:
-        """Whether what is seen is complete and sharp."""
-        picture = self._picture
-        return self.scene is None or (
-            picture is not None
-            and picture.fits(self.viewport)
-            and (picture.x, picture.y) == (self.viewport.x, self.viewport.y)
-            and picture.is_complete
-        )
-
-    def finish_painting(self) -> None:
-        """Paint all that is missing now, however long it takes: for screenshots."""
-        self._fit_to_widget()
-        picture = self._current_picture()
-        if self._painter is not None and picture is not None:
-            while not picture.is_complete:
-                picture.fill(self._painter.paint, 1.0)
-        self.update()
-
     def _current_picture(self) -> Picture | None:
         """The picture of this viewport, complete or not; the one before is kept to show through."""
         if self._painter is None or self.width() < 2 or self.height() < 2:

@@ -173,11 +173,6 @@ class NodeTablePanel(Panel):
         self._search.start(self._matching(query))
         self._search.go_on()
 
-    @property
-    def is_listing(self) -> bool:
-        """Whether more nodes may come."""
-        return self._search.running
-
     def _matching(self, query: Query) -> Iterator[Node | None]:
         self._counts = Counter()
         for graph in self.workspace.model.graphs():

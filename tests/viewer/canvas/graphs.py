@@ -12,6 +12,7 @@ from model.graph import Function, Graph, Model, Node, Value
 from model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
+from tests.viewer.canvas.painting import finish_painting
 from viewer.canvas.view import GraphView
 
 HOSTILE_NAMES = (
@@ -107,7 +108,7 @@ def long_chain(count: int, *, scopes: int = 0) -> Graphs:
 
 def settle(view: GraphView) -> None:
     """Paint all there is to paint."""
-    view.finish_painting()
+    finish_painting(view)
     view.grab()
 
 

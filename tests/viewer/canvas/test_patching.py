@@ -14,6 +14,7 @@ from model.steps import SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
+from tests.viewer.canvas.painting import is_painted
 from viewer.canvas.drawing import Kind
 from viewer.canvas.scene import Scene
 
@@ -103,7 +104,7 @@ def test_what_an_edit_changed_is_painted_complete_in_a_frame_that_shows_nothing_
     set_attribute(view, conv, "group", 4)
     while frames.shown.isEmpty():
         QCoreApplication.processEvents()
-    assert view.is_painted
+    assert is_painted(view)
     assert frames.shown.boundingRect().width() < view.width() / 2
     alone = view.grab().toImage()
     view.repaint_scene()

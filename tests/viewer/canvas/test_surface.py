@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 
 from model.types import ElementType, Shape, TensorType
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
+from tests.viewer.canvas.painting import finish_painting, is_painted
 from viewer.canvas import surface
 from viewer.canvas.build import build
 from viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors
@@ -80,9 +81,9 @@ def test_panning_step_by_step_shows_what_jumping_there_does(show, scale):
 def test_frames_end_with_a_complete_picture(show, qtbot):
     view = show(long_chain(2500).model(), 900, 700)
     view.fit()
-    qtbot.waitUntil(lambda: view.is_painted, timeout=20_000)
+    qtbot.waitUntil(lambda: is_painted(view), timeout=20_000)
     view.zoom_to(0.5)
-    qtbot.waitUntil(lambda: view.is_painted, timeout=20_000)
+    qtbot.waitUntil(lambda: is_painted(view), timeout=20_000)
     sharp = image(view)
     view.repaint_scene()
     settle(view)
@@ -107,16 +108,16 @@ def test_a_part_of_a_frame_paints_nothing_new_but_asks_for_all_of_one(show, qtbo
     """What it painted, the rest of the widget would not show; nor may a frame shown in two parts take twice as long."""
     view = show(long_chain(40).model())
     settle(view)
-    qtbot.waitUntil(lambda: view.is_painted)
+    qtbot.waitUntil(lambda: is_painted(view))
     with monkeypatch.context() as patch:
         patch.setattr(view, "update", lambda: None)  # the frame that comes first is one of a part
         view.repaint_scene()
     frames = Frames(view)
     for _ in range(20):
         view.grab(QRect(0, 0, 20, 20))  # as when something small above it is painted
-    assert not view.is_painted
+    assert not is_painted(view)
     assert view.rect() not in frames.areas
-    qtbot.waitUntil(lambda: view.is_painted)
+    qtbot.waitUntil(lambda: is_painted(view))
     assert view.rect() in frames.areas
 
 
@@ -125,7 +126,7 @@ def test_a_panned_frame_is_painted_once_though_the_map_is_painted_too(show, qtbo
     view.minimap.set_wanted(True)
     view.zoom_to(1.0)
     view.centre_on(view.scene.width / 2, view.scene.height / 2)
-    view.finish_painting()
+    finish_painting(view)
     view.repaint()
     fills = []
     monkeypatch.setattr(Picture, "fill", lambda *_: fills.append(1))
@@ -319,7 +320,7 @@ def test_nothing_blinks_while_a_new_scene_is_painted(show, monkeypatch):
     before = image(view)
     monkeypatch.setattr(surface, "FILL_SECONDS", 0.0)
     view.set_scene(view.scene)
-    assert not view.is_painted
+    assert not is_painted(view)
     assert difference(before, image(view)) <= 20
     view.set_scene(None)
     assert difference(before, image(view)) > 1000
@@ -353,13 +354,13 @@ def test_highlighted_edges_strike_through_no_label(show, mark):
     view = show(g.model())
     view.zoom_to(1.0)
     view.centre_on(view.scene.width / 2, view.scene.height / 2)
-    view.finish_painting()
+    finish_painting(view)
     plain = image(view)
     if mark == "selected":
         view.workspace.selection.set([value])
     else:
         view.mark_hovered(value)
-    view.finish_painting()
+    finish_painting(view)
     marked = image(view)
     assert difference(plain, marked) > 100
     labels = Labels(view.scene, view.fonts, view.type_of).in_rect(*view.viewport.area)
@@ -423,13 +424,13 @@ def test_highlighted_edges_strike_through_no_title_of_an_opened_body(qtbot, show
     view.minimap.set_wanted(False)
     view.zoom_to(1.0)
     view.centre_on(left + width / 2, top + height / 2)
-    view.finish_painting()
+    finish_painting(view)
     plain = image(view)
     if mark == "selected":
         view.workspace.selection.set([drawing.values[edge]])
     else:
         view.mark_hovered(drawing.values[edge])
-    view.finish_painting()
+    finish_painting(view)
     marked = image(view)
     x, y, wide, high = title_ground(drawing.boxes[frame], view.fonts, left, top)
     (x0, y0), (x1, y1) = view.viewport.to_widget(x, y), view.viewport.to_widget(x + wide, y + high)

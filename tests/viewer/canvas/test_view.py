@@ -11,6 +11,7 @@ from model.graph import Node, Value
 from model.queries import topology
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, settle
+from tests.viewer.canvas.painting import is_painted
 from viewer.canvas import picture
 from viewer.canvas.drawing import Kind
 from viewer.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
@@ -42,7 +43,7 @@ def test_a_small_graph_is_shown_whole(show, small):
     assert right >= view.scene.width
     assert bottom >= view.scene.height
     assert view.zoom <= 1.0
-    assert view.is_painted
+    assert is_painted(view)
 
 
 def test_a_tall_graph_is_shown_from_its_beginning_in_a_readable_size(show):
@@ -362,7 +363,7 @@ def test_frames_never_fail_on_hostile_names(show, scale):
     settle(view)
     view.collapse_all()
     settle(view)
-    assert view.is_painted
+    assert is_painted(view)
 
 
 def test_none_is_not_lost_over_thousands_of_frames(show, small):

@@ -44,7 +44,7 @@ def panel(desk):
 
 def listed(panel, qtbot):
     """A slow machine lists the nodes over several turns."""
-    qtbot.waitUntil(lambda: not panel.is_listing)
+    qtbot.waitUntil(lambda: not panel._search.running)
 
 
 def column(panel, title):

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QComboBox, QToolButton
 
 from exec.inputs import Constant
 from exec.session import Breakpoint
+from tests.viewer.canvas.painting import finish_painting
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 from viewer.canvas.drawing import HEADER
 from viewer.theme import theme
@@ -43,7 +44,7 @@ def color_left_of_header(workspace, of):
     """What is painted at the left end of a node's header."""
     view = workspace.parent().view
     view.reveal(of)
-    view.finish_painting()
+    finish_painting(view)
     left, top, _, _ = view.scene.rect(view.scene.drawing.boxes_of(of)[0])
     x, y = view.viewport.to_widget(left, top + HEADER / 2)
     return view.grab().toImage().pixelColor(round(x), round(y))

@@ -11,6 +11,7 @@ from exec.inputs import Constant
 from exec.inspection.glimpse import Glimpse
 from exec.inspection.statistics import statistics
 from model.types import ElementType
+from tests.viewer.canvas.painting import finish_painting
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, opened, run, value
 from viewer.runs.edge_notes import note_text, outline
 from viewer.settings import EDGE_NOTES, RUN_IN_PROCESS
@@ -21,7 +22,7 @@ def shown(qtbot, workspace, name, text=None):
     view = workspace.parent().view
 
     def label():
-        view.finish_painting()
+        finish_painting(view)
         edges = view.scene.drawing.edges_of(value(workspace, name))
         found = [one for one in view._labels.in_rect(*view.scene.bounds) if one.edge in edges]
         return found[0].note if found else None
@@ -40,7 +41,7 @@ def workspace(window, qtbot, net):
 
 def test_nothing_is_said_before_a_run(workspace):
     view = workspace.parent().view
-    view.finish_painting()
+    finish_painting(view)
     assert all(label.note is None for label in view._labels.in_rect(*view.scene.bounds))
 
 
@@ -76,7 +77,7 @@ def test_no_notes_when_they_are_not_wanted(qtbot, workspace):
     shown(qtbot, workspace, "c")
     workspace.trigger("run.edges_none")
     view = workspace.parent().view
-    view.finish_painting()
+    finish_painting(view)
     assert all(label.note is None for label in view._labels.in_rect(*view.scene.bounds))
 
 

@@ -250,7 +250,6 @@ class VisibleValues:
         self._graph = graph
         self._judge = judge
         self._values: list[Value] | None = None
-        self._shadow: set[str] = set()
 
     def suggest(self, typed: str) -> Sequence[Suggestion]:
         """Values whose name holds what was typed: fitting ones first, a beginning before a middle."""
