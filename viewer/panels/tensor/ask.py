@@ -1,4 +1,4 @@
-"""A line below the values that asks for one thing, says why an answer is refused, or has something confirmed."""
+"""Lines below the values that ask for one thing, say why an answer is refused, or have something confirmed."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class AskLine(QWidget):
         self._go_on: Callable[[], object] | None = None
         self.label = QLabel()
         self.label.setTextFormat(Qt.TextFormat.PlainText)
+        self.label.setWordWrap(True)
         self.field = QLineEdit()
         self.field.setFont(monospace())
         self.field.returnPressed.connect(self.commit)
@@ -37,9 +38,9 @@ class AskLine(QWidget):
         self.error.setTextFormat(Qt.TextFormat.PlainText)
         self.error.setWordWrap(True)
         self.error.hide()
-        self._row = row = QHBoxLayout()
+        row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.label)
+        row.addStretch()  # takes the room where nothing is to be filled in
         row.addWidget(self.field, 1)
         row.addWidget(self.choice, 1)
         row.addWidget(self.yes)
@@ -47,6 +48,7 @@ class AskLine(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 4, 8, 6)
         column.setSpacing(3)
+        column.addWidget(self.label)  # above: the panel may be narrow
         column.addLayout(row)
         column.addWidget(self.error)
         themes().themeChanged.connect(self._color)
@@ -97,8 +99,6 @@ class AskLine(QWidget):
 
     def _show(self, title: str, verb: str, entry: QWidget | None) -> None:
         self.label.setText(title)
-        self.label.setWordWrap(entry is None)  # a sentence, which takes the room that a field has otherwise
-        self._row.setStretchFactor(self.label, 1 if entry is None else 0)
         for widget in (self.field, self.choice):
             widget.setVisible(widget is entry)
         self.yes.setText(verb)

@@ -339,3 +339,18 @@ def test_nothing_is_cut_off_in_a_low_panel_but_scrolled(qtbot, panel, chain, wid
     assert panel.splitter.height() == panel.pane.height()
     hidden = panel.pane.height() - area.viewport().height()
     assert area.verticalScrollBar().maximum() == max(0, hidden)
+
+
+def test_what_is_asked_has_room_in_a_narrow_panel(qtbot, panel, workspace):
+    select(qtbot, panel, put(workspace, np.ones((3, 4), np.float32)))
+    panel.pane.menu.ask_expression()
+    ask = panel.pane.ask
+    panel.resize(360, 400)
+    settled(qtbot, panel)
+    assert ask.width() <= 360
+    assert ask.field.width() >= 120
+    assert ask.rect().contains(ask.no.geometry())
+    ask.confirm("float to int4: 10 of 12 values change, by at most 4.5; 8 are out of range.", lambda: None)
+    settled(qtbot, panel)
+    assert ask.rect().contains(ask.no.geometry())
+    assert ask.label.width() <= ask.width()
