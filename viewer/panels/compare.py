@@ -63,6 +63,7 @@ class ComparePanel(Panel):
         self.choose.setMenu(self.menu)
         self.summary = QLabel(_INVITATION)
         self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.summary.setWordWrap(True)
         self.summary.setMinimumWidth(40)
         self.divergence = QPushButton("First divergence")
         self.divergence.setToolTip("Go to the first value, in the order of the run, that is not within the tolerances")

@@ -94,6 +94,7 @@ class ElementPanel(Panel):
         split.addWidget(self.table)
         split.addWidget(self.elements)
         split.setSizes([740, 240])
+        self.elements.setMinimumWidth(28 * self.fontMetrics().averageCharWidth())  # an index and its value
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)

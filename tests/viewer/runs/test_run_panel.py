@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFileDialog, QScrollArea
 from exec.images import ImageOptions
 from exec.inputs import File
 from tests.viewer.runs.driving import idle, opened, run, value
+from viewer.runs import comparing
 
 
 @pytest.fixture
@@ -203,3 +204,15 @@ def test_the_profile_names_what_the_graph_is_coloured_by(window, qtbot, workspac
     assert panel.colour.findText("my numbers") < 0
     workspace.trigger("run.colour_none")
     assert panel.colour.currentText() == "Operator category"
+
+
+def test_the_verdict_of_a_comparison_is_read_whole_in_a_small_window(make_window, qtbot, net):
+    window = make_window(size=(1024, 700))
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    panel.compare("what it gave " * 5, comparing.with_precision(workspace, "bfloat16", None))
+    qtbot.waitUntil(lambda: "differ, first" in panel.summary.text(), timeout=30_000)
+    label = panel.summary
+    assert label.fontMetrics().horizontalAdvance(label.text()) > label.width(), "it needs a second line"
+    qtbot.waitUntil(lambda: label.height() >= label.heightForWidth(label.width()))

@@ -1,4 +1,4 @@
-"""A line about what the last run gave for a value: shape, range, what is not finite; and the way to its numbers."""
+"""A line about what the last run gave for a value: shape, what is not finite, range; and the way to its numbers."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ def _text(workspace: Workspace, value: Value) -> str:
     if glimpse is None:
         return text
     facts = glimpse.statistics
-    return "  ".join(filter(None, (text, range_text(facts, info.element_type), alarm_text(facts))))
+    return "  ".join(filter(None, (text, alarm_text(facts), range_text(facts, info.element_type))))
