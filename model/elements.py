@@ -20,6 +20,7 @@ _FALSE = frozenset({"false", "0", "no", "off"})
 _LONGEST_SHOWN = 40
 _finfo: Any = ml_dtypes.finfo  # has no annotations; knows numpy's types too
 _DECIMAL = re.compile(r"[\d_.]+(?:[eE][+-]?[\d_]+)?")
+_DECIMAL_COMMA = re.compile(r"[-+−]?\d+,(\d+)(?:[eE][-+]?\d+)?")
 _UNIT = re.compile(r"i(?!n)")  # but not that of inf
 
 
@@ -198,3 +199,12 @@ def element_text(value: Any) -> str:
         return str(int(value))
     number = float(value)
     return str(int(number)) if "int" in type(value).__name__ else repr(number)
+
+
+def with_points(rows: list[list[str]]) -> list[list[str]]:
+    """Numbers with decimal points instead of commas, where the commas cannot be anything else."""
+    commas = [match for row in rows for cell in row if "," in cell for match in [_DECIMAL_COMMA.fullmatch(cell)]]
+    points = any("." in cell for row in rows for cell in row)
+    if points or not all(commas) or all(match is not None and len(match[1]) == 3 for match in commas):
+        return rows
+    return [[cell.replace(",", ".") for cell in row] for row in rows]

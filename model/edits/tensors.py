@@ -26,7 +26,7 @@ from model.edits.initializers import (
     set_constant_tensor,
     set_tensor,
 )
-from model.elements import fit, parse_element
+from model.elements import fit, parse_element, with_points
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.steps import SetAttribute, SetField
@@ -41,7 +41,6 @@ Region = tuple[int | slice, ...]
 
 _BLOCK = 1 << 18
 _GROUPED = re.compile(r"\s*[-+−]?\d{1,3}(,\d{3})+\.\d+\s*")  # as spreadsheets show numbers, thousands apart
-_DECIMAL_COMMA = re.compile(r"[-+−]?\d+,(\d+)(?:[eE][-+]?\d+)?")
 _WHOLE_OR_DECIMAL = re.compile(r"[-+−]?\d+(?:,\d+)?(?:[eE][-+]?\d+)?")
 _MOST_DENSE = 1 << 31  # bytes that are made of a sparse tensor
 
@@ -165,11 +164,11 @@ def read_block(text: str, room: int | None = None) -> list[list[str]]:
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
     if _is_column(lines, room):
-        return _with_points([[line.strip()] for line in lines])
+        return with_points([[line.strip()] for line in lines])
     marks = "\t;" if all(map(_GROUPED.fullmatch, lines)) else "\t;,"
     mark = next((m for m in marks if any(m in line for line in lines)), None)
     rows = [[cell.strip().strip('"') for cell in line.split(mark)] for line in lines]
-    return _with_points(rows) if mark is not None and mark in "\t;" else rows
+    return with_points(rows) if mark is not None and mark in "\t;" else rows
 
 
 def _is_column(lines: list[str], room: int | None) -> bool:
@@ -178,15 +177,6 @@ def _is_column(lines: list[str], room: int | None) -> bool:
     with_comma = sum("," in cell for cell in cells)
     is_sure = room == 1 or with_comma < len(cells)
     return len(cells) > 1 <= with_comma and is_sure and all(map(_WHOLE_OR_DECIMAL.fullmatch, cells))
-
-
-def _with_points(rows: list[list[str]]) -> list[list[str]]:
-    """Numbers with decimal points instead of commas, where the commas cannot be anything else."""
-    commas = [match for row in rows for cell in row if "," in cell for match in [_DECIMAL_COMMA.fullmatch(cell)]]
-    points = any("." in cell for row in rows for cell in row)
-    if points or not all(commas) or all(match is not None and len(match[1]) == 3 for match in commas):
-        return rows
-    return [[cell.replace(",", ".") for cell in row] for row in rows]
 
 
 def read_texts(text: str) -> list[list[str]]:

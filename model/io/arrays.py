@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from model.elements import element_text, parse_element
+from model.elements import element_text, parse_element, with_points
 from model.errors import ModelError
 from model.io.packing import pack, unpack
 from model.io.place import Placement
@@ -218,7 +218,8 @@ def _read_csv(file: Path, like: Tensor | None) -> Tensor:
     if len({len(row) for row in rows}) > 1:
         raise ModelError(f"{file.name} is not a table", "Its rows have different numbers of cells.", str(file))
     values = np.empty((len(rows), len(rows[0]) if rows else 0), kind.numpy_dtype)
-    for r, row in enumerate(rows):
+    is_free = mark != "," and kind is not ElementType.STRING  # for decimals, as tables of many countries have them
+    for r, row in enumerate(with_points(rows) if is_free else rows):
         for c, cell in enumerate(row):
             try:
                 values[r, c] = parse_element(cell, kind)
