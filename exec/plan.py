@@ -91,6 +91,12 @@ class Step:
         """All slots it depends on."""
         return self.ins + self.captured
 
+    def fill(self, slots: list[RuntimeValue], values: Sequence[RuntimeValue]) -> None:
+        """Put the values of its outputs where they are read."""
+        for slot, value in zip(self.outs, values, strict=True):
+            if slot:
+                slots[slot] = value
+
     def layout(self) -> StepLayout:
         """What results need to know of it."""
         return StepLayout(self.index, self.node.node, self.path, self.reads, self.outs, bool(self.bodies))

@@ -113,8 +113,7 @@ class Run:
         self.place: Place | None = None  # where it did
         self.places = 0  # in bodies, that the last call of execute has come through
         self._depth = 0
-        self.held = 0
-        self.peak = 0
+        self.held = self.peak = 0  # bytes
         self.keep: set[int] | None = None  # slots never let go; None: all, as long as the budget lasts
         self._frames: dict[int, Frame] = {}  # by id of the plan
         self._tick = 0.0

@@ -10,7 +10,8 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 
 from exec.context import RuntimeValue
-from exec.engine import Engine, Execution, Options
+from exec.engine import Engine
+from exec.execution import Execution, Options
 from exec.feeds import Feeds, normalise
 from exec.inspection.nonfinite import NAN, Sought, beginning, kinds_of
 from exec.inspection.statistics import describe

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from exec.context import RuntimeValue
-from exec.engine import Engine, Options
+from exec.engine import Engine
+from exec.execution import Options
 from exec.feeds import normalise
 from exec.plan import MISSING
 from exec.results import RunResult
