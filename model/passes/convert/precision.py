@@ -47,6 +47,8 @@ _LARGEST = {
 _ABOUT_BITS = frozenset({"BitCast"})
 #: Operators that do not care of which type the values in their bodies are; any other one may compute beside them.
 _HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+#: Operators that sum up products of integers: the sums are in range only once they are scaled.
+_SUMMING = frozenset({"MatMulInteger", "ConvInteger"})
 _MOST_NAMED = 3
 _CASTING_OPSET = 13  # the first that casts to every precision here
 #: Attributes that hold an element type, by operator.
@@ -84,7 +86,8 @@ def convert_precision(edit: Transaction, wish: Wish, type_of: TypeOf, progress: 
     """Convert every float tensor from one precision to another. Reads the weights it converts; not for the GUI thread.
 
     What a node's operator does not take in the target type stays, with casts around it; unknown operators too.
-    Weights beyond the target's range become its largest number and are named in the report.
+    Weights beyond the target's range become its largest number and are named in the report. Sums of quantized products
+    stay until they are scaled, where the target has a smaller range.
     """
     if wish.source == wish.target:
         raise ModelError("There is nothing to convert", f"Source and target are both {wish.source.text}.")
@@ -211,6 +214,8 @@ class _Conversion:
         if node.bodies and not (node.domain == "" and node.op_type in _HOLDERS):
             return True
         if _is_told_by_calls(node):
+            return True
+        if _LARGEST[self._wish.target] < _LARGEST[ElementType.BFLOAT16] and _handles_sums(node):
             return True
         return any(node.op_type == k or (node.name and fnmatchcase(node.name, k)) for k in self._wish.keep)
 
@@ -480,6 +485,16 @@ class _Conversion:
         # An output keeps its name: what goes into the cast takes it over, if a node of this graph makes it.
         takes_over = given.graph is cast.graph and given.producer is not None and not given.is_output
         return given if takes_over or not made.is_output else None
+
+
+def _handles_sums(node: Node) -> bool:
+    """Whether a node makes real numbers of sums of quantized products, or scales those."""
+    maker = node
+    if node.op_type == "Mul" and not node.domain:
+        makers = (value.producer for value in node.inputs if value is not None)
+        maker = next((m for m in makers if m is not None and m.op_type == "Cast"), node)
+    given = maker.inputs[0] if maker.op_type == "Cast" and maker.inputs else None
+    return given is not None and given.producer is not None and given.producer.op_type in _SUMMING
 
 
 def _is_told_by_calls(node: Node) -> bool:

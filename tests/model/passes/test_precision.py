@@ -200,3 +200,20 @@ def test_casts_that_the_operator_set_lacks_are_refused(version):
 def test_types_of_a_model_without_weights_are_reported():
     report = to_precision(made(21, "free (float[N] x) => (float[N] y) { y = Neg(x) }", 10), HALF, keep_interface=False)
     assert dict(report.summary()) == {"declared types became float16": 2}
+
+
+SUMMED = """g (uint8[2,1024] a, int8[1024,2] b) => (float[2,2] y) <float s = {0.0001}>
+    { m = MatMulInteger(a, b) f = Cast<to=1>(m) [scaled] p = Mul(f, s) y = Relu(p) }"""
+
+
+@pytest.mark.parametrize("keep_interface", [True, False])
+def test_sums_of_integers_stay_in_range_until_they_are_scaled(keep_interface):
+    """They went beyond float16 and were infinite: weights of 8 bits are multiplied so."""
+    document = made(17, SUMMED)
+    feeds = {"a": np.full((2, 1024), 200, np.uint8), "b": np.full((1024, 2), 100, np.int8)}
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, HALF, keep_interface=keep_interface)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"].astype(np.float32), before, rtol=1e-3)
+    relu = next(n for n in document.model.graph.nodes if n.op_type == "Relu")
+    assert infer(document.model).type_of(relu.outputs[0]).element_type is HALF
