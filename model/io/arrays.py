@@ -57,8 +57,9 @@ def is_stored_outside(tensor: Tensor) -> bool:
 def read_tensor(path: str | os.PathLike[str], like: Tensor | None = None, member: str = "") -> Tensor:
     """The tensor in a file, by its suffix. Raw bytes and CSV take element type and shape from `like`.
 
-    CSV gives a matrix when its cells are not as many as `like` has. `member` names the array of an .npz with
-    several. ModelError says what is wrong with the file. Blocks; any thread.
+    A picture has its axes where `like` has as many pixels; CSV gives a matrix when its cells are not as many as `like`
+    has. `member` names the array of an .npz with several. ModelError says what is wrong with the file. Blocks; any
+    thread.
     """
     file = Path(path)
     suffix = file.suffix.lower()
@@ -77,7 +78,7 @@ def read_tensor(path: str | os.PathLike[str], like: Tensor | None = None, member
         if suffix in _RAW:
             return _read_raw(file, like)
         if suffix == ".png":
-            return _tensor(_read_png(file), like)
+            return _tensor(_laid_like(_read_png(file), like), like)
     except OSError as error:
         raise ModelError(f"{file.name} cannot be read", error.strerror or str(error), str(file)) from error
     except MemoryError as error:
@@ -245,6 +246,15 @@ def _read_png(file: Path) -> NDArray[Any]:
         raise ModelError(f"{file.name} is damaged", "It begins like a PNG picture and is none.", str(file)) from error
     except (Image.DecompressionBombError, SyntaxError, ValueError) as error:
         raise ModelError(f"{file.name} is damaged", f"{error}.", str(file)) from error
+
+
+def _laid_like(picture: NDArray[Any], like: Tensor | None) -> NDArray[Any]:
+    """A picture with the axes of the tensor it may have been drawn from: channels first, and axes of size 1."""
+    sizes = [size for size in like.shape if size != 1] if like is not None else []
+    for laid in (picture, np.moveaxis(picture, -1, 0)):
+        if like is not None and [size for size in laid.shape if size != 1] == sizes:
+            return laid.reshape(like.shape)
+    return picture
 
 
 # -- writing -----------------------------------------------------------------------------------------------------

@@ -173,6 +173,13 @@ def test_tables_with_decimal_commas_are_read_where_semicolons_part_the_cells(tmp
     assert read_tensor(tmp_path / "t.csv", sample(E.STRING)).numpy().tolist() == [["1,5", "2"], ["3,5", "4"]]
 
 
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 3, 4, 5), (4, 5, 3), (4, 5), (1, 4, 5), (1, 1, 4, 5), (4, 5, 1)])
+def test_a_picture_comes_back_in_the_axes_of_its_tensor(tmp_path, shape):
+    tensor = ArrayTensor(np.arange(np.prod(shape), dtype=np.uint8).reshape(shape))
+    write_array(tmp_path / "t.png", tensor)
+    assert same(read_tensor(tmp_path / "t.png", tensor), tensor)
+
+
 def test_an_empty_tensor_comes_back_from_its_table(tmp_path):
     empty = ArrayTensor(np.zeros((2, 0), np.float32))
     write_array(tmp_path / "t.csv", empty)

@@ -53,23 +53,27 @@ class TensorEditing:
         return place, held
 
     def _apply(self, title: str, place: Place, held: Held, work: Callable[[], Held], refused: Refused | None) -> None:
-        """Work out the new tensor, then set it as one edit."""
+        """Work out the new tensor, then set it as one edit, unless it is the same."""
         if _cost(held) <= _AT_ONCE:
             try:
-                made = work()
+                made = _unless_equal(held, work())
             except ModelError as error:
                 (refused or self._workspace.report)(error)
                 return
-            if not _is_equal(held, made):
+            if made is not None:
                 self._put(title, place, held, made)
             return
+
+        def done(made: Held | None) -> None:
+            if made is not None:
+                self._put(title, place, held, made)
 
         def failed(error: BaseException) -> None:
             if isinstance(error, ModelError):
                 (refused or self._workspace.report)(error)
 
         self._workspace.jobs.start(
-            title, lambda _: work(), done=lambda made: self._put(title, place, held, made), failed=failed, lane="mutate"
+            title, lambda _: _unless_equal(held, work()), done=done, failed=failed, lane="mutate"
         )
 
     def _put(self, title: str, place: Place, held: Held, made: Held) -> None:
@@ -238,16 +242,18 @@ class TensorEditing:
 
         title = f"Import {display(path.name, 40)} into {self.name()}"
 
-        def done(made: Held) -> None:
-            change = change_text(held, made)
-            if change:
+        def done(made: Held | None) -> None:
+            if made is None:
+                told = f"{self.name()} has the values of {display(path.name, 40)} already"
+                self._workspace.message("info", told, "Nothing was changed.")
+            elif change := change_text(held, made):
                 confirm(f"{display(path.name, 40)} has {change}.", lambda: self._put(title, place, held, made))
             else:
                 self._put(title, place, held, made)
 
         self._workspace.jobs.start(
             f"Import {path.name}",
-            lambda _: work(),
+            lambda _: _unless_equal(held, work()),
             done=done,
             failed=lambda e: (refused or self._workspace.report)(e) if isinstance(e, ModelError) else None,
             lane="mutate",
@@ -287,6 +293,10 @@ def is_outside(tensor: Tensor) -> bool:
     return tensor.storage == "external" or is_stored_outside(tensor)
 
 
+def _unless_equal(held: Held, made: Held) -> Held | None:
+    return None if _is_equal(held, made) else made
+
+
 def _is_equal(held: Held, made: Held) -> bool:
     """Whether an edit left everything as it was, to the bit."""
     if isinstance(held, SparseTensor) and isinstance(made, SparseTensor):
@@ -302,7 +312,11 @@ def _is_equal(held: Held, made: Held) -> bool:
     if is_outside(held) != is_outside(made):
         return False
     old, new = held.numpy(), made.numpy()
-    return old.tolist() == new.tolist() if old.dtype.kind == "O" else old.tobytes() == new.tobytes()
+    if old.dtype.kind == "O":
+        return bool(old.tolist() == new.tolist())
+    old, new = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (old, new))
+    parts = (slice(at, at + _AT_ONCE) for at in range(0, old.size, _AT_ONCE))  # most differ in the first
+    return all(bool(np.array_equal(old[part], new[part])) for part in parts)
 
 
 def _same_constant(place: Place, held: Held) -> bool:

@@ -74,6 +74,21 @@ def test_what_was_exported_can_be_imported(qtbot, panel, value, messages, monkey
     assert panel.workspace.settings.get(LAST_FOLDER) == str(tmp_path)
 
 
+@pytest.mark.parametrize("size", [6, 1 << 19])
+def test_a_file_with_the_same_values_changes_nothing(qtbot, panel, chain, messages, monkeypatch, tmp_path, size):
+    value = put(chain, np.arange(size, dtype=np.float32))
+    select(qtbot, panel, value)
+    np.save(tmp_path / "same.npy", value.initializer.numpy())
+    before = chain.document.revision
+    answer(monkeypatch, "getOpenFileName", tmp_path / "same.npy")
+    from_menu(qtbot, panel, "Import…")
+    assert messages[-1].title == "t has the values of same.npy already"
+    assert chain.document.revision == before
+    np.save(tmp_path / "same.npy", np.append(value.initializer.numpy()[:-1], np.float32(-1)))
+    from_menu(qtbot, panel, "Import…")
+    assert value.initializer.numpy()[-1] == -1
+
+
 @pytest.mark.parametrize("columns", [0, 2])
 @pytest.mark.parametrize("suffix", ["npy", "pb", "raw", "csv"])
 def test_sparse_tensors_are_exported_with_their_zeros_and_imported_without(
