@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
 from model.attributes import Attribute, AttributeKind
 from model.schemas.choices import choices
 from model.schemas.schema import AttributeSchema, Option, Parameter, Schema
+
+_LINE_END = re.compile(r"\s*<br */?>\s*", re.IGNORECASE)
 
 
 @cache
@@ -62,7 +65,7 @@ def _convert(raw: Any) -> Schema:
             c.type_param_str: (frozenset(map(_without_spaces, c.allowed_type_strs)), c.description)
             for c in raw.type_constraints
         },
-        doc=(raw.doc or "").strip(),
+        doc=_text(raw.doc or ""),
         deprecated=raw.deprecated,
         deterministic=not raw.non_deterministic,
         has_function=raw.has_function or raw.has_context_dependent_function,
@@ -73,6 +76,11 @@ def _convert(raw: Any) -> Schema:
         max_outputs=min(raw.max_output, unlimited),
         output_gaps=_output_gaps(raw),
     )
+
+
+def _text(doc: str) -> str:
+    """Documentation as markdown alone: the package ends some lines as HTML does."""
+    return _LINE_END.sub("  \n", doc.strip())
 
 
 def _output_gaps(raw: Any) -> frozenset[int]:
@@ -101,7 +109,7 @@ def _parameter(raw: Any) -> Parameter:
         option=options[raw.option.name],
         homogeneous=raw.is_homogeneous,
         min_arity=raw.min_arity,
-        doc=raw.description.strip(),
+        doc=_text(raw.description),
     )
 
 
@@ -112,7 +120,7 @@ def _attribute(operator: Any, raw: Any) -> AttributeSchema:
         kind=kind,
         required=raw.required,
         default=_default(raw.default_value, kind),
-        doc=raw.description.strip(),
+        doc=_text(raw.description),
         choices=choices(operator.name, raw.name, operator.since_version),
     )
 

@@ -28,6 +28,17 @@ def test_every_signature_of_the_onnx_package_converts():
         assert len(schema.inputs) == len(raw.inputs)
 
 
+def test_documentation_ends_lines_as_markdown_does():
+    assert (
+        schemas.find("ZipMap", 1, "ai.onnx.ml").doc.splitlines()[0]
+        == "Creates a map from the input and the attributes.  "
+    )
+    for raw in defs.get_all_schemas():
+        schema = schemas.find(raw.name, raw.since_version, raw.domain)
+        every = schema, *schema.inputs, *schema.outputs, *schema.attributes.values()
+        assert not any("<br" in one.doc for one in every)
+
+
 def test_defaults_and_choices_of_attributes():
     conv = schemas.find("Conv", 22)
     assert conv.attributes["auto_pad"].choices == ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")

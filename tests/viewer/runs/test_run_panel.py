@@ -99,6 +99,17 @@ def test_a_file_of_two_rows_makes_the_other_inputs_as_large(window, qtbot, tmp_p
     assert (results.info_of(value(workspace, "y")).shape, told) == ((2, 3), [])
 
 
+def test_texts_and_truth_values_are_drawn_from_no_distribution(window, qtbot, tmp_path):
+    text = TWO_INPUTS.replace("float[N, 3] x", "string[N] s, bool[N] b, float[N, 3] x")
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "texts.onnx")
+    opened(window, qtbot, tmp_path / "texts.onnx")
+    rows = window.docks.open("run").rows
+    editors = [row._editors["random"] for row in rows]
+    assert all(editor.seed.isVisible() for editor in editors)
+    assert [editor.low.isVisible() for editor in editors] == [False, False, True, True]
+    assert [row.source.findData("range") >= 0 for row in rows] == [False, True, True, True]
+
+
 def test_a_file_that_is_no_archive_is_told_when_it_is_run(window, qtbot, workspace, tmp_path):
     path = tmp_path / "broken.npz"
     path.write_bytes(b"nothing")

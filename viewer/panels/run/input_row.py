@@ -29,6 +29,7 @@ from exec.inputs import Constant, File, InputSource, Random, Range
 from model.errors import ModelError
 from model.graph import Value
 from model.io.arrays import npz_members
+from model.types import ElementType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
 from viewer.icons import icon
 from viewer.panels.run.controls import Combo, line
 from viewer.runs.inputs import RunInputs, SourceKind, kind_of
@@ -71,9 +72,12 @@ class InputRow(QWidget):
         title = QHBoxLayout()
         title.addWidget(name, 1)
         title.addWidget(kind)
-        self.source = Combo(f"Source of {shown}", _KINDS)
+        element = _element_of(value.type)
+        kinds = [kind for kind in _KINDS if kind[1] != "range" or element is not ElementType.STRING]
+        self.source = Combo(f"Source of {shown}", kinds)
+        drawn = element not in (ElementType.STRING, ElementType.BOOL)
         self._editors: dict[str, _Editor] = {
-            "random": _RandomEditor(self._choose, shown),
+            "random": _RandomEditor(self._choose, shown, drawn=drawn),
             "constant": _ConstantEditor(self._choose, shown),
             "range": _RangeEditor(self._choose, shown),
             "file": _FileEditor(self._choose, value.name),
@@ -118,6 +122,13 @@ class InputRow(QWidget):
         self._inputs.set_source(self._name, source)
 
 
+def _element_of(declared: Type | None) -> object:
+    """The element type of a tensor, be it optional or in a sequence."""
+    while isinstance(declared, (OptionalType, SequenceType)):
+        declared = declared.element
+    return declared.element_type if isinstance(declared, (TensorType, SparseTensorType)) else None
+
+
 class _Stack(QStackedWidget):
     """As high as the page that is shown."""
 
@@ -147,7 +158,9 @@ class _Editor(QWidget):
 
 
 class _RandomEditor(_Editor):
-    def __init__(self, choose: Any, name: str) -> None:
+    """`drawn`: numbers of some distribution, not texts or truth values."""
+
+    def __init__(self, choose: Any, name: str, *, drawn: bool) -> None:
         super().__init__(choose)
         self._source = Random()
         self.distribution = Combo(f"Distribution of {name}", [("Uniform", "uniform"), ("Normal", "normal")])
@@ -158,6 +171,8 @@ class _RandomEditor(_Editor):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(line(self.distribution, self.low, self.high, self.seed))
+        for widget in (self.distribution, self.low, self.high):
+            widget.setVisible(drawn)
         self.distribution.activated.connect(lambda _: self._set(distribution=self.distribution.currentData()))
 
     def _set(self, **fields: Any) -> None:
