@@ -122,8 +122,8 @@ class RunNumber:
     number: int
 
 
-#: Brings a value that was not kept; raises LookupError when it cannot.
-Fetch = Callable[[ValueKey], RuntimeValue]
+#: Brings a value that was not kept; raises LookupError when it cannot, Cancelled when it is wanted no longer.
+Fetch = Callable[[ValueKey, Progress], RuntimeValue]
 
 
 @dataclass(eq=False)
@@ -246,7 +246,7 @@ class RunResult:
         found = self.bodies.get(key[0], {}).get(key[1], MISSING) if slot is None else self.slots[slot]
         return _protected(found)
 
-    def value(self, value: Value | str | ValueKey, path: Path = ()) -> RuntimeValue:
+    def value(self, value: Value | str | ValueKey, path: Path = (), *, progress: Progress = SILENT) -> RuntimeValue:
         """A value, computed again if it was not kept; LookupError says why there is none."""
         found = self.find(value, path)
         if found is not MISSING:
@@ -256,7 +256,7 @@ class RunResult:
             msg = f"no value {value!r} in this run"
             raise LookupError(msg)
         if self.fetch is not None:
-            return _protected(self.fetch(key))
+            return _protected(self.fetch(key, progress))
         msg = f"value {self.layout.name(key[1])!r} was not computed"
         raise LookupError(msg)
 

@@ -336,10 +336,11 @@ class Stepper:
             result.stopped = f"stopped {self.reason}".rstrip()
         return result
 
-    def _recompute(self, key: ValueKey) -> RuntimeValue:
+    def _recompute(self, key: ValueKey, progress: Progress) -> RuntimeValue:
         options = replace(self._request.options, values=(key,), outputs=False, until=None, fresh=False)
-        execution = self._engine.start(self._request.snapshot, self._request.feeds, options)
+        execution = self._engine.start(self._request.snapshot, self._request.feeds, options, progress=progress)
         execution.advance()
+        progress.check()
         run, slot = execution.run, execution.plan.slots[key]
         if run.slots[slot] is MISSING and slot in execution.plan.constants:
             return self._engine.library.constant(execution.plan.constants[slot])

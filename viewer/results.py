@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _MOST_RECORDS = 16
 _MOST_BYTES = 2 << 30
 
+_STOPPED = "This was stopped. The value is computed again when it is selected again."
+
 #: In graphs of more nodes, what an edit makes stale is looked for over several turns of the event loop.
 _AT_ONCE = 5000
 
@@ -170,8 +172,16 @@ class Results(QObject):
 
     def _fetched(self, record: Record, key: ValueKey, value: Value) -> None:
         record.fetching.discard(key)
+        if record.result.find(key) is MISSING:
+            record.problems.setdefault(key, _STOPPED)
         if record in (self.current, self.previous):
             self.changed.emit({value})
+
+    def forget_stops(self) -> None:
+        """Values whose way here was stopped may be fetched again."""
+        for record in (self.current, self.previous):
+            if record is not None:
+                record.problems = {key: text for key, text in record.problems.items() if text != _STOPPED}
 
     def problem_of(self, value: Value) -> str:
         """Why a value cannot be shown although it was computed; empty when nothing is known against it."""
@@ -413,10 +423,10 @@ def info_of(found: Any) -> ValueInfo:
     return found.info if isinstance(found, Summary) else describe(found)
 
 
-def _bring(result: RunResult, key: ValueKey, _progress: object) -> None:
+def _bring(result: RunResult, key: ValueKey, progress: Progress) -> None:
     """Off the GUI thread: the result keeps what it got."""
     try:
-        result.value(key)
+        result.value(key, progress=progress)
     except LookupError as error:
         raise ModelError("The value is not available", str(error.args[0] if error.args else error)) from error
 

@@ -22,6 +22,9 @@ from exec.remote.transfer import Exchange
 from exec.remote.worker import serve
 from exec.threads import allowed_cores
 from model.errors import ModelError
+from model.progress import SILENT, Cancelled, Progress
+
+_POLL = 0.05  # seconds between two looks at whether an answer is still wanted
 
 
 class Died(Exception):
@@ -88,22 +91,30 @@ class Process:
         finally:
             self._answers.pop(number, None)
 
-    def ask(self, kind: str, content: Any) -> Any:
-        """Ask something that has one answer; LookupError, ModelError or Died."""
-        with self.conversation(kind, content) as (_, answers):
-            return self.wait(answers)
-
-    def wait(self, answers: queue.SimpleQueue[tuple[str, Any]]) -> Any:
-        """The next answer that is one; raises what the worker told."""
-        while True:
+    def ask(self, kind: str, content: Any, progress: Progress = SILENT) -> Any:
+        """Ask something that has one answer; LookupError, ModelError or Died; Cancelled when it is wanted no longer."""
+        with self.conversation(kind, content) as (number, answers):
             try:
-                kind, content = answers.get(timeout=1.0)
+                return self.wait(answers, progress)
+            except Cancelled:
+                self.send("cancel", number)
+                raise
+
+    def wait(self, answers: queue.SimpleQueue[tuple[str, Any]], progress: Progress = SILENT) -> Any:
+        """The next answer that is one; raises what the worker told."""
+        patience = 1.0 if progress is SILENT else _POLL
+        while True:
+            progress.check()
+            try:
+                kind, content = answers.get(timeout=patience)
             except queue.Empty:
                 if not self.alive:
                     raise Died from None
                 continue
             if kind in ("value", "result"):
                 return content
+            if kind == "progress":
+                progress.report(*content)
             raise_answer(kind, content)
 
     def deliver(self, number: int, kind: str, content: Any) -> None:

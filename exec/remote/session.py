@@ -427,11 +427,11 @@ class _Fetcher:
         self._where = result.layout.slots
         self._bodies = result.bodies
 
-    def fetch(self, key: ValueKey) -> RuntimeValue:
+    def fetch(self, key: ValueKey, progress: Progress) -> RuntimeValue:
         """The value; LookupError when the worker does not have it and cannot compute it."""
         stepper = self._stepper
         try:
-            sent = stepper._process.ask("fetch", (stepper._run, key))
+            sent = stepper._process.ask("fetch", (stepper._run, key), progress)
         except (Died, ModelError) as error:
             msg = f"the value is gone: {error or 'the worker process ended'}"
             raise LookupError(msg) from error

@@ -61,6 +61,7 @@ class Worker:
         self._receiver = Receiver(self._exchange)
         self._engine = Engine(budget)
         self._jobs: dict[int, _Job] = {}
+        self._fetches: dict[int, Progress] = {}  # of values that may have to be computed, by question
         self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
         self._looking: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
         self._sending = threading.Lock()
@@ -102,8 +103,9 @@ class Worker:
             match kind:
                 case "cancel":
                     cancelled = self._jobs.get(content)
-                    if cancelled is not None:
-                        cancelled.progress.cancel()
+                    progress = self._fetches.get(content) if cancelled is None else cancelled.progress
+                    if progress is not None:
+                        progress.cancel()
                 case "salvage":
                     self._salvage(number, content)
                 case "drop":
@@ -121,6 +123,8 @@ class Worker:
                     job.progress = Progress(self._reporter(job))
                     self._waiting.put((number, kind, content))
                 case _:
+                    if kind == "fetch":
+                        self._fetches[number] = self._progress(number)
                     self._waiting.put((number, kind, content))
 
     def _goes_on(self, run: int) -> bool:
@@ -139,6 +143,10 @@ class Worker:
             return False
         self._send(number, "value", self._exchange.put(value))
         return True
+
+    def _progress(self, number: int) -> Progress:
+        """What tells the one who asked a question how far its answer is."""
+        return Progress(lambda done, total, text: self._send(number, "progress", (done, total, text)))
 
     def _reporter(self, job: _Job) -> Any:
         return lambda done, total, text: self._send(job.number, "progress", (done, total, text))
@@ -161,8 +169,7 @@ class Worker:
             case "go on" | "step":
                 self._advance(*content, go_on=kind == "go on", number=number)
             case "fetch":
-                run, key = content
-                self._send(number, "value", self._exchange.put(self._result(run).value(key)))
+                self._fetch(number, *content)
             case "measure":
                 run, key = content
                 self._send(number, "value", self._result(run).statistics(key))
@@ -172,6 +179,13 @@ class Worker:
                 self._send(number, "value", function(self._result(run), *given))
             case "forget":
                 self._engine.forget()
+
+    def _fetch(self, number: int, run: int, key: ValueKey) -> None:
+        progress = self._fetches[number]
+        try:
+            self._send(number, "value", self._exchange.put(self._result(run).value(key, progress=progress)))
+        finally:
+            del self._fetches[number]
 
     def _show(self, number: int, kind: str, content: Any) -> None:
         """What `_work` does for a run at rest, for one that goes on: from what it had when it was last asked."""

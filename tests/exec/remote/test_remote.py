@@ -21,6 +21,7 @@ import pytest
 from exec import Session
 from exec.errors import WorkerUnavailable
 from exec.inspection.overview import measure_values
+from exec.plan import MISSING
 from exec.remote.process import Process
 from exec.remote.session import WorkerSession
 from exec.remote.transfer import Exchange
@@ -29,7 +30,7 @@ from exec.session import Breakpoint
 from model import Document, ModelError
 from model.attributes import make_attribute
 from model.graph import Model
-from model.progress import Progress
+from model.progress import Cancelled, Progress
 from model.steps import SetAttribute
 from tests.exec.test_session import CHAIN, ENDLESS, X
 from tests.exec.texts import node, parse, states
@@ -59,6 +60,22 @@ def test_letting_a_result_go_waits_for_nobody_who_sends(sessions: Any) -> None:
     assert other.values["y"].shape == X.shape  # what is sent next takes the word with it
     with pytest.raises(LookupError, match="no longer known"):
         process.ask("measure", (run, ((), 1)))
+
+
+@pytest.mark.parametrize("own_process", [False, True])
+def test_who_waits_for_a_value_that_was_not_kept_can_stop_it(sessions: Any, own_process: bool) -> None:
+    model = parse(CHAIN)
+    session = sessions(model, budget=8) if own_process else Session(model, budget=8)
+    result, expected = session.run({"x": X}), Session(model).run({"x": X})
+    stopped = Progress()
+    stopped.cancel()
+    names = [name for name in expected.values if result.find(name) is MISSING]
+    assert names
+    for name in names:
+        with pytest.raises(Cancelled):
+            result.value(name, progress=stopped)
+    for name in names:
+        np.testing.assert_array_equal(result.value(name), expected.values[name])
 
 
 def test_results_are_those_of_a_session(sessions: Any) -> None:

@@ -1,9 +1,11 @@
-"""Runs that are stopped before they have computed anything."""
+"""Runs that are stopped before they have computed anything, and values on their way from a run."""
 
+import numpy as np
 import pytest
 
 from exec.inputs import Constant
-from tests.viewer.runs.driving import idle, opened, run
+from exec.plan import MISSING
+from tests.viewer.runs.driving import idle, opened, run, value
 from viewer.settings import RUN_IN_PROCESS
 
 
@@ -37,3 +39,27 @@ def test_what_is_stopped_while_its_inputs_are_made_leaves_nothing_running(qtbot,
     assert not workspace.results.is_running
     run(qtbot, workspace)
     assert workspace.results.is_current
+
+
+def test_a_value_on_its_way_can_be_stopped_and_asked_for_again(window, qtbot, net):
+    window.settings.set(RUN_IN_PROCESS, True)
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    results, y = workspace.results, value(workspace, "y")
+    result = results.current.result
+    result.slots[:] = [MISSING] * len(result.slots)
+    bring = result.fetch
+
+    def never(_key, progress):
+        while True:
+            progress.check()
+
+    result.fetch = never
+    assert results.fetch(y)
+    next(job for job in workspace.jobs.running if job.title == "Bring a value").cancel()
+    qtbot.waitUntil(lambda: "stopped" in results.problem_of(y))
+    assert not results.fetch(y)
+    result.fetch = bring
+    results.forget_stops()
+    assert results.fetch(y)
+    qtbot.waitUntil(lambda: isinstance(results.value_of(y), np.ndarray))

@@ -60,8 +60,8 @@ class TensorPanel(Panel):
 
     def _follow(self) -> None:
         """Show what is selected; keep the last tensor while nothing is."""
-        item = self.workspace.selection.current
-        self.pane.show_item(item)
+        self.workspace.results.forget_stops()
+        self.pane.show_item(self.workspace.selection.current)
 
     def _refresh(self, _what: object = None) -> None:
         for pane in self.panes:
