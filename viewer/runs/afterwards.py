@@ -57,16 +57,16 @@ def take_up_run(workspace: Workspace, path: Path) -> None:
     """Show the values of a saved run where they belong, and take its inputs and seed for the next."""
     runs = workspace.runs
 
-    def found(values: dict[ValueKey, Any], saved: SavedRun) -> None:
-        if not values:
+    def found(result: RunResult | None, lost: int, saved: SavedRun) -> None:
+        if result is None:
             detail = f"{path.name} names {', '.join(' > '.join(a) for a in list(saved.values)[:5]) or 'no values'}"
             workspace.message("error", "The file has no values of this model", detail)
             return
         names = {v.name for v in runs.inputs.inputs()}
         feeds = {name: value for name, value in saved.inputs.items() if name in names}
         runs.inputs.set_given(feeds, saved.seed)
-        runs.show(_result(workspace, values, saved.seed), feeds, f"Values of {path.name}")
-        if lost := len(saved.values) - len(values):
+        runs.show(result, feeds, f"Values of {path.name}")
+        if lost:
             detail = f"Without a place in it: {plural(lost, 'value')} of {path.name}. The others are shown."
             workspace.message("warning", "The run is not of this model as it is", detail)
 
@@ -77,11 +77,13 @@ def take_up_run(workspace: Workspace, path: Path) -> None:
             return
         known = addresses_in(workspace)
 
-        def work(progress: Progress) -> dict[ValueKey, Any]:
+        def work(progress: Progress) -> tuple[RunResult | None, int, SavedRun]:
             pairs = progress.paced(saved.values.items())
-            return {key: value for address, value in pairs if (key := known.find(address)) is not None}
+            values = {key: value for address, value in pairs if (key := known.find(address)) is not None}
+            result = _result(workspace, values, saved.seed, progress) if values else None
+            return result, len(saved.values) - len(values), saved
 
-        Latest(workspace).begin(work, lambda values: found(values, saved), at_once=len(saved.values) < _FEW)
+        Latest(workspace).begin(work, lambda told: found(*told), at_once=len(saved.values) < _FEW)
 
     def done(saved: SavedRun) -> None:
         runs.prepare(lambda: place(saved))
@@ -89,7 +91,7 @@ def take_up_run(workspace: Workspace, path: Path) -> None:
     workspace.jobs.start("Read a run", lambda _progress: load_run(path), done=done, supersede="load")
 
 
-def _result(workspace: Workspace, values: Mapping[ValueKey, Any], seed: int) -> RunResult:
+def _result(workspace: Workspace, values: Mapping[ValueKey, Any], seed: int, progress: Progress) -> RunResult:
     """Values as what a run gave. Only what was saved is known of it: no times, and of bodies no nodes."""
     number, value_of = workspace.runs.session.number, workspace.results.value_by_number
     slots: dict[ValueKey, int] = {}
@@ -97,7 +99,7 @@ def _result(workspace: Workspace, values: Mapping[ValueKey, Any], seed: int) -> 
     contents: list[Any] = [MISSING]
     bodies: dict[CallPath, dict[int, Any]] = {}
     makers: dict[tuple[CallPath, Node], None] = {}
-    for key, content in values.items():
+    for key, content in progress.paced(values.items()):
         value = value_of(key[1])
         graph = None if value is None else value.graph
         if value is None or graph is None:
@@ -111,7 +113,7 @@ def _result(workspace: Workspace, values: Mapping[ValueKey, Any], seed: int) -> 
         if value.producer is not None and called_by(value.producer) is None:
             makers[key[0], value.producer] = None
     steps, nodes = [], []
-    for index, (path, node) in enumerate(makers):
+    for index, (path, node) in enumerate(progress.paced(makers)):
         reads, outs = (
             tuple([slots.get((path, number(v)), 0) for v in ends if v is not None])
             for ends in (node.inputs, node.outputs)
