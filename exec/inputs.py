@@ -25,6 +25,7 @@ from exec.context import RuntimeValue
 from exec.feeds import as_elements, normalise, strings
 from exec.images import SUFFIXES as IMAGE_SUFFIXES
 from exec.images import ImageOptions, read_image
+from exec.numpy_errors import in_plain_words
 from exec.session import default_memory_limit
 from model.attributes import AttributeKind
 from model.errors import ModelError
@@ -395,8 +396,8 @@ def read_npz(path: Path | str) -> dict[str, RuntimeValue]:
 
 
 def _reason(error: Exception) -> str:
-    """Why a file cannot be read, for a person: the system's words without number and path."""
-    return (isinstance(error, OSError) and error.strerror) or str(error)
+    """Why a file cannot be read, for a person: the system's words without number and path, numpy's as ours."""
+    return (isinstance(error, OSError) and error.strerror) or in_plain_words(error) or str(error)
 
 
 def _native(array: Array) -> Array:
@@ -455,7 +456,8 @@ def read_proto(path: Path, declared: Type | None = None) -> RuntimeValue:
     try:
         return decode_proto(path.read_bytes(), declared)
     except (DecodeError, TypeError, KeyError, *_BROKEN) as error:
-        raise ModelError(f"{path.name} cannot be read as a value", _reason(error), str(path)) from None
+        reason = f"its bytes are no {declared or 'tensor'}" if isinstance(error, DecodeError) else _reason(error)
+        raise ModelError(f"{path.name} cannot be read as a value", reason, str(path)) from None
 
 
 def decode_proto(content: bytes, declared: Type | None = None) -> RuntimeValue:

@@ -257,6 +257,12 @@ def zipped(content: bytes, name: str = "a.npy") -> bytes:
         ("a.npy", npy_header((1 << 42,)) + b"1234", "4 bytes of values"),
         ("a.csv", b"a" * 200_000, "field"),
         ("a.pb", external_tensor(), "another file"),
+        ("a.pb", b"garbage", "its bytes are no tensor"),
+        (
+            "a.pb",
+            onnx.TensorProto(dims=[2], data_type=1, raw_data=b"1234").SerializeToString(),
+            "cannot take the shape",
+        ),
         ("a.png", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "identify"),
     ],
 )
