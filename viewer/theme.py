@@ -220,7 +220,7 @@ def palette(colors: Theme) -> QPalette:
 
 
 #: PySide takes class names as text, though its annotations say bytes.
-_OUTLINED: tuple[Any, ...] = ("QCheckBox", "QRadioButton", "QLineEdit", "QAbstractSpinBox")
+_OUTLINED: tuple[Any, ...] = ("QCheckBox", "QRadioButton", "QLineEdit", "QAbstractSpinBox", "QTreeView")
 
 
 def _outline_palette(colors: Theme) -> QPalette:

@@ -2,8 +2,9 @@ import re
 
 import onnx.defs
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QTreeWidget, QTreeWidgetItem
 
 import resources
 from viewer.icons import icon
@@ -125,6 +126,24 @@ def test_the_palette_uses_the_themes_colours():
     assert made.color(QPalette.ColorRole.Window) == colors.window
     for role in (QPalette.ColorRole.Text, QPalette.ColorRole.PlaceholderText):
         assert made.color(QPalette.ColorGroup.Disabled, role) == colors.stale
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_an_empty_check_box_in_a_tree_is_seen(qtbot, mode):
+    """In the dark its outline was as dark as the ground."""
+    themes().set_mode(mode)
+    try:
+        tree = QTreeWidget()
+        qtbot.addWidget(tree)
+        tree.setHeaderHidden(True)
+        item = QTreeWidgetItem(tree, [""])
+        item.setCheckState(0, Qt.CheckState.Unchecked)
+        tree.show()
+        picture = tree.viewport().grab(tree.visualItemRect(item)).toImage()
+        points = ((x, y) for x in range(picture.width()) for y in range(picture.height()))
+        assert max(contrast(picture.pixelColor(*at), themes().current.panel) for at in points) > 1.4
+    finally:
+        themes().set_mode("system")
 
 
 def test_a_remembered_mode_that_is_none_means_the_systems():

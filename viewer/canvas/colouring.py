@@ -95,7 +95,8 @@ def by_key(
     seen = set(keys.values())
     entries = tuple((str(key), colors[number[key] - 1]) for key in distinct[: len(names)] if key in seen)
     palette = (theme.endpoint, *colors)
-    return Colouring(indices, palette, (theme.text, *[theme.header_text] * len(colors)), Legend(title, entries=entries))
+    legend = Legend(title, entries=entries) if entries else None
+    return Colouring(indices, palette, (theme.text, *[theme.header_text] * len(colors)), legend)
 
 
 def heat_colors() -> tuple[QColor, ...]:

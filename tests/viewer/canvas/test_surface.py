@@ -286,6 +286,7 @@ def test_devices_have_an_entry_each(show, small):
     nodes = list(view.workspace.graph.nodes)
     shades = by_key(view.scene, theme(), {nodes[0]: "stage 0", nodes[1]: "stage 1"}, "Device")
     assert [text for text, _ in shades.legend.entries] == ["stage 0", "stage 1"]
+    assert by_key(view.scene, theme(), {}, "Device").legend is None
     view.set_colouring(shades)
     settle(view)
     assert device_keys(nodes) == {}
