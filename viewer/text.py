@@ -18,6 +18,7 @@ from model.types import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from model.tensors import Tensor
     from model.types import Dimension, Type
 
 _NAMED_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -166,3 +167,16 @@ def duration_text(seconds: float) -> str:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s"
+
+
+def storage_text(tensor: Tensor) -> str:
+    """Where the values of a tensor are, and those in memory from the next save on."""
+    from model.io.arrays import is_stored_outside  # brings numpy
+
+    match tensor.storage:
+        case "external":
+            return f"in the data file {display(str(getattr(tensor, 'location', '')), 60)}"
+        case "memory":
+            return "in memory, saved in a data file" if is_stored_outside(tensor) else "in memory"
+        case _:
+            return "in the model file"

@@ -19,7 +19,6 @@ _IN_MORE = _Worth(40, 40, 10)
 _FIRST = 10  # for standing first in the title
 _EXACT = 15  # for being the title
 _COVERED = 40  # for the words of the title that were typed, of all it has
-_PER_LETTER = 0.001  # of two that fit alike the shorter is meant
 _ABBREVIATED = 60  # for beginnings of words of the title, ztf of Zoom to Fit
 _SCATTERED = 5  # for letters in their order anywhere in the title, less one for each that is by itself
 
@@ -47,7 +46,7 @@ def rate(query: str, title: str, names: str = "", more: str = "") -> tuple[float
         total += max(score, elsewhere)
     plain = title.lower().rstrip("…")
     bonus = _COVERED * min(covered / max(len(plain.split()), 1), 1) + _EXACT * (plain == " ".join(words))
-    return total / len(words) + bonus - len(plain) * _PER_LETTER, tuple(sorted(positions))
+    return total / len(words) + bonus, tuple(sorted(positions))
 
 
 def _rate_in_title(word: str, title: str) -> tuple[int, range | list[int]]:

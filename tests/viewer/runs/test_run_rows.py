@@ -49,8 +49,9 @@ def test_a_node_says_it_of_its_outputs_with_what_is_not_finite(window, qtbot, wo
 def test_what_else_a_panel_is_called_is_nearly_as_good_as_its_title(window, workspace):
     window.open_palette()
     popup = window.palette_popup
-    popup.field.setText("weights")
-    assert popup.shown()[0].title == "Tensor"
+    for typed, title in (("lint", "Problems"), ("protobuf", "Raw Messages"), ("console", "Run")):
+        popup.field.setText(typed)
+        assert popup.shown()[0].title == title
     popup.field.setText("compare with")
     assert "Compare with…" in [entry.title for entry in popup.shown()]
     popup.close()

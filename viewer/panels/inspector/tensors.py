@@ -17,7 +17,7 @@ from viewer.panels.inspector.common import (
     text_field,
     text_row,
 )
-from viewer.text import bytes_text, display, element_text, number_text, shape_text
+from viewer.text import bytes_text, display, element_text, number_text, shape_text, storage_text
 from viewer.widgets.fields.rows import Row, RowAction
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def tensor_rows(
         rows.append(Row("stored", "Stored values", number_text(tensor.values.size)))
         return rows
     rows[2].note = number_text(tensor.size) + (" element" if tensor.size == 1 else " elements")
-    words = {"memory": "in memory", "inline": "in the model", "file": "in the model file", "external": "external file"}
-    rows.append(Row("storage", "Stored", words.get(tensor.storage, tensor.storage)))
+    stored = storage_text(tensor)
+    rows.append(Row("storage", "Stored", stored, tip=stored))
     if problem or not tensor.size:
         return rows
     first = numbers.preview(tensor)

@@ -14,11 +14,10 @@ from exec.inspection.statistics import Summary, describe
 from model.edits.tensors import Place, places, tensor_at
 from model.errors import ModelError
 from model.graph import Node, Value
-from model.io.arrays import is_stored_outside
 from model.tensors import ArrayTensor, SparseTensor, Tensor
 from model.types import ElementType, TensorType, Type
 from viewer.panels.tensor.readers import ArrayReader, Reader, SparseReader, TensorReader
-from viewer.text import bytes_text, display, element_text, number_text, shape_text, type_text
+from viewer.text import bytes_text, display, element_text, number_text, shape_text, storage_text, type_text
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -170,21 +169,10 @@ def _of_model(target: Target, tensor: Tensor | SparseTensor | None) -> Subject:
     if tensor is None:
         return Subject(target, "none", problem="It is not there any more.")
     kind: Kind = "sparse" if isinstance(tensor, SparseTensor) else "tensor"
-    storage = _storage_text(tensor.values if isinstance(tensor, SparseTensor) else tensor)
+    storage = storage_text(tensor.values if isinstance(tensor, SparseTensor) else tensor)
     return Subject(
         target, kind, tensor, tensor.element_type, tuple(tensor.shape), tensor.nbytes, storage, tensor.problem
     )
-
-
-def _storage_text(tensor: Tensor) -> str:
-    match tensor.storage:
-        case "external":
-            location = display(str(getattr(tensor, "location", "")), 60)
-            return f"in the data file {location}"
-        case "memory":
-            return "in memory, saved in a data file" if is_stored_outside(tensor) else "in memory"
-        case _:
-            return "in the model file"
 
 
 def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:

@@ -5,11 +5,12 @@ import pytest
 
 from model.edits.nodes import add_node
 from model.edits.tensors import to_sparse
+from model.io.arrays import storage_mark
 from model.progress import SILENT, Cancelled, Progress
 from model.tensors import ArrayTensor
 from tests.viewer.panels.inspector.hands import conv_workspace, press, shown, write
 from viewer.panels.inspector.tensors import first_values, spread, statistics_rows, tensor_text, tensor_texts
-from viewer.text import display
+from viewer.text import display, storage_text
 
 
 def test_statistics_are_said_of_the_finite_values():
@@ -41,6 +42,12 @@ def test_first_values_of_every_kind():
     assert first_values(ArrayTensor(np.array([1 + 2j], np.complex64))) == "1+2j"
     assert first_values(ArrayTensor(np.arange(100))).endswith("23 …")
     assert tensor_text(ArrayTensor(np.zeros((2, 3), np.int8))) == "int8 2×3 · 6 B"
+
+
+def test_where_values_go_from_the_next_save_on_is_said():
+    values = np.ones(2, np.float32)
+    assert storage_text(ArrayTensor(values, source=storage_mark(external=False))) == "in memory"
+    assert storage_text(ArrayTensor(values, source=storage_mark(external=True))) == "in memory, saved in a data file"
 
 
 def test_what_a_tensor_says_of_itself_is_shown_as_plain_text(qtbot):
