@@ -11,6 +11,7 @@ from model.edits.interface import remove_input
 from model.edits.nodes import change_operator, rename_node
 from model.graph import Graph
 from tests.model.snapshots import snapshot
+from tests.viewer.held import until_stopped
 from viewer.passes import whole
 
 DISORDER = """
@@ -131,12 +132,7 @@ def test_unused_inputs_of_a_graph_that_is_gone_are_told_of(desk):
 def test_escape_on_the_graph_stops_a_tool(tools, monkeypatch):
     began = threading.Event()
 
-    def held(_rehearsal, _options, progress, **_more):
-        began.set()
-        while True:
-            progress.check()
-
-    monkeypatch.setattr(whole, "attempt", held)
+    monkeypatch.setattr(whole, "attempt", until_stopped(began))
     tools.run("model.inline_all")
     tools.qtbot.waitUntil(began.is_set)
     tools.qtbot.waitUntil(tools.window.status.work.isVisible)

@@ -11,6 +11,7 @@ from shiboken6 import isValid
 from model.edits.nodes import rename_node
 from tests.model import builders
 from tests.model.snapshots import snapshot
+from tests.viewer.held import until_stopped
 from viewer.dialogs.convert import ConvertDialog
 from viewer.passes import applying
 from viewer.passes.converting import attempt
@@ -91,13 +92,8 @@ def stop(dialog, qtbot, began):
 def test_stop_while_it_is_tried_out_leaves_the_choice(dialog, qtbot, monkeypatch):
     began = threading.Event()
 
-    def held(_rehearsal, _options, progress, _nodes):
-        began.set()
-        while True:
-            progress.check()
-
     with monkeypatch.context() as patch:
-        patch.setattr("viewer.dialogs.convert.attempt", held)
+        patch.setattr("viewer.dialogs.convert.attempt", until_stopped(began))
         dialog.precision.setCurrentText("float16")
         stop(dialog, qtbot, began)
         settled(dialog, qtbot)
@@ -112,13 +108,8 @@ def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog,
     dialog.precision.setCurrentText("float16")
     settled(dialog, qtbot)
 
-    def held(*_, progress, **__):
-        began.set()
-        while True:
-            progress.check()
-
     with monkeypatch.context() as patch:
-        patch.setattr("viewer.passes.converting.compare_models", held)
+        patch.setattr("viewer.passes.converting.compare_models", until_stopped(began))
         dialog.ok.click()
         stop(dialog, qtbot, began)
         settled(dialog, qtbot)

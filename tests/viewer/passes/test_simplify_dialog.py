@@ -10,6 +10,7 @@ from shiboken6 import isValid
 
 from tests.model import builders
 from tests.model.snapshots import snapshot
+from tests.viewer.held import until_stopped
 from viewer.dialogs.simplify import SimplifyDialog
 from viewer.workspace import Workspace
 
@@ -90,13 +91,8 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
     document, began = dialog._workspace.document, threading.Event()
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
 
-    def held(*_, progress, **__):
-        began.set()
-        while True:
-            progress.check()
-
     with monkeypatch.context() as patch:
-        patch.setattr("viewer.passes.simplifying.compare_models", held)
+        patch.setattr("viewer.passes.simplifying.compare_models", until_stopped(began))
         dialog.ok.click()
         qtbot.waitUntil(began.is_set, timeout=30_000)
         dialog._workspace.jobs.cancel_all()
