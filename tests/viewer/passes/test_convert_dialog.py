@@ -223,9 +223,8 @@ def test_weights_in_and_out_are_a_way_of_saving(dialog, qtbot):
     assert asked.args == ["file.save_options"]
 
 
-@pytest.fixture
-def changing(dialog, qtbot, monkeypatch):
-    """A dialog about to make a change that is long, and the model as it was."""
+def begin_long_change(dialog, qtbot, monkeypatch):
+    """Have the dialog about to make a change that is long; the document."""
     monkeypatch.setattr(applying, "_AT_ONCE", 0)
     document = dialog._workspace.document
     dialog.renamed["nodes"].setChecked(True)
@@ -240,22 +239,25 @@ def changing(dialog, qtbot, monkeypatch):
     return document
 
 
-def test_a_long_change_is_said_before_it_is_made(dialog, qtbot, changing):
-    qtbot.waitUntil(lambda: changing.undo_title == "Convert to new names")
+def test_a_long_change_is_said_before_it_is_made(dialog, qtbot, monkeypatch):
+    document = begin_long_change(dialog, qtbot, monkeypatch)
+    qtbot.waitUntil(lambda: document.undo_title == "Convert to new names")
     qtbot.waitUntil(lambda: not isValid(dialog) or not dialog.isVisible())
 
 
-def test_an_edit_before_a_long_change_lets_it_be_tried_out_anew(dialog, qtbot, changing):
-    with changing.edit("Rename") as edit:
-        rename_node(edit, builders.node(changing, "first"), "other")
+def test_an_edit_before_a_long_change_lets_it_be_tried_out_anew(dialog, qtbot, monkeypatch):
+    document = begin_long_change(dialog, qtbot, monkeypatch)
+    with document.edit("Rename") as edit:
+        rename_node(edit, builders.node(document, "first"), "other")
     settled(dialog, qtbot)
-    assert changing.undo_title == "Rename"
+    assert document.undo_title == "Rename"
     assert lines(dialog) == ["4 nodes have new names"]
 
 
-def test_closing_makes_a_long_change_that_was_agreed_to(dialog, changing):
+def test_closing_makes_a_long_change_that_was_agreed_to(dialog, qtbot, monkeypatch):
+    document = begin_long_change(dialog, qtbot, monkeypatch)
     dialog.close()
-    assert changing.undo_title == "Convert to new names"
+    assert document.undo_title == "Convert to new names"
 
 
 def test_what_computes_otherwise_is_not_done(dialog, qtbot):
