@@ -133,7 +133,9 @@ class Compiler:
                 self.plan.tokens[inner] = outer.tokens[slot]
             if slot in outer.undefined:
                 self.plan.undefined[inner] = value
-        return self.finish(graph, scope, frozenset(graph.inputs)), tuple(captures)
+        plan = self.finish(graph, scope, frozenset(graph.inputs))
+        plan.looked_at = (*plan.inputs, *[inner for _, inner in captures if inner not in plan.tokens])
+        return plan, tuple(captures)
 
     def finish(self, graph: GraphSnapshot, scope: Scope, fed: frozenset[int]) -> Plan:
         """Compile a graph in a scope that knows what is around it."""

@@ -30,7 +30,7 @@ Path = tuple[int, ...]
 ValueKey = tuple[Path, int]
 
 #: Of what a plan is given: see Plan.code_for.
-Kinds = tuple[tuple[int, Kind], ...]
+Kinds = tuple[Kind | tuple[int, Kind], ...]
 
 
 class Missing:
@@ -63,7 +63,8 @@ class Code(NamedTuple):
         operation, node = self.step.operation, self.step.node
         if operation.problem:
             return self
-        return self._replace(call=Guarded(self.call, node.op_type, operation.opset, node.domain))
+        call = Guarded(self.call, node.op_type, operation.opset, node.domain)
+        return Code(call, self.get, self.single, self.out, self.free, self.step)
 
 
 @dataclass(slots=True, eq=False)
@@ -144,6 +145,7 @@ class Plan:
     straight: bool = False  # steps are the graph's own nodes in their order
     base: Plan | None = None  # the plan this one was patched from, until its values are numbered
     changed: frozenset[int] = frozenset()  # which steps are others than there
+    looked_at: tuple[int, ...] = ()  # of a body: slots whose kinds decide those of all others
     good: Kinds | None = None  # with which the inputs of all steps were found to be of types their operators take
     _guarded: list[Code] = field(default_factory=list)
     _layout: Layout | None = None

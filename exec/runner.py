@@ -377,7 +377,7 @@ class Run:
             slots[inner] = outer[source]
         for slot, value in zip(plan.inputs, inputs, strict=True):
             slots[slot] = value
-        kinds = tuple([(slot, kind_of(slots[slot])) for slot in (*plan.inputs, *[c[1] for c in body.captures])])
+        kinds = tuple([kind_of(slots[slot]) for slot in plan.looked_at])
         code = plan.code_for(kinds) if self.watch is None else self._watched(plan, slots, self.watch)
         results = self._frame(plan, slots, code)
         plan.came_through(kinds)
