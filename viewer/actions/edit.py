@@ -13,6 +13,7 @@ from model.graph import Function, Graph, Model, Node, Value
 from model.steps import SetInitializer
 from viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
 from viewer.actions.targets import has_node, has_several, nodes_by_graph, select_between, selected_nodes
+from viewer.passes.many import change_nodes
 from viewer.text import display, plural
 
 
@@ -71,8 +72,7 @@ def _cut(context: Context) -> None:
 
     chosen = selected_nodes(context)
     clipboard.copy(chosen)
-    with context.opened.document.edit(f"Cut {plural(len(chosen), 'node')}") as edit:
-        nodes.delete(edit, chosen)
+    change_nodes(context.opened, f"Cut {plural(len(chosen), 'node')}", chosen, nodes.delete)
 
 
 def _can_paste(context: Context) -> bool:
@@ -110,7 +110,11 @@ def _delete(context: Context) -> None:
     chosen = selected_nodes(context)
     values = [item for item in context.selected if isinstance(item, Value)]
     functions_ = [item for item in context.selected if isinstance(item, Function)]
-    with context.opened.document.edit(_deleting(chosen, values, functions_)) as edit:
+    title = _deleting(chosen, values, functions_)
+    if not values and not functions_:
+        change_nodes(context.opened, title, chosen, nodes.delete)
+        return
+    with context.opened.document.edit(title) as edit:
         if chosen:
             nodes.delete(edit, chosen)
         for value in values:
@@ -153,8 +157,7 @@ def _can_delete(context: Context) -> bool:
 def _delete_and_bridge(context: Context) -> None:
     chosen = selected_nodes(context)
     title = display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "node")
-    with context.opened.document.edit(f"Delete and bridge {title}") as edit:
-        nodes.delete_and_bridge(edit, chosen)
+    change_nodes(context.opened, f"Delete and bridge {title}", chosen, nodes.delete_and_bridge)
 
 
 def _can_rename(context: Context) -> bool:

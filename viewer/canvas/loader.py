@@ -37,6 +37,7 @@ from viewer.workspace import Workspace
 AT_ONCE = 150
 
 _LARGE = 20_000
+_FEW_RESIZED = 16  # boxes: each costs a look at all edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +174,7 @@ class Loader(QObject):
 
     def load_patched(self, scene: Scene, change: Patch) -> None:
         """Lay out what is drawn with some boxes of other sizes; `scene_ready` follows, at once for a small step."""
-        self.load_drawing(patched(scene.drawing, change), scene.layout)
+        self.load_drawing(patched(scene.drawing, change), scene.layout, len(change.boxes))
 
     def restructured(self, drawing: Drawing, touched: Touched, options: Options) -> Drawing | None:
         """The drawing after an edit of its structure, if that can be had by drawing only what the edit touched."""
@@ -181,11 +182,14 @@ class Loader(QObject):
             return None
         return restructured(drawing, touched, self._cards, self._ids, self._type_of)
 
-    def load_drawing(self, drawing: Drawing, previous: Layout) -> None:
-        """Lay out what is drawn already; `scene_ready` follows, at once for a small step."""
+    def load_drawing(self, drawing: Drawing, previous: Layout, resized: int = 0) -> None:
+        """Lay out what is drawn already; `scene_ready` follows, at once for a small step.
+
+        `resized` is how many boxes may have another size than in the layout before.
+        """
         self.stop()
         self._layout = previous
-        self._lay_out(drawing)
+        self._lay_out(drawing, resized)
 
     def _go_on(self) -> None:
         steps, builder = self._steps, self._builder
@@ -199,9 +203,10 @@ class Loader(QObject):
         self._steps = self._builder = None
         self._lay_out(builder.drawing)
 
-    def _lay_out(self, drawing: Drawing) -> None:
+    def _lay_out(self, drawing: Drawing, resized: int = 0) -> None:
         previous = self._layout
-        if len(drawing.boxes) <= AT_ONCE or _is_small_step(previous, len(drawing.boxes)):
+        is_small_step = resized <= _FEW_RESIZED and _is_small_step(previous, len(drawing.boxes))
+        if len(drawing.boxes) <= AT_ONCE or is_small_step:
             self._finish(place(drawing, previous))
             return
         self._set_state(f"Laying out {plural(len(drawing.boxes), 'node')} …")

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The steps that bring to the real model what was done to its copy, and what is told of it.
+    """The steps that bring to the real model what was done to its copy, and what is told of it, if anything.
 
     `places` are what is to be seen of the real model afterwards, `warning` what a person should look at: a title, a
     text and a place.
     """
 
     steps: Sequence[Step]
-    title: str
+    title: str = ""
     detail: str = ""
     places: Sequence[Node] = ()
     warning: tuple[str, str, Any] | None = None
@@ -116,7 +116,8 @@ class WholeEdit(QObject):
             if not all_made:
                 self._begin()
                 return
-            self._workspace.message("info", outcome.title, outcome.detail)
+            if outcome.title:
+                self._workspace.message("info", outcome.title, outcome.detail)
             if outcome.warning is not None:
                 self._workspace.message("warning", *outcome.warning)
             self._workspace.reveal_all(outcome.places)

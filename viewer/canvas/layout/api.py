@@ -17,6 +17,7 @@ from viewer.canvas.layout.window import Matching, Unfit, Window
 
 _MUCH = 0.25  # of the nodes
 _FEW_CHANGES = 32  # new nodes and edges up to which working them in beats laying out anew
+_LOOKS = 1 << 20  # at edges while nodes are resized in place, which take some 30 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +97,11 @@ def resize(
     """Give some nodes other sizes [K, 2] where they stand; None where others would have to move.
 
     A node takes from the free space beside and below it. Edges keep where they touch it until it is laid out anew;
-    the ports [E] are for then. Routes have as many points as before.
+    the ports [E] are for then. Routes have as many points as before. Each costs a look at every edge, so that for very
+    many it is None, too.
     """
     state = previous.state
-    if not isinstance(state, _State):
+    if not isinstance(state, _State) or (len(nodes) > 1 and len(nodes) * len(state.request.edges) > _LOOKS):
         return None
     every = state.request.sizes.copy()
     every[nodes] = sizes

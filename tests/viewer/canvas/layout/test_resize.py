@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.benchmarks import layout_graphs as graphs
 from tests.benchmarks import layout_metrics as metrics
-from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout, resize
+from viewer.canvas.layout import Layout, LayoutRequest, api, layout, relayout, resize
 
 
 def asked_for(sketch: graphs.Sketch, direction: str = "down", parents: np.ndarray | None = None) -> LayoutRequest:
@@ -119,3 +119,14 @@ def test_back_in_its_old_size_a_node_is_where_it_was() -> None:
     assert there is not before
     back, _ = resized(there, wider, 100, (-30, -18))
     assert np.allclose(back.positions, before.positions, atol=0.01)
+
+
+def test_very_many_are_not_tried_in_place(monkeypatch) -> None:
+    """Each costs a look at all edges: 20,000 pills that got a type stopped the window for minutes."""
+    asked = asked_for(graphs.random_dag(30, 1.6, 8, 1))
+    before, nodes = layout(asked), np.arange(8, dtype=np.int32)
+    same = asked.sizes[nodes]
+    assert resize(before, nodes, same, asked.source_ports, asked.target_ports) is not None
+    monkeypatch.setattr(api, "_LOOKS", 100)
+    assert resize(before, nodes, same, asked.source_ports, asked.target_ports) is None
+    assert resize(before, nodes[:1], same[:1], asked.source_ports, asked.target_ports) is not None
