@@ -167,11 +167,13 @@ class ConvertDialog(QDialog):
 
     def _make_opset(self) -> QComboBox:
         versions = QComboBox()
-        current = self._workspace.model.opset_imports.get("")
+        model = self._workspace.model
+        current = model.opset_imports.get("")
         versions.addItem(f"as it is ({current})" if current else "as it is", None)
         if current is not None:
+            have = {current, *(function.opset_imports.get("", current) for function in model.functions)}
             for version in range(schemas.newest_opset(), _OLDEST - 1, -1):
-                if version != current:
+                if have != {version}:  # functions may import another than the model
                     versions.addItem(str(version), version)
         return versions
 

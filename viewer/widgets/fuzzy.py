@@ -17,14 +17,14 @@ _IN_TITLE = _Worth(130, 120, 50)
 _IN_NAMES = _Worth(88, 75, 20)
 _IN_MORE = _Worth(40, 40, 10)
 _FIRST = 10  # for standing first in the title
-_EXACT = 15  # for being the title
+_EXACT = 40  # for being the title
 _COVERED = 40  # for the words of the title that were typed, of all it has
 _ABBREVIATED = 60  # for beginnings of words of the title, ztf of Zoom to Fit
 _SCATTERED = 5  # for letters in their order anywhere in the title, less one for each that is by itself
 
 
 def rate(query: str, title: str, names: str = "", more: str = "") -> tuple[float, tuple[int, ...]] | None:
-    """The score (0 to 200, more is better) and the positions in `title` that letters fell on; None: it does not fit.
+    """The score (0 to 220, more is better) and the positions in `title` that letters fell on; None: it does not fit.
 
     Each word of the query, whatever its case, must fit by itself, in any order: in the title; in `names`, what else
     the thing is called, which is nearly as good; in `more`, what is said of it; or by letters scattered over the

@@ -308,6 +308,21 @@ def test_an_operator_of_a_newer_opset_offers_to_convert_the_model(desk):
     dialog.reject()
 
 
+def test_a_function_that_is_behind_its_model_is_offered_the_version_of_the_model(desk):
+    desk.open("""<ir_version: 10, opset_import: ["" : 20, "local" : 1]> g (float x) => (float y) { y = local.f (x) }
+        <domain: "local", opset_import: ["" : 18]> f (a) => (b) { [inner] b = Relu (a) }""")
+    desk.workspace.reveal(next(iter(desk.workspace.model.functions[0].body.nodes)))
+    desk.settle()
+    desk.run("node.add")
+    popup = desk.child(OperatorPalette)
+    popup.field.setText("gelu")
+    assert popup.shown()[0].detail == "From operator set 20 on; this function imports 18. Enter offers to convert."
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    dialog = desk.child(ConvertDialog)
+    assert dialog.opset.currentData() == 20
+    dialog.reject()
+
+
 def test_an_operator_of_a_newer_version_of_another_domain_goes_to_the_imports(desk):
     desk.open(LONE.replace('"" : 21', '"" : 21, "ai.onnx.ml" : 3'))
     desk.run("node.add")
