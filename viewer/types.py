@@ -9,9 +9,9 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from model.document import Change, Document, Transaction
 from model.graph import Function, Graph, Value
+from model.queries.types import declared_type
 from model.steps import SetField
-from model.tensors import Tensor
-from model.types import Shape, TensorType, Type
+from model.types import Type
 from viewer.slices import Latest
 
 if TYPE_CHECKING:
@@ -86,11 +86,7 @@ class Types(QObject):
     def type_of(self, value: Value) -> Type | None:
         """The inferred type, else the declared one, else that of the constant."""
         found = self._inferred.types.get(value) if self._inferred is not None else None
-        if found is not None:
-            return found
-        if value.type is None and isinstance(value.initializer, Tensor):
-            return TensorType(value.initializer.element_type, Shape(tuple(value.initializer.shape)))
-        return value.type
+        return declared_type(value) if found is None else found
 
     def _on_change(self, change: Change) -> None:
         if self._asking.running:

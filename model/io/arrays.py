@@ -10,6 +10,7 @@ import io
 import os
 import zipfile
 import zlib
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -218,6 +219,8 @@ def _read_csv(file: Path, like: Tensor | None) -> Tensor:
         raise ModelError(f"{file.name} is empty", "It has no cells; a table of values was expected.", str(file))
     if len({len(row) for row in rows}) > 1:
         raise ModelError(f"{file.name} is not a table", "Its rows have different numbers of cells.", str(file))
+    titles = _has_titles(rows, kind, like)
+    rows = rows[titles:]
     values = np.empty((len(rows), len(rows[0]) if rows else 0), kind.numpy_dtype)
     is_free = mark != "," and kind is not ElementType.STRING  # for decimals, as tables of many countries have them
     for r, row in enumerate(with_points(rows) if is_free else rows):
@@ -225,9 +228,20 @@ def _read_csv(file: Path, like: Tensor | None) -> Tensor:
             try:
                 values[r, c] = parse_element(cell, kind)
             except ModelError as error:
-                where = f"Row {r + 1}, column {c + 1}. "
+                where = f"Row {titles + r + 1}, column {c + 1}. "
                 raise ModelError(error.title, where + error.detail, str(file)) from error
     return ArrayTensor(values.reshape(like.shape) if like is not None and like.size == values.size else values, kind)
+
+
+def _has_titles(rows: list[list[str]], kind: ElementType, like: Tensor | None) -> bool:
+    """Whether the first row names the columns: no cell of it can be an element, and it is one row too many."""
+    if len(rows) < 2 or (like is not None and like.size == len(rows) * len(rows[0])):
+        return False
+    for cell in rows[0]:
+        with suppress(ModelError):
+            parse_element(cell, kind)
+            return False
+    return True
 
 
 def _read_png(file: Path) -> NDArray[Any]:

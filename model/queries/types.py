@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from model.graph import Value
-from model.tensors import Tensor
 from model.types import Type
 
 #: Tells the type of a value, None when it is not known: `declared_type`, or what inference found.
@@ -14,6 +13,6 @@ TypeOf = Callable[[Value], Type | None]
 
 def declared_type(value: Value) -> Type | None:
     """The type the file declares, else that of the constant. Reads no file."""
-    if value.type is None and isinstance(value.initializer, Tensor):
+    if value.type is None and value.initializer is not None:
         return value.initializer.type
     return value.type

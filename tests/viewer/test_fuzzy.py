@@ -45,6 +45,14 @@ def test_each_word_may_fit_in_another_place():
     assert rate("add edge", *add) is None
 
 
+def test_words_that_stand_together_among_the_names_are_a_name():
+    add, output = ("Add Operator…", "add node insert node"), ("Add an Output to the Node", "split more")
+    assert best("add node", output, add) == "Add Operator…"
+    assert best("add output", output, add) == "Add an Output to the Node"
+    assert best("node add", output, add) == "Add an Output to the Node"
+    assert best("dd nod", output, add) == "Add an Output to the Node"
+
+
 def test_titles_win_over_names_and_names_over_what_is_said():
     assert best("undo", ("History", "undo redo"), "Undo") == "Undo"
     assert best("batch", ("Convert…", "batch"), "Set Batch Dimension…") == "Set Batch Dimension…"

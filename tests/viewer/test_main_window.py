@@ -207,6 +207,15 @@ def test_the_palette_finds_and_runs_an_action(window, qtbot, write_model):
     palette.close()
 
 
+def test_the_palette_runs_before_it_shows_the_panel_of_that_name(window, qtbot, write_model):
+    opened(window, qtbot, write_model())
+    run(window, "help.palette")
+    palette = window.palette_popup
+    qtbot.keyClicks(palette.field, "run")
+    assert [(entry.title, entry.where) for entry in palette.shown()[:2]] == [("Run", "Run"), ("Run", "View › Panels")]
+    palette.close()
+
+
 def test_disabled_actions_stand_last_in_the_palette_and_do_nothing(window, qtbot):
     run(window, "help.palette")
     palette = window.palette_popup

@@ -1,10 +1,12 @@
 import threading
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QModelIndex, QObject, Qt
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from model.graph import Function, Graph, Node, TrainingInfo, Value
+from model.tensors import ArrayTensor, SparseTensor
 from viewer.jobs import Jobs
 from viewer.places import name_of, path_to, place_text
 from viewer.qt_models.raw import RawModel
@@ -125,6 +127,12 @@ def test_what_is_selected_in_one_line(workspace):
     assert selection_text((graph.inputs[0],), declared) == "value x  float batch×3"
     assert selection_text((relu, choice), declared) == "2 nodes selected"
     assert selection_text((relu, graph), declared) == "2 objects selected"
+
+
+def test_an_initializer_is_told_with_its_type_though_sparse_and_not_declared(workspace):
+    value = Value("w", None, workspace.graph)
+    value.initializer = SparseTensor(ArrayTensor(np.ones(1, np.float32)), ArrayTensor(np.array([4])), (2, 3))
+    assert selection_text((value,), workspace.types.type_of) == "initializer w  float 2×3"
 
 
 def test_a_quick_job_never_shows_and_untitled_work_neither(qtbot, workspace):

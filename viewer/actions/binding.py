@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
 
 from model.errors import ModelError
 from viewer.actions import Action, Context, Glance, Menu, actions
+from viewer.actions.action import Submenu
 from viewer.icons import icon
 from viewer.theme import themes
 from viewer.widgets.command_palette import Entry
@@ -162,7 +163,10 @@ class ActionBinding(QObject):
                 view.addAction(self._qactions[one.id])
 
     def palette_entries(self, run: Callable[[str], object]) -> list[Entry]:
-        """Every action for the command palette, which calls `run` with the id of what was chosen."""
+        """Every action for the command palette, which calls `run` with the id of what was chosen.
+
+        Panels come last: Run runs before it shows the panel of that name.
+        """
         self.refresh()
         return [
             Entry(
@@ -176,7 +180,7 @@ class ActionBinding(QObject):
                 tip=one.tip,
                 is_possible=self._qactions[one.id].isEnabled,
             )
-            for one in self._actions.values()
+            for one in sorted(self._actions.values(), key=lambda one: one.submenu is Submenu.PANELS)
             if one.label is None or one.label(self.context)
         ]
 

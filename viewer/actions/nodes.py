@@ -150,7 +150,7 @@ ACTIONS = (
         icon="add",
         contexts=frozenset({"canvas", "node", "value", "graph"}),
         tip="On the selected edge, after the selected node, or by itself.",
-        words="insert node operator palette new create",
+        words="add node insert node new node create node palette",
     ),
     Action(
         id="node.connect",

@@ -210,7 +210,7 @@ ACTIONS = (
         menu=Menu.MODEL,
         section=3,
         tip="Change operator set, precision or dimensions; what changes is shown before.",
-        words="opset version float16 bfloat16 half precision freeze batch dynamic strip",
+        words="opset version upgrade float16 fp16 bfloat16 bf16 half precision freeze batch dynamic strip",
     ),
     Action(
         id="model.compare",

@@ -146,7 +146,7 @@ def _what_if(precision: Precision) -> Action:
         f"what_if_{precision}",
         f"What If in {precision}",
         lambda panel: panel.what_if(precision),
-        "precision quantize round half compare",
+        "precision quantize quantization round half fp16 bf16 compare",
         "The nodes selected, or all, keep their values in fewer bits.",
     )
 

@@ -19,12 +19,13 @@ _IN_MORE = _Worth(40, 40, 10)
 _FIRST = 10  # for standing first in the title
 _EXACT = 40  # for being the title
 _COVERED = 40  # for the words of the title that were typed, of all it has
+_CALLED = 35  # for several words that stand together among the other names
 _ABBREVIATED = 60  # for beginnings of words of the title, ztf of Zoom to Fit
 _SCATTERED = 5  # for letters in their order anywhere in the title, less one for each that is by itself
 
 
 def rate(query: str, title: str, names: str = "", more: str = "") -> tuple[float, tuple[int, ...]] | None:
-    """The score (0 to 220, more is better) and the positions in `title` that letters fell on; None: it does not fit.
+    """The score (0 to 255, more is better) and the positions in `title` that letters fell on; None: it does not fit.
 
     Each word of the query, whatever its case, must fit by itself, in any order: in the title; in `names`, what else
     the thing is called, which is nearly as good; in `more`, what is said of it; or by letters scattered over the
@@ -44,8 +45,10 @@ def rate(query: str, title: str, names: str = "", more: str = "") -> tuple[float
             positions.update(found)
         covered += score > _ABBREVIATED
         total += max(score, elsewhere)
-    plain = title.lower().rstrip("…")
-    bonus = _COVERED * min(covered / max(len(plain.split()), 1), 1) + _EXACT * (plain == " ".join(words))
+    plain, typed = title.lower().rstrip("…"), " ".join(words)
+    bonus = _COVERED * min(covered / max(len(plain.split()), 1), 1) + _EXACT * (plain == typed)
+    if len(words) > 1 and f" {typed} " in f" {names.lower()} ":
+        bonus += _CALLED
     return total / len(words) + bonus, tuple(sorted(positions))
 
 

@@ -173,6 +173,21 @@ def test_tables_with_decimal_commas_are_read_where_semicolons_part_the_cells(tmp
     assert read_tensor(tmp_path / "t.csv", sample(E.STRING)).numpy().tolist() == [["1,5", "2"], ["3,5", "4"]]
 
 
+def test_a_row_of_titles_is_left_out_of_a_table(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("width,height\n1,2\n3,4\n", encoding="utf-8")
+    assert read_tensor(table, sample(E.FLOAT)).numpy().tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    table.write_text("x.y;a, b\n1,5;2\n3,5;4\n", encoding="utf-8")
+    assert read_tensor(table, sample(E.FLOAT)).numpy().tolist() == [[1.5, 2.0], [3.5, 4.0]]
+    assert read_tensor(table, sample(E.STRING)).numpy().shape == (3, 2)  # titles are texts as good as any
+    for text, where in (("a,b\n1,2\n", "Row 1, column 1"), ("a,b\n1,2\n3,x\n", "Row 3, column 2"),
+                        ("a,1\n2,3\n4,5\n", "Row 1, column 1"), ("a,b\n", "Row 1, column 1")):  # fmt: skip
+        table.write_text(text, encoding="utf-8")  # as many cells as there are elements, wrong ones, or all there is
+        with pytest.raises(ModelError) as caught:
+            read_tensor(table, sample(E.FLOAT))
+        assert caught.value.detail.startswith(where)
+
+
 @pytest.mark.parametrize("shape", [(3, 4, 5), (1, 3, 4, 5), (4, 5, 3), (4, 5), (1, 4, 5), (1, 1, 4, 5), (4, 5, 1)])
 def test_a_picture_comes_back_in_the_axes_of_its_tensor(tmp_path, shape):
     tensor = ArrayTensor(np.arange(np.prod(shape), dtype=np.uint8).reshape(shape))
