@@ -15,6 +15,7 @@ from model.edits.nodes import change_operator
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
 from model.lookup import Lookup
+from model.progress import SILENT, Progress
 from model.steps import SetAttribute, SetField
 
 Where = Literal["node names", "value names", "operator types", "attribute names", "attribute values", "texts"]
@@ -113,14 +114,14 @@ def _in_value(node: Node, attribute: Attribute, substitute: _Substitute) -> Repl
     return None if after == before else Replacement(node, "attribute values", attribute.name, before, after)
 
 
-def replace_all(edit: Transaction, replacements: Iterable[Replacement]) -> None:
+def replace_all(edit: Transaction, replacements: Iterable[Replacement], progress: Progress = SILENT) -> None:
     """Carry out replacements; refused as a whole when one does not work.
 
     Such are two values or nodes that would end with the same name, and values an attribute cannot have.
     """
     replacements = list(replacements)
     _refuse_clashes(replacements)
-    for item in replacements:
+    for item in progress.paced(replacements, of=len(replacements)):
         target = item.target
         if isinstance(target, Value) or item.where in ("node names", "texts"):
             edit.do(SetField(target, item.field, item.after))

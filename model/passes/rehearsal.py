@@ -57,17 +57,24 @@ class Rehearsal:
         self._cloner = Cloner(progress=progress)
         self.document = Document(self._copy(model))
         self.recording: Recording | None = None  # for the journal of the real document, before anything is done
+        self._copies: dict[Any, Any] = {}
 
     def original(self, target: T) -> T:
         """The object of the real model that a copy stands for; anything else stands for itself."""
         return cast("T", self._originals.get(target, target))  # keys and values are of one kind
 
-    def copy_of(self, graph: Graph) -> Graph:
-        """The copy of a graph of the real model; refuses one that the model had no more when it was copied."""
-        for copy in self.document.model.graphs():
-            if self.original(copy) is graph:
-                return copy
-        raise ModelError("The graph is not there any more", "It went with an edit made meanwhile.")
+    def copy_of(self, thing: T) -> T:
+        """The copy of a part of the real model; refuses one that the model had no more when it was copied.
+
+        The first call costs a look at all that was copied.
+        """
+        if not self._copies:
+            self._copies = {original: copy for copy, original in self._originals.items()}
+        copy: T | None = self._copies.get(thing)
+        if copy is None:
+            what = type(thing).__name__.lower()
+            raise ModelError(f"The {what} is not there any more", "It went with an edit made meanwhile.")
+        return copy
 
     def of_copies(self, known: Mapping[Value, T]) -> dict[Value, T]:
         """What is known of values of the real model, as of their copies."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from PySide6.QtWidgets import QApplication
 
@@ -10,10 +10,11 @@ from model.document import Transaction
 from model.edits import functions, interface, nodes, subgraphs
 from model.edits.values import disconnect
 from model.graph import Function, Graph, Model, Node, Value
+from model.progress import Progress
 from model.steps import SetInitializer
 from viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
 from viewer.actions.targets import has_node, has_several, nodes_by_graph, select_between, selected_nodes
-from viewer.passes.many import change_nodes
+from viewer.passes.many import CopyOf, change_many, change_nodes
 from viewer.text import display, plural
 
 
@@ -91,18 +92,21 @@ def _paste(context: Context) -> None:
     fragment = clipboard.copied()
     graph = target_graph(workspace)
     before = clipboard.paste_target(graph, context.selected)
-    with workspace.document.edit(f"Paste {plural(fragment.size, 'node')}") as edit:
-        pasted = subgraphs.paste(edit, graph, fragment, before=before)
-    workspace.reveal_all(pasted)
+
+    def paste(edit: Transaction, copy_of: CopyOf, _progress: Progress) -> list[Node]:
+        return subgraphs.paste(edit, copy_of(graph), fragment, before=None if before is None else copy_of(before))
+
+    change_many(workspace, f"Paste {plural(fragment.size, 'node')}", fragment.size, paste)
 
 
 def _duplicate(context: Context) -> None:
     chosen = selected_nodes(context)
-    copies: list[Node] = []
-    with context.opened.document.edit(f"Duplicate {plural(len(chosen), 'node')}") as edit:
-        for group in nodes_by_graph(chosen):
-            copies += nodes.duplicate(edit, group)
-    context.opened.reveal_all(copies)
+
+    def duplicate(edit: Transaction, copy_of: CopyOf, _progress: Progress) -> list[Node]:
+        groups = nodes_by_graph(map(copy_of, chosen))
+        return [copy for group in groups for copy in nodes.duplicate(edit, group)]
+
+    change_many(context.opened, f"Duplicate {plural(len(chosen), 'node')}", len(chosen), duplicate)
 
 
 def _delete(context: Context) -> None:
@@ -114,13 +118,17 @@ def _delete(context: Context) -> None:
     if not values and not functions_:
         change_nodes(context.opened, title, chosen, nodes.delete)
         return
-    with context.opened.document.edit(title) as edit:
+
+    def delete(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Node]:
         if chosen:
-            nodes.delete(edit, chosen)
-        for value in values:
-            remove_value(edit, value)
+            nodes.delete(edit, [copy_of(node) for node in chosen])
+        for value in progress.paced(values, of=len(values)):
+            remove_value(edit, copy_of(value))
         for function in functions_:
-            functions.remove_function(edit, function)
+            functions.remove_function(edit, copy_of(function))
+        return ()
+
+    change_many(context.opened, title, len(chosen) + len(values) + len(functions_), delete)
 
 
 def _deleting(chosen: list[Node], values: list[Value], functions_: list[Function]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, cast, get_args
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer
@@ -22,11 +23,14 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
+from model.document import Transaction
 from model.edits.replacing import Replacement, Where, find_replacements, replace_all
 from model.errors import ModelError
 from model.graph import Graph, Node
+from model.progress import Progress
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import close_button
+from viewer.passes.many import CopyOf, change_many
 from viewer.places import name_of
 from viewer.text import display, plural
 from viewer.tips import for_role
@@ -131,6 +135,7 @@ class FindReplaceDialog(QDialog):
         self._delay.timeout.connect(self.search)
         self._search: Turns[Replacement] = Turns(self._on_found, self)
         self._found: list[Replacement] = []  # so far
+        self._is_replacing = False
         self._listen()
         self.search()
 
@@ -232,7 +237,7 @@ class FindReplaceDialog(QDialog):
     def _count(self) -> None:
         """Say how many of the rows are checked."""
         chosen = self.model.count
-        self.apply_button.setEnabled(chosen > 0)
+        self.apply_button.setEnabled(chosen > 0 and not self._is_replacing)
         if not self.pattern.text():
             self.status.setText("Write what to find; what would change is listed here.")
         else:
@@ -266,14 +271,30 @@ class FindReplaceDialog(QDialog):
         self.search_now_if_due()
         chosen = self.model.chosen()
         title = f"Replace {display(self.pattern.text(), 30)} by {display(self.replacement.text(), 30)}"
-        try:
-            with self._workspace.document.edit(title) as edit:
-                replace_all(edit, chosen)
-        except ModelError as error:
+
+        def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> tuple[()]:
+            replace_all(edit, [replace(item, target=copy_of(item.target)) for item in chosen], progress)
+            return ()
+
+        def ended(is_made: bool) -> None:
+            if isValid(self):
+                self._replaced(len(chosen) if is_made else 0)
+
+        self._is_replacing = True
+        self._count()
+        change_many(self._workspace, title, len(chosen), change, failed=self._refuse, ended=ended, once=True)
+
+    def _refuse(self, error: BaseException) -> None:
+        if isValid(self) and isinstance(error, ModelError):
             self.error.show_error(error)
-            return
-        self.search()
-        self.status.setText(f"{plural(len(chosen), 'place')} changed. Undo takes it back.")
+
+    def _replaced(self, count: int) -> None:
+        self._is_replacing = False
+        if count:
+            self.search()
+            self.status.setText(f"{plural(count, 'place')} changed. Undo takes it back.")
+        else:
+            self._count()
 
     def search_now_if_due(self) -> None:
         """Never replace by a list that is older than what is typed, or not whole."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QObject, Qt, QTimer
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QObject, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPalette, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -20,13 +20,17 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from shiboken6 import isValid
 
+from model.document import Transaction
 from model.errors import ModelError
 from model.graph import Node
+from model.progress import Progress
 from model.queries.search import Query, parse
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.panels import Panel
-from viewer.qt_models.node_table import NodeTableModel
+from viewer.passes.many import CopyOf, change_many
+from viewer.qt_models.node_table import NodeTableModel, title_of, write_cells
 from viewer.text import display, plural
 from viewer.turns import Turns
 from viewer.widgets.holding import HoldingDelegate
@@ -251,11 +255,33 @@ class NodeTablePanel(Panel):
 
     def set_selected(self) -> None:
         """Write the text of the field into every selected cell, as one edit."""
-        self._change([(index, self.bulk.text()) for index in self.table.selectionModel().selectedIndexes()])
+        text = self.bulk.text()
+        self._change([(row, column, text) for row, column in self._selected_cells()])
 
-    def _change(self, cells: Sequence[tuple[QModelIndex, str]]) -> None:
+    def _selected_cells(self) -> list[tuple[int, int]]:
+        """Their rows and columns; very many are listed faster than indexes are made."""
+        return [
+            (row, column)
+            for part in self.table.selectionModel().selection().toList()
+            for row in range(part.top(), part.bottom() + 1)
+            for column in range(part.left(), part.right() + 1)
+        ]
+
+    def _change(self, texts: Sequence[tuple[int, int, str]]) -> None:
         self.error.show_error(None)
-        self.model.change(cells)
+        cells = self.model.cells(texts)
+        if not cells:
+            return
+
+        def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> tuple[()]:
+            write_cells(edit, [(copy_of(node), column, text) for node, column, text in cells], progress)
+            return ()
+
+        change_many(self.workspace, title_of(cells), len(cells), change, failed=self._refuse)
+
+    def _refuse(self, error: BaseException) -> None:
+        if isValid(self) and isinstance(error, ModelError):
+            self.error.show_error(error)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Copy, paste and clear cells while the table has the focus."""
@@ -290,7 +316,7 @@ class NodeTablePanel(Panel):
 
     def paste_cells(self) -> None:
         """Text of a spreadsheet from the first selected cell on; one cell goes into all that are selected."""
-        cells = self.table.selectionModel().selectedIndexes()
+        cells = self._selected_cells()
         text = QGuiApplication.clipboard().text()
         if not cells or not text:
             return
@@ -302,21 +328,21 @@ class NodeTablePanel(Panel):
             self.error.show_error(ModelError("The clipboard holds no table", f"{error}."))
             return
         if len(block) == 1 and len(block[0]) == 1:
-            self._change([(index, block[0][0]) for index in cells])
+            self._change([(row, column, block[0][0]) for row, column in cells])
             return
-        top, left = min(index.row() for index in cells), min(index.column() for index in cells)
-        places = [
-            (self.model.index(top + y, left + x), cell)
+        top, left = min(row for row, _ in cells), min(column for _, column in cells)
+        texts = [
+            (top + y, left + x, cell)
             for y, row in enumerate(block)
             for x, cell in enumerate(row)
             if top + y < self.model.rowCount() and left + x < self.model.columnCount()
         ]
-        self._change(places)
+        self._change(texts)
 
     def clear_cells(self) -> None:
         """Take the selected attributes away; their defaults are in force then."""
-        cells = [i for i in self.table.selectionModel().selectedIndexes() if self.model.columns[i.column()].attribute]
-        self._change([(index, "") for index in cells])
+        columns = self.model.columns
+        self._change([(row, column, "") for row, column in self._selected_cells() if columns[column].attribute])
 
 
 def _key(domain: str, op_type: str) -> str:

@@ -1,40 +1,104 @@
-"""What is done to chosen nodes: at once, or where they are very many on a copy, while the window goes on."""
+"""What is done to chosen things: at once, or where they are very many on a copy, while the window goes on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from model.document import Transaction
+from model.errors import ModelError
 from model.graph import Node
+from model.progress import SILENT, Progress
+from viewer.selection import Item
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
     from model.passes.rehearsal import Rehearsal
-    from model.progress import Progress
     from viewer.passes.whole import Outcome
 
-_MANY = 2_000  # nodes that take about a frame
+T = TypeVar("T")
+
+MANY = 2_000  # things that take about a frame
+
+
+class CopyOf(Protocol):
+    """What stands for a part of the open model where the change is made."""
+
+    def __call__(self, thing: T, /) -> T:
+        """The part itself, or a copy of it."""
+
+
+#: Makes the change, and returns what is to be seen of it; on any thread.
+Change = Callable[[Transaction, CopyOf, Progress], Sequence[Item]]
+
+
+def change_many(
+    workspace: Workspace,
+    title: str,
+    count: int,
+    change: Change,
+    *,
+    failed: Callable[[BaseException], object] | None = None,
+    ended: Callable[[bool], object] = lambda _is_made: None,
+    once: bool = False,
+) -> None:
+    """Change so many things of the model as one edit; `change` speaks of each by what stands for it.
+
+    What refuses goes to `failed`, if that is given. `ended` is called last, and told whether the model was changed.
+    `once`: an edit meanwhile refuses it, as what is changed was chosen by what it held.
+    """
+    if count > MANY:
+        _change_copy(workspace, title, change, failed, ended, once=once)
+        return
+    try:
+        with workspace.document.edit(title) as edit:
+            places = change(edit, _itself, SILENT)
+    except ModelError as error:
+        if failed is None:
+            raise
+        failed(error)
+        ended(False)
+        return
+    if places:
+        workspace.reveal_all(places)
+    ended(True)
 
 
 def change_nodes(
     workspace: Workspace, title: str, chosen: Sequence[Node], change: Callable[[Transaction, Sequence[Node]], object]
 ) -> None:
     """Do something to nodes of the model as one edit."""
-    if len(chosen) <= _MANY:
-        with workspace.document.edit(title) as edit:
-            change(edit, chosen)
-        return
+
+    def change_these(edit: Transaction, copy_of: CopyOf, _progress: Progress) -> Sequence[Item]:
+        change(edit, [copy_of(node) for node in chosen if node.graph is not None])  # some may have gone meanwhile
+        return ()
+
+    change_many(workspace, title, len(chosen), change_these)
+
+
+def _itself(thing: T, /) -> T:
+    return thing
+
+
+def _change_copy(
+    workspace: Workspace,
+    title: str,
+    change: Change,
+    failed: Callable[[BaseException], object] | None,
+    ended: Callable[[bool], object],
+    *,
+    once: bool,
+) -> None:
     from viewer.passes.whole import Outcome, WholeEdit
 
-    wanted = set(chosen)
+    revision = workspace.document.revision
 
     def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
-        graphs = rehearsal.document.model.graphs()
-        copies = [node for graph in graphs for node in graph.nodes if rehearsal.original(node) in wanted]
+        if once and workspace.document.revision != revision:
+            raise ModelError("The model was changed meanwhile", f"{title}: nothing of it was done.")
         with rehearsal.document.edit(title) as edit:
-            change(edit, copies)
+            places = change(edit, rehearsal.copy_of, progress)
         progress.check()
-        return Outcome(rehearsal.steps())
+        return Outcome(rehearsal.steps(), places=[*map(rehearsal.original, places)])
 
-    WholeEdit(workspace, title, work)
+    WholeEdit(workspace, title, work, failed=failed, ended=ended)

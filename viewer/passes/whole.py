@@ -23,6 +23,7 @@ from viewer.jobs import Job
 from viewer.passes.applying import Applying
 from viewer.passes.converting import attempt, told
 from viewer.passes.rehearsing import Rehearsing
+from viewer.selection import Item
 from viewer.text import display, plural
 from viewer.workspace import Workspace
 
@@ -41,7 +42,7 @@ class Outcome:
     steps: Sequence[Step]
     title: str = ""
     detail: str = ""
-    places: Sequence[Node] = ()
+    places: Sequence[Item] = ()
     warning: tuple[str, str, Any] | None = None
 
 

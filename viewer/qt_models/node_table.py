@@ -17,6 +17,7 @@ from model.edits.nodes import change_operator, rename_node
 from model.errors import ModelError
 from model.graph import Node
 from model.operatortext import operator_for
+from model.progress import SILENT, Progress
 from model.schemas import AttributeSchema
 from model.signatures import signature_of
 from viewer.canvas.captions import attribute_text
@@ -45,6 +46,10 @@ class Column:
     title: str
     attribute: str = ""
     tip: str = ""
+
+
+#: A node, the column, and what is to be written there.
+Cell = tuple[Node, Column, str]
 
 
 class NodeTableModel(QAbstractTableModel):
@@ -137,34 +142,18 @@ class NodeTableModel(QAbstractTableModel):
 
     def _shown(self, node: Node, column: Column) -> str:
         """The text of a cell; of a node without a name what tells it from others."""
-        text = self._text(node, column, _SHOWN)
+        text = _text(node, column, _SHOWN)
         return text if text or column.title != NAME or column.attribute else first_output(node)
-
-    def _text(self, node: Node, column: Column, limit: int | None) -> str:
-        if column.attribute:
-            attribute = node.attributes.get(column.attribute)
-            if attribute is None:
-                formal = _formal(node, column.attribute)
-                return "" if formal is None or formal.default is None else attribute_source(formal.default, limit)
-            return f"@{attribute.reference}" if attribute.reference else _written(attribute, limit)
-        if column.title == NAME:
-            return node.name
-        if column.title == OPERATOR:
-            return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-        return name_of(node.graph) if node.graph is not None else ""
 
     def source(self, index: Index) -> str:
         """A cell as it is edited and copied: empty where the attribute is left out."""
-        node, column = self.nodes[index.row()], self.columns[index.column()]
-        if column.attribute and column.attribute not in node.attributes:
-            return ""
-        return self._text(node, column, None)
+        return _source(self.nodes[index.row()], self.columns[index.column()])
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """Take what was typed into one cell."""
         if role != Qt.ItemDataRole.EditRole:
             return False
-        return self.change([(index, str(value))])
+        return self._change(index.row(), index.column(), str(value))
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Order the rows by a column: numbers as numbers, texts as texts."""
@@ -183,7 +172,7 @@ class NodeTableModel(QAbstractTableModel):
         self.nodes.sort(key=lambda node: self._sort_key(node, chosen), reverse=order == Qt.SortOrder.DescendingOrder)
 
     def _sort_key(self, node: Node, column: Column) -> tuple[int, float, str]:
-        text = self._text(node, column, _SHOWN)
+        text = _text(node, column, _SHOWN)
         try:
             return (0, float(text), "")
         except ValueError:
@@ -191,16 +180,16 @@ class NodeTableModel(QAbstractTableModel):
 
     # -- editing ---------------------------------------------------------------------------------------------
 
-    def change(self, cells: Sequence[tuple[Index, str]]) -> bool:
-        """Write texts into cells as one edit; all or none. False when one was refused, see `refused`."""
-        changes = [(index, text) for index, text in cells if text != self.source(index)]
-        if not changes:
-            return True
-        places = [(self.nodes[index.row()], self.columns[index.column()], text) for index, text in changes]
+    def cells(self, texts: Iterable[tuple[int, int, str]]) -> list[Cell]:
+        """What is to be written, from rows, columns and texts."""
+        return [(self.nodes[row], self.columns[column], text) for row, column, text in texts]
+
+    def _change(self, row: int, column: int, text: str) -> bool:
+        """Write a text into a cell; False when it was refused, see `refused`."""
+        cells = self.cells([(row, column, text)])
         try:
-            with self._document.edit(_title(places)) as edit:
-                for node, column, text in places:
-                    _write(edit, node, column, text)
+            with self._document.edit(title_of(cells)) as edit:
+                write_cells(edit, cells)
         except ModelError as error:
             self._refusal = f"{error.title}\n{error.detail}"
             self.refused.emit(error)
@@ -212,12 +201,40 @@ class NodeTableModel(QAbstractTableModel):
         return self._refusal
 
 
-def _title(places: Sequence[tuple[Node, Column, str]]) -> str:
-    names = {column.title for _, column, _ in places}
-    what = display(names.pop(), 40) if len(names) == 1 else plural(len(places), "cell")
-    nodes = {node for node, _, _ in places}
+def _text(node: Node, column: Column, limit: int | None) -> str:
+    if column.attribute:
+        attribute = node.attributes.get(column.attribute)
+        if attribute is None:
+            formal = _formal(node, column.attribute)
+            return "" if formal is None or formal.default is None else attribute_source(formal.default, limit)
+        return f"@{attribute.reference}" if attribute.reference else _written(attribute, limit)
+    if column.title == NAME:
+        return node.name
+    if column.title == OPERATOR:
+        return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    return name_of(node.graph) if node.graph is not None else ""
+
+
+def _source(node: Node, column: Column) -> str:
+    if column.attribute and column.attribute not in node.attributes:
+        return ""
+    return _text(node, column, None)
+
+
+def title_of(cells: Sequence[Cell]) -> str:
+    """What writing cells is called in the history."""
+    names = {column.title for _, column, _ in cells}
+    what = display(names.pop(), 40) if len(names) == 1 else plural(len(cells), "cell")
+    nodes = {node for node, _, _ in cells}
     where = display(next(iter(nodes)).title, 60) if len(nodes) == 1 else plural(len(nodes), "node")
     return f"Set {what} of {where}"
+
+
+def write_cells(edit: Transaction, cells: Sequence[Cell], progress: Progress = SILENT) -> None:
+    """Write texts into cells, all or none; what a cell holds already is left alone. Any thread."""
+    for node, column, text in progress.paced(cells, of=len(cells)):
+        if text != _source(node, column):
+            _write(edit, node, column, text)
 
 
 def _write(edit: Transaction, node: Node, column: Column, text: str) -> None:

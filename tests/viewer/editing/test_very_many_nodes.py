@@ -1,34 +1,184 @@
-"""What is done to very many chosen nodes is done on a copy, while the window goes on, as one edit."""
+"""What is done to very many chosen things is done on a copy, while the window goes on, as one edit, written first."""
 
 from __future__ import annotations
 
-import pytest
+import json
 
+import onnx.parser
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from model.steps import SetField
 from tests.model import builders
-from tests.model.snapshots import snapshot
-from viewer.passes import many
+from tests.model.recording.crash import abandon
+from tests.model.recording.recorded_work import recovered
+from tests.model.snapshots import assert_linked, snapshot
+from viewer.dialogs.find_replace import FindReplaceDialog
+from viewer.files.recovery import journal_folder
+from viewer.panels.node_table import NodeTablePanel
+from viewer.passes import applying, many
+from viewer.passes.whole import WholeEdit
+
+
+def chosen(action):
+    def act(desk):
+        desk.select(desk.node("second"), desk.node("third"))
+        desk.run(action)
+
+    return act
+
+
+def paste(desk):
+    desk.select(desk.node("second"), desk.node("third"))
+    desk.run("edit.copy")
+    desk.run("edit.paste")
+
+
+def delete_value_too(desk):
+    desk.select(desk.node("second"), desk.value("w"))
+    desk.run("edit.delete")
+
+
+def dialog_of(desk, find, replace):
+    desk.run("edit.replace")
+    dialog = desk.child(FindReplaceDialog)
+    dialog.pattern.setText(find)
+    dialog.replacement.setText(replace)
+    for kind, box in dialog.kinds.items():
+        box.setChecked(kind in ("node names", "value names"))
+    dialog.search()
+    return dialog
+
+
+def replace_names(desk):
+    dialog_of(desk, "r", "R").apply()
+
+
+def table_of(desk):
+    panel = NodeTablePanel(desk.workspace)
+    desk.qtbot.addWidget(panel)
+    panel.show()
+    panel.operator.setCurrentIndex(0)
+    panel.operator.activated.emit(0)
+    desk.qtbot.waitUntil(lambda: not panel._search.running and panel.model.rowCount() == 4)
+    return panel
+
+
+def set_cells(desk):
+    panel = table_of(desk)
+    panel.table.selectColumn(0)
+    QApplication.clipboard().setText("\n".join(f"node {number}" for number in range(4)))
+    panel.paste_cells()
+
+
+@pytest.fixture
+def at_work(desk, qtbot, tmp_path):
+    """The model of a file, whose edits are kept."""
+    path = tmp_path / "chain.onnx"
+    path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
+    with qtbot.waitSignal(desk.window.files.opened, timeout=20_000):
+        desk.window.files.open([path])
+    desk.settle()
+    return desk
+
+
+def wait_for_end(desk):
+    desk.qtbot.waitUntil(lambda: not desk.workspace.findChildren(WholeEdit))
 
 
 @pytest.mark.parametrize(
-    ("action", "title"),
+    ("do", "title"),
     [
-        ("edit.delete", "Delete 2 nodes"),
-        ("edit.cut", "Cut 2 nodes"),
-        ("edit.delete_and_bridge", "Delete and bridge 2 nodes"),
+        (chosen("edit.delete"), "Delete 2 nodes"),
+        (chosen("edit.cut"), "Cut 2 nodes"),
+        (chosen("edit.delete_and_bridge"), "Delete and bridge 2 nodes"),
+        (chosen("edit.duplicate"), "Duplicate 2 nodes"),
+        (delete_value_too, "Delete 2 things"),
+        (paste, "Paste 2 nodes"),
+        (replace_names, "Replace r by R"),
+        (set_cells, "Set Name of 4 nodes"),
     ],
 )
-def test_it_comes_to_the_same_as_at_once(desk, monkeypatch, action, title):
-    desk.open(builders.CHAIN)
-    document = desk.document
-    chosen = [builders.node(document, name) for name in ("second", "third")]
-    desk.select(*chosen)
-    desk.run(action)
+def test_it_comes_to_the_same_as_at_once_and_no_crash_takes_it(at_work, monkeypatch, do, title):
+    document = at_work.document
+    do(at_work)
     assert document.undo_title == title
     at_once = snapshot(document.model)
+    picked = [getattr(item, "name", None) for item in at_work.workspace.selection.items]
     document.undo()
-    monkeypatch.setattr(many, "_MANY", 1)
-    desk.select(*chosen)
-    desk.run(action)
-    assert document.undo_title is None
-    desk.qtbot.waitUntil(lambda: document.undo_title == title)
+    before = document.revision
+    monkeypatch.setattr(many, "MANY", 1)
+    monkeypatch.setattr(applying, "_AT_ONCE", 0)
+    do(at_work)
+    assert document.revision == before, "the window goes on first"
+    wait_for_end(at_work)
+    assert document.undo_title == title
     assert snapshot(document.model) == at_once
+    assert [getattr(item, "name", None) for item in at_work.workspace.selection.items] == picked
+    journal = at_work.workspace.journal
+    abandon(journal)
+    (kept,) = journal_folder().glob("*.journal")
+    assert "confirms" in json.loads(kept.read_text().splitlines()[-1]), "what was made was on file before"
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    again = recovered(document, journal_folder())
+    assert snapshot(again.model) == at_once
+    assert_linked(again.model)
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """As with very many."""
+    monkeypatch.setattr(many, "MANY", 1)
+    monkeypatch.setattr(applying, "_AT_ONCE", 0)
+
+
+@pytest.mark.usefixtures("large")
+def test_what_the_dialog_refuses_stands_in_it(at_work):
+    dialog = dialog_of(at_work, "(first|fourth)", "second")
+    dialog.regex.setChecked(True)
+    dialog.search()
+    dialog.apply()
+    assert not dialog.apply_button.isEnabled(), "it is being done"
+    at_work.qtbot.waitUntil(lambda: "Two would be named second" in dialog.error.text())
+    at_work.qtbot.waitUntil(dialog.apply_button.isEnabled)
+    assert at_work.document.undo_title is None
+
+
+@pytest.mark.usefixtures("large")
+def test_a_name_given_meanwhile_is_not_replaced(at_work):
+    dialog = dialog_of(at_work, "r", "R")
+    dialog.apply()
+    with at_work.document.edit("Mine") as edit:
+        edit.do(SetField(at_work.node("first"), "name", "mine"))
+    at_work.qtbot.waitUntil(lambda: "meanwhile" in dialog.error.text())
+    assert at_work.document.undo_title == "Mine"
+
+
+@pytest.mark.usefixtures("large")
+def test_a_dialog_that_is_closed_meanwhile_takes_nothing_back(at_work):
+    dialog = dialog_of(at_work, "r", "R")
+    dialog.apply()
+    dialog.close()
+    at_work.qtbot.waitUntil(lambda: at_work.document.undo_title == "Replace r by R")
+
+
+@pytest.mark.usefixtures("large")
+def test_what_the_table_refuses_stands_below_it(at_work):
+    panel = table_of(at_work)
+    panel.table.selectColumn(1)
+    panel.bulk.setText("No such thing!")
+    panel.set_selected()
+    at_work.qtbot.waitUntil(lambda: bool(panel.error.text()))
+    assert at_work.document.undo_title is None
+
+
+@pytest.mark.usefixtures("large")
+def test_deleting_twice_deletes_once_and_refuses_nothing(at_work):
+    at_work.select(at_work.node("second"), at_work.node("third"))
+    at_work.run("edit.delete")
+    at_work.run("edit.delete")
+    wait_for_end(at_work)
+    assert at_work.document.undo_title == "Delete 2 nodes"
+    at_work.document.undo()
+    assert at_work.document.undo_title is None
+    assert at_work.messages() == []
