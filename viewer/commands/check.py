@@ -50,7 +50,11 @@ def find(model: Model, *, infer_types: bool = True) -> list[Problem]:
             inferred = infer(model, progress=inferring)
         for value, declared, found in disagreements(model, inferred):
             message = f"{value.name} is declared {type_text(declared)}"
-            problems.append(Problem("declared-type", "warning", message, value, f"It will be {type_text(found)}."))
+            problems.append(
+                Problem(
+                    "declared-type", "warning", message, value, f"From what feeds it, it will be {type_text(found)}."
+                )
+            )
     order = {"error": 0, "warning": 1, "info": 2}
     return sorted(problems, key=lambda p: order[p.severity])
 

@@ -53,7 +53,7 @@ def test_check_compares_declared_types_with_inferred_ones(tmp_path, capsys):
     path = tmp_path / "wrong.onnx"
     path.write_bytes(proto.SerializeToString())
     assert main(["check", str(path)]) == 0
-    assert "y is declared float N×7. It will be float N×4." in capsys.readouterr().out
+    assert "y is declared float N×7. From what feeds it, it will be float N×4." in capsys.readouterr().out
     assert main(["check", str(path), "--no-inference"]) == 0
     assert "declared" not in capsys.readouterr().out
 
