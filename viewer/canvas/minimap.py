@@ -1,7 +1,7 @@
 """The whole graph small in a corner of the canvas, with the part in view; press or drag to go there.
 
 A graph is often a thousand times taller than wide, so the map may be stretched: it shows where things lie, not how
-they look. It stands where it covers no node, and lets those it must cover be seen.
+they look. It comes where it covers no node and stays in that corner: nodes that come below it then show through.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MARGIN = 12
 _PADDING = 5.0
 _LEAST_FRAME = 6.0
 _CORNERS = ((1, 1), (1, 0), (0, 1), (0, 0))  # right or left, below or above; where it would rather stand first
-_REST = 150  # ms without a move of the canvas, after which it steps aside
+_REST = 150  # ms without a move of the canvas, after which it looks what is below it
 _FAINT = 0.45  # opacity where there are nodes below
 
 
@@ -44,9 +44,9 @@ class Minimap(QWidget):
         self._map: QPixmap | None = None
         self._wanted = True
         self._corner = _CORNERS[0]
-        self.is_faint = False  # wherever it stood, it would cover nodes
+        self.is_faint = False  # it covers nodes
         self._rest = QTimer(self, singleShot=True, interval=_REST)
-        self._rest.timeout.connect(self._step_aside)
+        self._rest.timeout.connect(self._look_below)
         self.setAccessibleName("Overview of the graph")
         self.setCursor(Qt.CursorShape.ArrowCursor)
         surface.scene_changed.connect(self._forget)
@@ -82,23 +82,34 @@ class Minimap(QWidget):
         room = self._surface.size() - self.size() - QSize(2 * _MARGIN, 2 * _MARGIN)
         return QPoint(_MARGIN + corner[0] * room.width(), _MARGIN + corner[1] * room.height())
 
-    def _step_aside(self) -> None:
-        """Go to a corner without nodes, if it does not stand in one; not from under the pointer."""
-        if self._surface.scene is None or self.underMouse():
-            return
-        free = next((one for one in sorted(_CORNERS, key=self._corner.__ne__) if not self._covers(one)), None)
-        self._corner, self.is_faint = free or _CORNERS[0], free is None
+    def _come(self) -> None:
+        """Stand in a corner where there are no nodes, if there is one."""
+        ranked = sorted(_CORNERS, key=self._corner.__ne__)
+        self._corner = next((one for one in ranked if not self._covers(one)), self._corner)
         self.move(self._spot(self._corner))
+        self._look_below()
+
+    def _look_below(self) -> None:
+        """Let nodes below be seen. From corner to corner it goes for the legend alone: what hops about disturbs."""
+        if self._surface.scene is None:
+            return
+        if self._is_legend_at(self._corner):
+            self._corner = next((one for one in _CORNERS if not self._is_legend_at(one)), self._corner)
+            self.move(self._spot(self._corner))
+        self.is_faint = self._covers(self._corner)
         self.update()
+
+    def _is_legend_at(self, corner: tuple[int, int]) -> bool:
+        legend = self._surface.legend
+        return legend.isVisible() and legend.geometry().intersects(QRect(self._spot(corner), self.size()))
 
     def _covers(self, corner: tuple[int, int]) -> bool:
         """Whether there is something to see below that corner."""
-        scene, legend = self._surface.scene, self._surface.legend
+        scene = self._surface.scene
         assert scene is not None
-        place = QRect(self._spot(corner), self.size())
-        if legend.isVisible() and legend.geometry().intersects(place):
+        if self._is_legend_at(corner):
             return True
-        to_scene = self._surface.viewport.to_scene
+        place, to_scene = QRect(self._spot(corner), self.size()), self._surface.viewport.to_scene
         found = scene.box_grid.in_rect(*to_scene(place.left(), place.top()), *to_scene(place.right(), place.bottom()))
         return bool((scene.kinds[found] != Kind.CONTAINER).any())
 
@@ -114,7 +125,7 @@ class Minimap(QWidget):
             visible = left > 0 or top > 0 or right < scene.width or bottom < scene.height
             visible = visible and min(self.width(), self.height()) >= _LEAST
         if visible and self.isHidden():
-            self._step_aside()
+            self._come()
         self._rest.start()
         self.setVisible(visible)
         self.update()
