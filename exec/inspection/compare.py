@@ -27,6 +27,9 @@ _BLOCK, _SAMPLE = 1 << 18, 1 << 10
 #: |b| and |a − b| of some elements.
 _Points = tuple[tuple[float, float], ...]
 
+#: The values in the bodies of a node, by its call path and number.
+Inside = Mapping[ValueKey, Sequence[ValueKey]]
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -263,38 +266,44 @@ class _Sums:
 # --- runs ------------------------------------------------------------------------------------------------------
 
 
-def value_keys(result: RunResult) -> Iterator[ValueKey]:
-    """Values in run order: inputs, then what each node gives; what a call gives goes by its name outside."""
+def value_keys(result: RunResult, inside: Inside | None = None) -> Iterator[ValueKey]:
+    """Values in run order: inputs, then what each node gives; what a call gives goes by its name outside.
+
+    What is `inside` a node comes before what it gives; before all else where the run had no such node to compute.
+    """
     outermost = sorted(result.layout.slots.items(), key=lambda item: -len(item[0][0]))
     by_slot = {slot: key for key, slot in outermost}
     made = {slot for step in result.layout.steps for slot in step.outs}
     for key, slot in result.layout.slots.items():
         if not key[0] and slot not in made and result.slots[slot] is not MISSING:
             yield key
+    within = dict(inside or {})
+    mine = {place: within.pop(place) for step in result.layout.steps if (place := (step.path, step.node)) in within}
+    for keys in within.values():
+        yield from keys
     for step in result.layout.steps:
+        yield from mine.get((step.path, step.node), ())
         for slot in step.outs:
             if slot and slot in by_slot:
                 yield by_slot[slot]
 
 
-def compare_runs(ours: RunResult, reference: RunResult) -> list[Row]:
-    """Values that both runs have, by path and name, in the order of the first."""
+def compare_runs(ours: RunResult, reference: RunResult, inside: Inside | None = None) -> list[Row]:
+    """Values that both runs have, in the order of the first: of graphs by path and name, of bodies by their keys."""
     names = {(k[0], reference.layout.name(k[1])): k for k in reference.layout.slots}
     rows = []
-    for key in value_keys(ours):
+    for key in value_keys(ours, inside):
         name = ours.layout.name(key[1])
-        other = names.get((key[0], name))
+        other = names.get((key[0], name)) if key in ours.layout.slots else reference.key(key)
         if other is not None and ours.info(key) is not None and reference.info(other) is not None:
             rows.append(Row(key, name, name, compare_values(ours.value(key), reference.value(other))))
     return rows
 
 
-def compare_keys(ours: RunResult, values: Mapping[ValueKey, RuntimeValue]) -> list[Row]:
-    """A run against values by their keys in it, those in bodies last."""
-    inside = [(path, value) for path, found in ours.bodies.items() for value in found]
-    keys = dict.fromkeys([*value_keys(ours), *(key for key in inside if key not in ours.layout.slots)])
+def compare_keys(ours: RunResult, values: Mapping[ValueKey, RuntimeValue], inside: Inside | None = None) -> list[Row]:
+    """A run against values by their keys in it, in its order."""
     rows = []
-    for key in keys:
+    for key in value_keys(ours, inside):
         if key in values and ours.info(key) is not None:
             name = ours.layout.name(key[1])
             rows.append(Row(key, name, name, compare_values(ours.value(key), values[key])))

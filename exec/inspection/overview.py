@@ -33,18 +33,34 @@ from model.types import (
 
 
 def changed_values(result: RunResult, before: RunResult) -> list[int]:
-    """Numbers of values of the main graph that both runs kept and that differ in any bit."""
+    """Numbers of values of the main graph that both runs kept and that differ in any bit.
+
+    Where only one of the runs is in a worker, its values are brought: once each, and none that is of another shape.
+    """
     changed = []
     for key, slot in result.layout.slots.items():
         other = before.layout.slots.get(key)
         if key[0] or other is None:
             continue
         ours, theirs = result.slots[slot], before.slots[other]
+        if ours is MISSING or theirs is MISSING:
+            info, known = result.info(key), before.info(key)
+            if info is None or known is None:
+                continue
+            if (info.kind, info.element_type, info.shape) != (known.kind, known.element_type, known.shape):
+                changed.append(key[1])
+                continue
+            ours, theirs = _brought(result, key), _brought(before, key)
         if ours is theirs or ours is MISSING or theirs is MISSING:
             continue
         if not same_value(ours, theirs):
             changed.append(key[1])
     return changed
+
+
+def _brought(result: RunResult, key: ValueKey) -> RuntimeValue:
+    """A value that is here or in a worker; MISSING where it would have to be computed here."""
+    return result.find(key) if result.elsewhere is None else result.value(key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Final, Literal
 
-from exec.inspection.compare import Row, compare_values, value_keys
+from exec.inspection.compare import Inside, Row, compare_values, value_keys
 from exec.results import RunResult
 from exec.session import Request
 from exec.snapshot import ABSENT, AttributeSnapshot, FunctionSnapshot, GraphSnapshot, NodeSnapshot
@@ -133,10 +133,10 @@ def _node(op_type: str, inputs: tuple[int, ...], outputs: tuple[int, ...], to: i
     return NodeSnapshot(number, number, op_type, "", "", op_type, inputs, outputs, attributes)
 
 
-def compare_rounded(rounded: RunResult, precise: RunResult) -> list[Row]:
+def compare_rounded(rounded: RunResult, precise: RunResult, inside: Inside | None = None) -> list[Row]:
     """The values of a run in fewer bits against those of the precise run, in its order and by its keys."""
     rows = []
-    for key in value_keys(precise):
+    for key in value_keys(precise, inside):
         if precise.info(key) is not None and rounded.info(key) is not None:
             name = precise.layout.name(key[1])
             rows.append(Row(key, name, name, compare_values(rounded.value(key), precise.value(key))))

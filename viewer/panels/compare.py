@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from weakref import ReferenceType, ref
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
@@ -48,14 +49,20 @@ _AT_ONCE = 2000
 _INVITATION = "Compare the values of the last run with another."
 
 
+#: What the graph is coloured by, in the legend.
+_ERROR, _OLD_ERROR = "Error (power of ten)", "Error of an earlier run (power of ten)"
+
+
 class ComparePanel(Panel):
     """Chooses a reference and shows where it differs."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.rows: list[Compared] = []
-        self._last: tuple[str, Callable[[Record], Work]] | None = None
-        self._title = ""
+        self._asked: tuple[str, Callable[[Record], Work]] | None = None  # what gave the rows
+        self._compared: ReferenceType[Record] | None = None  # whose values they are about
+        self._verdict: tuple[Compared | None, int] = None, 0  # the first that differs, and how many do
+        self._is_old = False  # whether that is not the run shown
         self._judging, self._heating = Latest(self), Latest(self)
         self.choose = QPushButton("Compare with")
         self.menu = QMenu(self.choose)
@@ -67,6 +74,9 @@ class ComparePanel(Panel):
         self.summary.setMinimumWidth(40)
         self.divergence = QPushButton("First divergence")
         self.divergence.setToolTip("Go to the first value, in the order of the run, that is not within the tolerances")
+        self.again = QPushButton("Compare again")
+        self.again.setToolTip("Compare the run that is shown now in the same way")
+        self.again.hide()
         self.relative = NumberEdit("Relative tolerance", "0.001", lambda _: self._show())
         self.absolute = NumberEdit("Absolute tolerance", "1e-05", lambda _: self._show())
         for edit in (self.relative, self.absolute):
@@ -77,8 +87,10 @@ class ComparePanel(Panel):
         self.table = self.entry = NumberTable("Compared values", _COLUMNS)
         self._lay_out()
         self.divergence.clicked.connect(self.go_to_divergence)
+        self.again.clicked.connect(self.compare_again)
         self.colour.toggled.connect(lambda _: self._colour())
         self.table.chosen.connect(self._go)
+        workspace.results.changed.connect(self._on_results)
         workspace.closed.connect(self._judging.stop)
         workspace.closed.connect(self._heating.stop)
         self._show()
@@ -88,7 +100,7 @@ class ComparePanel(Panel):
         row = FlowLayout(6)
         row.setContentsMargins(6, 4, 6, 4)
         tolerances = labelled("relative", self.relative), labelled("absolute", self.absolute)
-        for widget in (self.choose, self.divergence, *tolerances, self.colour):
+        for widget in (self.choose, self.again, self.divergence, *tolerances, self.colour):
             row.addWidget(widget)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -109,14 +121,14 @@ class ComparePanel(Panel):
         results = workspace.results
         ready = results.current is not None
         before = results.previous
-        self._offer("The run before", comparing.with_record(before) if before is not None else None)
+        self._offer("The run before", comparing.with_run_before(workspace) if before is not None else None)
         earlier = [r for r in results.records if r not in (results.current, before)]
         if earlier:
             runs = menu.addMenu("An earlier run")
             titles = {entry.id: entry.title for entry in workspace.document.entries()}
             for record in reversed(earlier):
                 title = f"after “{display(titles.get(record.state, '?'), 50)}”"
-                self._offer(title, comparing.with_record(record), runs)
+                self._offer(title, comparing.with_record(workspace, record), runs)
         menu.addSeparator()
         menu.addAction("A file of arrays (.npz)…").triggered.connect(self.choose_file)
         for folder in workspace.runs.inputs.data_sets():
@@ -143,10 +155,12 @@ class ComparePanel(Panel):
 
     def compare_before(self) -> None:
         """Compare with the run before."""
-        before = self.workspace.results.previous
-        if before is None:
-            raise ModelError("There is no run before", "edit the model or its inputs, and run again")
-        self.compare("The run before", comparing.with_record(before))
+        self.compare("The run before", comparing.with_run_before(self.workspace))
+
+    def compare_again(self) -> None:
+        """Compare the run that is shown now as the one before was."""
+        if self._asked is not None:
+            self.compare(*self._asked)
 
     def compare_onnxruntime(self) -> None:
         """Compare with what ONNX Runtime gives."""
@@ -185,15 +199,15 @@ class ComparePanel(Panel):
         self.workspace.jobs.start(
             "Compare",
             work,
-            done=lambda rows: self._take(title, rows),
+            done=lambda rows: self._take(title, prepare, record, rows),
             finished=self._show,
             supersede="compare",
         )
 
     # -- showing ---------------------------------------------------------------------------------------------
 
-    def _take(self, title: str, rows: list[Compared]) -> None:
-        self.rows, self._title = rows, title
+    def _take(self, title: str, prepare: Callable[[Record], Work], record: Record, rows: list[Compared]) -> None:
+        self.rows, self._asked, self._compared = rows, (title, prepare), ref(record)
         if any(row.difference.problem or row.difference.max_abs for row in rows):
             self.table.sort_by(3)  # else in the order of the run
 
@@ -218,20 +232,44 @@ class ComparePanel(Panel):
     def _show_judged(self, differing: list[Compared]) -> None:
         first, off = next(iter(differing), None), len(differing)
         self.divergence.setEnabled(first is not None)
-        if self.rows:
-            verdict = (
-                f"{off:,} of {plural(len(self.rows), 'value')} differ"
-                if off
-                else f"{plural(len(self.rows), 'value')} agree"
-            )
-            where = f", first {display(first.name, 40)}" if first is not None else ""
-            self.summary.setText(f"{display(self._title, 60)}: {verdict}{where}")
-        elif self._title:
-            self.summary.setText(f"{display(self._title, 60)}: no value could be matched")
-        else:
-            self.summary.setText(_INVITATION)
+        self._verdict = first, off
+        self._tell()
         self.table.set_rows(MadeRows(range(len(self.rows)), partial(self._row, self.rows), _keys(self.rows)))
         self._colour()
+
+    @property
+    def _is_of_another(self) -> bool:
+        """Whether the rows are about a run that is not the one shown."""
+        return self._compared is not None and self._compared() is not self.workspace.results.current
+
+    def _tell(self) -> None:
+        """Say what came out: how many values differ, the first of them, and whether another run is shown by now."""
+        self._is_old = self._is_of_another
+        self.again.setVisible(self._is_old)
+        if self._asked is None:
+            self.summary.setText(_INVITATION)
+            return
+        first, off = self._verdict
+        count = plural(len(self.rows), "value")
+        verdict = f"{off:,} of {count} differ" if off else f"{count} agree"
+        where = f", first {display(first.name, 40)}" if first is not None else ""
+        told = f"{verdict}{where}" if self.rows else "no value could be matched"
+        old = "Of an earlier run: " if self._is_old else ""
+        self.summary.setText(f"{old}{display(self._asked[0], 60)}: {told}")
+
+    def _on_results(self, values: object) -> None:
+        """Another run may be shown: what was compared, and the colours of that, are not about it."""
+        overlays = self.workspace.runs.overlays
+        if values is not None or self._is_of_another == self._is_old:
+            return
+        self._tell()
+        if overlays.kind == "own" and overlays.title in (_ERROR, _OLD_ERROR):
+            overlays.show(overlays.numbers, self._title)
+
+    @property
+    def _title(self) -> str:
+        """What the graph is coloured by."""
+        return _OLD_ERROR if self._is_old else _ERROR
 
     def _row(self, rows: Sequence[Compared], place: int) -> Row:
         row, position = rows[place], place + 1
@@ -275,7 +313,7 @@ class ComparePanel(Panel):
         rows = self.rows
         self._heating.begin(
             lambda progress: self._heats(rows, progress),
-            lambda numbers: overlays.show(numbers, "Error (power of ten)"),
+            lambda numbers: overlays.show(numbers, self._title),
             at_once=len(rows) <= _AT_ONCE,
         )
 

@@ -62,7 +62,7 @@ class ElementPanel(Panel):
         if workspace.results.element is not None:
             self.show_element(*workspace.results.element)
         else:
-            self._on_selection()
+            self._invite()
 
     def _make_controls(self) -> None:
         self.back = QToolButton()
@@ -71,7 +71,6 @@ class ElementPanel(Panel):
         self.back.setToolTip("Back to the element before")
         self.back.setAccessibleName("Back to the element before")
         self.name = ElidedLabel()
-        self.name.setText("Run the model and select a value")
         self.index = QLineEdit()
         self.index.setAccessibleName("Index of the element")
         self.index.setPlaceholderText("index, such as 0, 3, 5")
@@ -189,6 +188,14 @@ class ElementPanel(Panel):
     def _on_results(self, values: object) -> None:
         if values is None and self.place is not None:
             self._look(*self.place)
+        elif values is None:
+            self._invite()
+
+    def _invite(self) -> None:
+        """Show the value that is selected, or say what is missing."""
+        is_run = self.workspace.results.current is not None
+        self.name.setText("Select a value" if is_run else "Run the model and select a value")
+        self._on_selection()
 
     def _on_values_changed(self, values: set[Value]) -> None:
         if self.place is not None and self.place[0] in values:
@@ -245,7 +252,7 @@ class ElementPanel(Panel):
             origin,
             (
                 Cell(name),
-                Cell(about, tip="Elements of the input that reach it"),
+                Cell(about, tip=f"{about}\nElements of the input that reach it"),
                 Cell(f"{origin.reach.count:,}", origin.reach.count),
                 _number(origin.low),
                 _number(origin.high),

@@ -12,6 +12,7 @@ from model.graph import Function, Graph, Node, Value
 from model.queries.calls import called_by
 
 if TYPE_CHECKING:
+    from exec.results import RunResult
     from viewer.workspace import Workspace
 
 
@@ -95,6 +96,40 @@ def addresses_in(workspace: Workspace) -> Addresses:
     """Where values of runs of a workspace are, as the model is now."""
     results, runs = workspace.results, workspace.runs
     return Addresses(runs.inputs.graph, runs.session.number, results.node_by_number, results.value_by_number)
+
+
+def inside_nodes(workspace: Workspace, result: RunResult) -> dict[ValueKey, list[ValueKey]]:
+    """The values in bodies that a run computed, by the call path and number of the outermost node around them."""
+    number, value_of = workspace.runs.session.number, workspace.results.value_by_number
+    places: dict[tuple[Graph, Path], ValueKey | None] = {}
+    found: dict[ValueKey, list[ValueKey]] = {}
+    for path, values in result.bodies.items():
+        for one in values:
+            value = value_of(one)
+            if value is None or value.graph is None or (path, one) in result.layout.slots:
+                continue  # is no more, or is captured from around
+            place = value.graph, path
+            if place not in places:
+                places[place] = _outermost(*place, number, workspace.results.node_by_number)
+            around = places[place]
+            if around is not None:
+                found.setdefault(around, []).append((path, one))
+    return found
+
+
+def _outermost(
+    graph: Graph | None, path: Path, number: Callable[[Node], int], node_by_number: Callable[[int], Node | None]
+) -> ValueKey | None:
+    """The outermost node in whose bodies a graph is, calls between them included, and the call that it is in."""
+    found: ValueKey | None = None
+    while graph is not None:
+        node = graph.owner if isinstance(graph.owner, Node) else None
+        if node is not None:
+            found = path, number(node)
+        elif path:
+            path, node = path[:-1], node_by_number(path[-1])
+        graph = None if node is None else node.graph
+    return found
 
 
 def _insides(node: Node) -> Iterator[tuple[str, Graph]]:

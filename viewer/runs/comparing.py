@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from math import isfinite, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from model.io.save import prepare
 from model.progress import Progress
 from model.types import ElementType, TensorType
 from viewer.results import Record
-from viewer.runs.addresses import addresses_in
+from viewer.runs.addresses import addresses_in, inside_nodes
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -38,11 +39,24 @@ class Reference:
     prepare: Callable[[Record], Work]
 
 
-def with_record(other: Record) -> Callable[[Record], Work]:
+def with_record(workspace: Workspace, other: Record) -> Callable[[Record], Work]:
     """Against another run of the same document."""
 
     def prepared(ours: Record) -> Work:
-        return lambda _progress: _compare(lambda: ours.result.apply(compare_runs, other.result))
+        inside = inside_nodes(workspace, ours.result)
+        return lambda _progress: _compare(lambda: ours.result.apply(compare_runs, other.result, inside))
+
+    return prepared
+
+
+def with_run_before(workspace: Workspace) -> Callable[[Record], Work]:
+    """Against the run before, whichever that is then."""
+
+    def prepared(ours: Record) -> Work:
+        before = workspace.results.previous
+        if before is None:
+            raise ModelError("There is no run before", "edit the model or its inputs, and run again")
+        return with_record(workspace, before)(ours)
 
     return prepared
 
@@ -60,10 +74,9 @@ def with_npz(workspace: Workspace, path: Path) -> Callable[[Record], Work]:
     """Against a saved run, each value by where it is; or a file of arrays, matched by name, then shape."""
 
     def prepared(ours: Record) -> Work:
-        result, known = ours.result, addresses_in(workspace)
-        inside = [key for key in result.layout.slots if key[0]]
-        inside += [(call, number) for call, values in result.bodies.items() for number in values]
-        places = {address: key for key in inside if (address := known.of(key)) is not None}
+        result, known, inside = ours.result, addresses_in(workspace), inside_nodes(workspace, ours.result)
+        keys = [*(key for key in result.layout.slots if key[0]), *chain.from_iterable(inside.values())]
+        places = {address: key for key in keys if (address := known.of(key)) is not None}
 
         def work(_progress: Progress) -> list[Row]:
             saved = load_run(path)
@@ -71,7 +84,7 @@ def with_npz(workspace: Workspace, path: Path) -> Callable[[Record], Work]:
                 return _compare(lambda: result.apply(compare_with, {name: v for (name,), v in saved.values.items()}))
             found = ((result.key(a[0]) if len(a) == 1 else places.get(a), v) for a, v in saved.values.items())
             values = {key: value for key, value in found if key is not None}
-            return _compare(lambda: result.apply(compare_keys, values))
+            return _compare(lambda: result.apply(compare_keys, values, inside))
 
         return work
 
@@ -180,12 +193,12 @@ def with_precision(
             what = "no node" if chosen is None else "none of the nodes selected"
             raise ModelError("Nothing to keep in fewer bits", f"{what} makes or reads a tensor of floats")
         numbers = {session.number(v) for v in values}
-        rounded = in_precision(request, precision, numbers)
+        rounded, inside = in_precision(request, precision, numbers), inside_nodes(workspace, ours.result)
 
         def work(progress: Progress) -> list[Row]:
             other = session.perform(rounded, progress=progress)
             other.raise_for_failure()
-            return other.apply(compare_rounded, ours.result)
+            return other.apply(compare_rounded, ours.result, inside)
 
         return lambda progress: _compare(lambda: work(progress))
 

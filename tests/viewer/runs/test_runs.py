@@ -15,6 +15,7 @@ from model import load
 from model.edits.nodes import rename_node
 from model.edits.values import rename_value
 from model.errors import ModelError
+from model.steps import SetField
 from model.types import SequenceType, Shape, TensorType
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 from viewer.panels.run import outcome
@@ -222,6 +223,11 @@ def test_an_edit_ends_a_run_that_waits(window, qtbot, net):
     run(qtbot, workspace, "run.step")
     edit(workspace, "relu", "alpha", 0.9)
     assert not workspace.runs.is_paused
+    run(qtbot, workspace, "run.step")
+    with workspace.document.edit("Describe") as transaction:
+        transaction.do(SetField(node(workspace, "relu"), "doc_string", "what is computed stays"))
+    assert not workspace.runs.is_paused
+    assert workspace.run_state == "Stopped"
 
 
 def test_a_run_to_a_node_keeps_what_it_computed_on_the_way(window, qtbot, net):
@@ -374,7 +380,7 @@ def test_the_run_before_an_edit_differs_from_where_the_edit_was(window, qtbot, n
     edit(workspace, "relu", "alpha", 0.1)
     run(qtbot, workspace)
     panel = window.docks.open("compare")
-    found = compared(qtbot, panel, comparing.with_record(workspace.results.previous))
+    found = compared(qtbot, panel, comparing.with_run_before(workspace))
     assert {name for name, d in found.items() if d.max_abs} == {"r", "m", "y"}
     assert panel.first.name == "r"
     panel.go_to_divergence()

@@ -9,8 +9,8 @@ import pytest
 
 from exec.inputs import Constant
 from exec.plan import MISSING
-from model.steps import SetField
-from tests.viewer.runs.driving import idle, opened, run, value
+from model.steps import SetField, SetInput
+from tests.viewer.runs.driving import edit, idle, node, opened, run, value
 from viewer.runs import comparing
 from viewer.runs.afterwards import take_up_run, write_run
 
@@ -100,12 +100,67 @@ def test_a_saved_run_is_shown_where_its_values_belong_without_running(window, qt
     run(qtbot, workspace)
     assert results.previous is before
     panel = window.docks.open("compare")
-    for reference in (comparing.with_record(before), comparing.with_npz(workspace, path)):
+    for reference in (comparing.with_record(workspace, before), comparing.with_npz(workspace, path)):
         panel.compare("saved", reference)
         idle(qtbot, workspace)
         assert panel.rows
         assert {row.difference.unequal for row in panel.rows} == {0}, "nothing differs from what was saved"
-    assert {"t", "r"} <= {row.name for row in panel.rows}
+        order = [row.name for row in panel.rows]
+        order = order[order.index("v") :]  # a function has a t too
+        assert order.index("t") < order.index("y") < order.index("r") < order.index("z")
+
+
+def test_what_a_run_after_a_loaded_one_changed_is_marked_though_a_worker_has_it(make_window, qtbot, nested, saved):
+    window = make_window()
+    workspace = opened(window, qtbot, nested)
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        take_up_run(workspace, saved[0])
+    with workspace.document.edit("Scale") as transaction:
+        transaction.do(SetInput(node(workspace, "loop"), 2, value(workspace, "a")))
+    run(qtbot, workspace)
+    assert {v.name for v in workspace.runs.marks.differing} == {"y", "z", "p"}
+
+
+def test_the_first_divergence_may_be_in_a_body(window, qtbot, nested, tmp_path):
+    workspace = opened(window, qtbot, nested)
+    workspace.runs.inputs.set_source("x", Constant([[1.0, 2.0], [3.0, -9.0]]))
+    workspace.runs.inputs.set_source("b", Constant(True))
+    run(qtbot, workspace)
+    write_run(workspace, tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    body = node(workspace, "loop").attributes["body"].value
+    scale = next(one for one in body.nodes if one.name == "scale")
+    with workspace.document.edit("Add") as transaction:
+        transaction.do(SetField(scale, "op_type", "Add"))
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    for reference in (comparing.with_run_before(workspace), comparing.with_npz(workspace, tmp_path / "run.npz")):
+        panel.compare("before", reference)
+        idle(qtbot, workspace)
+        assert panel.first.name == "s", "what the last turn was given"
+        panel.go_to_divergence()
+        assert workspace.selection.current in body.inputs
+
+
+def test_what_was_compared_says_so_when_another_run_is_shown(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    workspace.runs.inputs.set_source("x", Constant(1.0))
+    run(qtbot, workspace)
+    edit(workspace, "relu", "alpha", 0.25)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    panel.compare_before()
+    idle(qtbot, workspace)
+    told, overlays = panel.summary.text(), workspace.runs.overlays
+    assert told.startswith("The run before: ")
+    assert panel.again.isHidden()
+    run(qtbot, workspace)
+    assert panel.summary.text() == f"Of an earlier run: {told}"
+    assert "earlier run" in overlays.title
+    panel.again.click()
+    idle(qtbot, workspace)
+    assert panel.again.isHidden()
+    assert "agree" in panel.summary.text()
 
 
 def test_a_key_that_two_values_would_have_tells_them_apart(window, qtbot, tmp_path):
