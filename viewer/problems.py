@@ -119,30 +119,42 @@ class Problems(QObject):
         if self._checker is None:
             return
         self._seen = self._checker.revision
-        found = [*self._read(), *map(self._mended, self._checker.problems), *self._typed]
+        inferred = self._types.inferred
+        checked = (_mended(problem, inferred) for problem in self._checker.problems)
+        found = [*self._read(), *checked, *self._typed]
         found.sort(key=lambda problem: _ORDER[problem.severity])
         is_news = (found, self.finished) != (self._listed, self._told_finished)
         self._listed, self._told_finished = found, self.finished  # equal problems may have another fix by now
         if is_news:
             self.changed.emit()
 
-    def _mended(self, problem: Problem) -> Problem:
-        """An input or output without a type can be declared as inferred, which the checker knows nothing of."""
-        inferred = self._types.inferred
-        found = inferred.types.get(problem.place) if problem.rule == "interface-type" and inferred else None
-        if found is None:
-            return problem
-        from model.checks.problem import Fix
-        from model.declaring import declare
-
-        title = f"Declare {problem.place.name} as {type_text(found)}"
-        return replace(problem, fix=Fix(title, partial(declare, value=problem.place, found=found)))
-
     def _read(self) -> list[Problem]:
         from model.checks.problem import warning
 
         source = self._document.model.source
         return [warning("reading", text, self._document.model) for text in getattr(source, "problems", ())]
+
+
+def find_problems(model: Model, inferred: Inferred, progress: Progress) -> list[Problem]:
+    """All that `Problems` lists of a model but what reading its file found, errors first; on any thread."""
+    from model.checks.models import steps_of_check
+    from model.checks.parts import concerning
+
+    found = concerning(model, (problem for problem in progress.paced(steps_of_check(model)) if problem is not None))
+    problems = [*(_mended(problem, inferred) for problem in found), *_contradictions(model, inferred, progress)]
+    return sorted(problems, key=lambda problem: _ORDER[problem.severity])
+
+
+def _mended(problem: Problem, inferred: Inferred | None) -> Problem:
+    """An input or output without a type can be declared as inferred, which the checker knows nothing of."""
+    found = inferred.types.get(problem.place) if problem.rule == "interface-type" and inferred else None
+    if found is None:
+        return problem
+    from model.checks.problem import Fix
+    from model.declaring import declare
+
+    title = f"Declare {problem.place.name} as {type_text(found)}"
+    return replace(problem, fix=Fix(title, partial(declare, value=problem.place, found=found)))
 
 
 def _contradictions(model: Model, inferred: Inferred, progress: Progress) -> Iterator[Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtGui import QAction
@@ -14,10 +14,14 @@ from PySide6.QtWidgets import (
 )
 
 from model.checks import Problem
+from model.document import Document
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
+from model.progress import SILENT, Progress
 from viewer.icons import icon
 from viewer.panels import Panel
+from viewer.passes.many import MANY
+from viewer.problems import find_problems
 from viewer.text import display, plural
 from viewer.theme import theme
 from viewer.tips import for_role, plain_tip
@@ -25,6 +29,11 @@ from viewer.widgets.elided_label import ElidedLabel
 from viewer.widgets.row_table import Index, RowModel, RowTable
 from viewer.workspace import Workspace
 
+if TYPE_CHECKING:
+    from model.passes.rehearsal import Rehearsal
+    from viewer.passes.whole import Outcome
+
+_MEND_ALL = "Mend all problems"
 _COLUMNS = ("Problem", "Expected", "Place")
 
 
@@ -143,22 +152,43 @@ class ProblemsPanel(Panel):
 
     def fix_all(self) -> None:
         """Mend whatever can be, as one edit; a fix that no longer applies is left out."""
-        self._apply("Mend all problems", [p for p in self.model.rows if p.fix is not None])
+        fixable = [p for p in self.model.rows if p.fix is not None]
+        if len(fixable) <= MANY:
+            self._apply(_MEND_ALL, fixable)
+        else:
+            _mend_all_in_copy(self.workspace)
 
     def _apply(self, title: str, problems: list[Problem]) -> None:
-        document = self.workspace.document
-        failed: ModelError | None = None
-        with document.edit(title):
-            for problem in problems:
-                assert problem.fix is not None
+        failed = _mend(self.workspace.document, title, problems)
+        if failed is not None:
+            self.workspace.report(failed)
+
+
+def _mend(document: Document, title: str, problems: list[Problem], progress: Progress = SILENT) -> ModelError | None:
+    """Mend what can be; returns why the last of the others could not."""
+    failed: ModelError | None = None
+    with document.edit(title):
+        for problem in progress.paced(problems, of=len(problems)):
+            if problem.fix is not None:
                 try:
                     with document.edit(title) as edit:
                         problem.fix.apply(edit)
-                except (ModelError, ValueError) as error:
-                    failed = (
-                        error
-                        if isinstance(error, ModelError)
-                        else ModelError("A fix does not apply any more", str(error))
-                    )
-        if failed is not None:
-            self.workspace.report(failed)
+                except ModelError as error:
+                    failed = error
+                except ValueError as error:
+                    failed = ModelError("A fix does not apply any more", str(error))
+    return failed
+
+
+def _mend_all_in_copy(workspace: Workspace) -> None:
+    """Find and mend the problems of a copy: a fix speaks of the model that it was found in."""
+    from viewer.passes.whole import Outcome, WholeEdit, known_of
+
+    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        document = rehearsal.document
+        problems = find_problems(document.model, known_of(workspace, rehearsal), progress)
+        failed = _mend(document, _MEND_ALL, problems, progress)
+        warning = None if failed is None else (failed.title, failed.detail, rehearsal.original(failed.place))
+        return Outcome(rehearsal.steps(), warning=warning)
+
+    WholeEdit(workspace, _MEND_ALL, work)

@@ -152,7 +152,7 @@ def write_types(workspace: Workspace, *, selected: bool = False) -> None:
     title = f"Write inferred types of {plural(len(nodes), 'node')}" if selected else "Write inferred types"
 
     def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
-        known = _known(workspace, rehearsal)
+        known = known_of(workspace, rehearsal)
         with rehearsal.document.edit(title) as edit:
             count = declare_all(edit, known, rehearsal.copies(nodes) if selected else None, progress)
         written = f"{plural(count, 'declaration')} written."
@@ -197,7 +197,7 @@ def set_batch(workspace: Workspace, graph: Graph, batch: Dimension, text: str) -
     def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
         from model.passes.convert.dimensions import change_batch
 
-        known = _known(workspace, rehearsal)
+        known = known_of(workspace, rehearsal)
         with rehearsal.document.edit("Set the batch") as edit:
             report = change_batch(edit, rehearsal.copy_of(graph), batch, known.type_of)
         progress.check()
@@ -216,7 +216,7 @@ def set_batch(workspace: Workspace, graph: Graph, batch: Dimension, text: str) -
     WholeEdit(workspace, f"Set batch dimension to {display(text, 40)}", work)
 
 
-def _known(workspace: Workspace, rehearsal: Rehearsal) -> Inferred:
+def known_of(workspace: Workspace, rehearsal: Rehearsal) -> Inferred:
     """What is known of the types of the copy by now: a tool that begins again asks again. Any thread."""
     inferred = workspace.types.inferred or Inferred()
     return Inferred(rehearsal.of_copies(inferred.types))

@@ -8,14 +8,17 @@ import onnx.parser
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from model.steps import SetField
+from model.attributes import make_attribute
+from model.steps import SetAttribute, SetField
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import recovered
 from tests.model.snapshots import assert_linked, snapshot
 from viewer.dialogs.find_replace import FindReplaceDialog
 from viewer.files.recovery import journal_folder
+from viewer.panels import problems
 from viewer.panels.node_table import NodeTablePanel
+from viewer.panels.problems import ProblemsPanel
 from viewer.passes import applying, many
 from viewer.passes.whole import WholeEdit
 
@@ -71,6 +74,19 @@ def set_cells(desk):
     panel.paste_cells()
 
 
+def mend_all(desk):
+    node = desk.node("second")
+    if "nonsense" not in node.attributes:
+        with desk.document.edit("Break") as edit:
+            for name in ("nonsense", "more"):
+                edit.do(SetAttribute(node, name, make_attribute(name, 1)))
+    panel = ProblemsPanel(desk.workspace)
+    desk.qtbot.addWidget(panel)
+    panel.show()
+    desk.qtbot.waitUntil(lambda: sum(problem.fix is not None for problem in panel.model.rows) > 1)
+    panel.fix_all()
+
+
 @pytest.fixture
 def at_work(desk, qtbot, tmp_path):
     """The model of a file, whose edits are kept."""
@@ -80,6 +96,12 @@ def at_work(desk, qtbot, tmp_path):
         desk.window.files.open([path])
     desk.settle()
     return desk
+
+
+def make_large(monkeypatch):
+    monkeypatch.setattr(many, "MANY", 1)
+    monkeypatch.setattr(problems, "MANY", 1)
+    monkeypatch.setattr(applying, "_AT_ONCE", 0)
 
 
 def wait_for_end(desk):
@@ -97,6 +119,7 @@ def wait_for_end(desk):
         (paste, "Paste 2 nodes"),
         (replace_names, "Replace r by R"),
         (set_cells, "Set Name of 4 nodes"),
+        (mend_all, "Mend all problems"),
     ],
 )
 def test_it_comes_to_the_same_as_at_once_and_no_crash_takes_it(at_work, monkeypatch, do, title):
@@ -107,8 +130,7 @@ def test_it_comes_to_the_same_as_at_once_and_no_crash_takes_it(at_work, monkeypa
     picked = [getattr(item, "name", None) for item in at_work.workspace.selection.items]
     document.undo()
     before = document.revision
-    monkeypatch.setattr(many, "MANY", 1)
-    monkeypatch.setattr(applying, "_AT_ONCE", 0)
+    make_large(monkeypatch)
     do(at_work)
     assert document.revision == before, "the window goes on first"
     wait_for_end(at_work)
@@ -128,8 +150,7 @@ def test_it_comes_to_the_same_as_at_once_and_no_crash_takes_it(at_work, monkeypa
 @pytest.fixture
 def large(monkeypatch):
     """As with very many."""
-    monkeypatch.setattr(many, "MANY", 1)
-    monkeypatch.setattr(applying, "_AT_ONCE", 0)
+    make_large(monkeypatch)
 
 
 @pytest.mark.usefixtures("large")
