@@ -68,7 +68,7 @@ def freeze(
         changed = substitute_dimensions(edit, root, sizes)
         if changed:
             told = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-            report.changed(f"{told} in {changed:,} types", root)
+            report.changed(f"{told} in {'1 type' if changed == 1 else f'{changed:,} types'}", root)
     return report
 
 

@@ -155,7 +155,7 @@ class _Conversion:
             for root in self._edit.model.root_graphs()
             for graph in root.walk()
             for node in graph.nodes
-            if node.op_type != "Constant" and not self._is_kept(node)
+            if node.op_type != "Constant" and (self._cannot_hold(node) or not self._is_kept(node))
             if any(v is not None and self._now.get(v) == self._wish.source for v in node.outputs)
         )
 
@@ -213,11 +213,20 @@ class _Conversion:
             return True
         if node.bodies and not (node.domain == "" and node.op_type in _HOLDERS):
             return True
-        if _is_told_by_calls(node):
+        if _is_told_by_calls(node) or self._cannot_hold(node):
             return True
         if _LARGEST[self._wish.target] < _LARGEST[ElementType.BFLOAT16] and _handles_sums(node):
             return True
         return any(node.op_type == k or (node.name and fnmatchcase(node.name, k)) for k in self._wish.keep)
+
+    def _cannot_hold(self, node: Node) -> bool:
+        """Whether a node with bodies gets or gives what would turn, which its operator does not let through."""
+        if not node.bodies or node.graph is None or node.domain:
+            return False
+        schema = schemas.find(node.op_type, node.graph.opset_imports.get("", 1))
+        if schema is None or self._allows(schema.output(0)):
+            return False
+        return any(value is not None and self._is_source(value) for value in (*node.inputs, *node.outputs))
 
     def _is_inside_kept(self, graph: Graph) -> bool:
         """Whether what a body or function takes and gives stays as it is."""

@@ -15,7 +15,7 @@ from model.io.encode import write_type
 from model.io.protobuf import ModelProto, TypeProto
 from model.passes.inference.call import Call, Rule
 from model.passes.inference.formulas import fill
-from model.passes.inference.library import infer_model, infer_node
+from model.passes.inference.library import infer_model, infer_node, with_attributes
 from model.passes.inference.reply import encode
 from model.passes.inference.rules import RULES, user_rule
 from model.passes.inference.shape_values import ShapeValues
@@ -76,6 +76,7 @@ class Inference:
         self._given: set[str] = set()  # sizes that the file names where inference begins
         self._news: dict[int, set[str]] = {}  # by id of the graph, values of which formulas told more
         self._first_calls: dict[int, Any] = {}  # by id of the function
+        self._told: Mapping[str, Any] = {}  # attributes that the call gives whose function is looked at
         self._improved = False  # whether the last sweep found more than was known
         # The runtime hands out one Python object per message only while that object lives, so all of them are kept.
         self._alive = [graph for root in self._all_roots() for graph in _walk(root)]
@@ -220,10 +221,13 @@ class Inference:
             visible.setdefault(tensor.name, TensorType(element_type(tensor.data_type), Shape(tuple(tensor.dims))))
         values = ShapeValues(constants)
         improved = self._news.pop(id(graph), set())
-        for node in graph.node:
+        for written in graph.node:
             self._budget -= 1
             if self._budget < 0:
                 return
+            # Calls and bodies are known by their messages.
+            is_plain = not bodies(written) and self._function(written) is None
+            node = with_attributes(written, self._told) if is_plain else written
             if self._is_worth_asking(node, visible, improved):
                 found = self._infer_node(node, visible, imports, values, depth)
                 for name, kind in zip(node.output, found, strict=False):
@@ -247,7 +251,7 @@ class Inference:
         self, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues, depth: int
     ) -> Sequence[Type | None]:
         domain = "" if node.domain == "ai.onnx" else node.domain
-        function = self._functions.get((node.domain, node.op_type, node.overload))
+        function = self._function(node)
         if function is not None:
             return self._infer_function(function, node, visible, depth)
         if bodies(node):
@@ -287,8 +291,11 @@ class Inference:
         constants = {name: t for name in node.input if (t := values.tensor(name)) is not None}
         return [None if t is None else read_type(t) for t in infer_node(node, domain, given, constants, imports)]
 
+    def _function(self, node: Any) -> Any:
+        return self._functions.get((node.domain, node.op_type, node.overload))
+
     def _is_first_call(self, node: Any) -> bool:
-        function = self._functions.get((node.domain, node.op_type, node.overload))
+        function = self._function(node)
         return function is not None and id(function) not in self._first_calls
 
     def _infer_function(
@@ -302,7 +309,11 @@ class Inference:
         kept = dict(self._types(function))
         formal = {f: visible[a] for f, a in zip(function.input, node.input, strict=False) if a in visible}
         self._found[id(function)] = dict(formal)
+        outer = self._told
+        given = with_attributes(node, outer).attribute
+        self._told = {a.name: a for a in (*function.attribute_proto, *given)}
         self._sweep(function, formal, imports, depth + 1)
+        self._told = outer
         inner = self._found[id(function)]
         result = [inner.get(name) for name in function.output]
         if not first and kept:

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any
 
-from model.io.protobuf import ModelProto, NodeProto, TensorProto, TypeProto, package_folders
+from model.io.protobuf import AttributeProto, ModelProto, NodeProto, TensorProto, TypeProto, package_folders
 
 _NAME = "onnx_cpp2py_export"
 _MODULE = f"onnx.{_NAME}"
@@ -59,6 +59,19 @@ def infer_node(
         if found:
             return [TypeProto.FromString(found[name]) if name in found else None for name in node.output]
     return []
+
+
+def with_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> NodeProto:
+    """A node of a function as a call with these attributes runs it; itself where it refers to none of them."""
+    if not any(attribute.ref_attr_name in given for attribute in node.attribute):
+        return node
+    told = NodeProto.FromString(node.SerializeToString())
+    for attribute in told.attribute:
+        if attribute.ref_attr_name in given:
+            name = attribute.name
+            attribute.CopyFrom(given[attribute.ref_attr_name])
+            attribute.name = name
+    return told
 
 
 @cache

@@ -431,6 +431,29 @@ def test_a_function_keeps_the_types_of_its_first_call():
     assert found.types[inner] == tensor(2, None)
 
 
+def test_types_in_a_function_follow_what_its_calls_give():
+    """The type of a Cast whose `to` the call gives was unknown, and so was all behind it."""
+    model = builders.model("""
+        <ir_version: 10, opset_import: ["" : 18, "f" : 1]>
+        g (float[N, 4] x) => (double[M] y, float[K] whole, float[L] default) {
+            y = f.Outer<kind = 11>(x) o = f.Outer<kind = 7>(x) whole = Cast<to = 1>(o) default = f.Shaped(x)
+        }
+        <opset_import: ["" : 18, "f" : 1], domain: "f"> Outer <kind> (a) => (b) {
+            c = f.Inner<to = @kind>(a) b = Neg(c)
+        }
+        <opset_import: ["" : 18], domain: "f"> Inner <to> (a) => (b) { c = Cast<to = @to>(a) b = Identity(c) }
+        <opset_import: ["" : 18], domain: "f"> Shaped <size: ints = [2, 2]> (a) => (b) {
+            s = Constant<value_ints = @size>() b = Reshape(a, s)
+        }
+    """)
+    found = infer(model)
+    assert found.types[builders.value(model, "y")] == tensor("N", 4, kind=ElementType.DOUBLE)
+    assert found.types[builders.value(model, "o")] == tensor("N", 4, kind=ElementType.INT64)
+    assert found.types[builders.value(model, "default")] == tensor(2, 2)
+    cast = next(f for f in model.functions if f.name == "Inner").body.nodes[0].outputs[0]
+    assert found.types[cast] == tensor("N", 4, kind=ElementType.DOUBLE)  # as of the first call
+
+
 def test_only_numbers_and_names_of_the_model_are_written():
     model = builders.model("""
         <ir_version: 10, opset_import: ["" : 18]>

@@ -217,3 +217,45 @@ def test_sums_of_integers_stay_in_range_until_they_are_scaled(keep_interface):
     np.testing.assert_allclose(outputs(document.model, feeds)["y"].astype(np.float32), before, rtol=1e-3)
     relu = next(n for n in document.model.graph.nodes if n.op_type == "Relu")
     assert infer(document.model).type_of(relu.outputs[0]).element_type is HALF
+
+
+@pytest.mark.parametrize("target", [HALF, BRAIN])
+def test_functions_whose_casts_calls_decide_are_converted(target):
+    """What stands behind such a cast was of unknown type and stayed: the model did not run any more."""
+    document = Document(
+        builders.model("""
+            <ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+            g (float[2,4] x) => (float[2,4] y) { n = f.Outer(x) y = Add(n, x) }
+            <opset_import: ["" : 21, "f" : 1], domain: "f"> Outer (a) => (b) { c = f.Inner<to = 1>(a) b = Add(c, c) }
+            <opset_import: ["" : 21], domain: "f"> Inner <to> (a) => (b) { c = Cast<to = @to>(a) b = Cast<to = 1>(c) }
+        """)
+    )
+    feeds = fed(document.model)
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, target)
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=0.02)
+    made_here = next(f for f in document.model.functions if f.name == "Outer").body.nodes[-1].outputs[0]
+    assert infer(document.model).type_of(made_here).element_type is target
+
+
+LOOP = """g (float[2] x) => (float[2] z) <int64 n = {3}, bool c = {1}> {
+    y = Loop(n, c, x) <body = b (int64 i, bool go, float[2] a) => (bool on, float[2] s) {
+        on = Identity(go) s = Add(a, x)
+    }>
+    z = Neg(y)
+}"""
+
+
+@pytest.mark.parametrize(("version", "kind"), [(15, FLOAT), (16, BRAIN)])
+def test_loops_stay_where_they_let_no_such_values_through(version, kind):
+    """Up to version 15 a Loop takes no bfloat16, and was given it."""
+    document = made(version, LOOP, 8)
+    feeds = fed(document.model)
+    before = outputs(document.model, feeds)["z"]
+    report = to_precision(document, BRAIN)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    np.testing.assert_allclose(outputs(document.model, feeds)["z"], before, rtol=0.02)
+    loop = next(node for node in document.model.graph.nodes if node.op_type == "Loop")
+    assert infer(document.model).type_of(loop.outputs[0]).element_type is kind
+    told = "1 node stays float: in operator set 15, Loop takes no bfloat16"
+    assert [remark.text for remark in report.warnings] == [told] * (kind is FLOAT)
