@@ -18,6 +18,7 @@ from model.edits.names import regenerate_node_names
 from model.graph import Function, Graph, Model, Node, Value
 from model.lookup import Lookup
 from model.queries.scope import dependencies, enclosing, names_taken, node_on_cycle, run_order, unique_name
+from model.queries.topology import downstream
 from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetInitializer, Step
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType, TensorType
@@ -451,5 +452,15 @@ def dead_node(node: Node) -> Problem:
         f"{node.title} computes nothing that is used",
         node,
         "None of its outputs reaches an output of the graph.",
-        Fix(f"Remove {node.title}", partial(_do, step=RemoveNode(node))),
+        Fix(f"Remove {node.title}", partial(_remove_dead, node=node)),
     )
+
+
+def _remove_dead(edit: Transaction, node: Node) -> None:
+    """Remove a dead node with what takes its results, which is as dead and would refer to what nothing produces."""
+    graph = node.graph
+    if graph is None:  # it went with one that it took from
+        return
+    for other in [node, *downstream([v for v in node.outputs if v is not None])]:
+        if isinstance(other, Node) and other.graph is graph:
+            edit.do(RemoveNode(other))

@@ -577,3 +577,24 @@ def test_batch_normalization_gives_all_of_its_statistics_or_none(opset, count):
         assert "arity" in rules(load(proto.SerializeToString()))
     else:
         assert "arity" not in rules(load(proto.SerializeToString()))
+
+
+def test_a_dead_node_goes_with_the_dead_ones_that_use_it():
+    """Alone it left them without their inputs: a remark was mended and an error was there."""
+    document = builders.document("""<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, bool c) => (float[2] y) {
+        a = Abs (x)
+        b = If (c) <then_branch = t () => (o) { o = Neg (a) }, else_branch = e () => (p) { p = Exp (x) }>
+        d = Neg (b)
+        y = Sqrt (x)
+    }""")
+    before = snapshot(document.model)
+    dead = [p for p in check_model(document.model) if p.rule == "dead-node"]
+    assert [p.place.op_type for p in dead] == ["Abs", "If", "Neg"]
+    for chosen, left in ((dead[1:2], ["Abs", "Sqrt"]), (dead[:1], ["Sqrt"]), (dead, ["Sqrt"])):
+        with document.edit("Mend") as edit:
+            for problem in chosen:
+                problem.fix.apply(edit)
+        assert [node.op_type for node in document.model.graph.nodes] == left
+        assert not errors(document.model)
+        document.undo()
+        assert snapshot(document.model) == before
