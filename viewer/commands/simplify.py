@@ -123,14 +123,14 @@ def table(report: Report) -> list[tuple[str, ...]]:
     before, after = report.before, report.after
     rows: list[tuple[str, ...]] = [
         ("", "before", "after"),
-        ("operator nodes", str(before.nodes), str(after.nodes)),
+        ("operator nodes", f"{before.nodes:,}", f"{after.nodes:,}"),
         ("parameters", f"{before.parameters:,}", f"{after.parameters:,}"),
         ("constant data", bytes_text(before.nbytes), bytes_text(after.nbytes)),
     ]
     for name in sorted({*before.operators, *after.operators}):
         pair = before.operators.get(name, 0), after.operators.get(name, 0)
         if pair[0] != pair[1]:
-            rows.append((display(name, 60), str(pair[0]), str(pair[1])))
+            rows.append((display(name, 60), f"{pair[0]:,}", f"{pair[1]:,}"))
     return rows
 
 

@@ -30,7 +30,7 @@ from viewer.dialogs.simplify_matches import MatchTree, make_tree
 from viewer.passes.applying import Applying
 from viewer.passes.rehearsing import Rehearsing
 from viewer.passes.simplifying import Outcome, Simplification
-from viewer.text import display, plural
+from viewer.text import display, number_text, plural
 from viewer.tips import plain_tip
 from viewer.widgets.scope_box import ScopeBox
 from viewer.workspace import Workspace
@@ -235,10 +235,10 @@ class SimplifyDialog(QDialog):
             self._row(self.report.invisibleRootItem(), *cells)
         applied = self._row(self.report.invisibleRootItem(), "Passes")
         for identifier, count in outcome.report.applied.items():
-            self._row(applied, titles[identifier], "", str(count))
+            self._row(applied, titles[identifier], "", number_text(count))
         refused = self._row(self.report.invisibleRootItem(), "Not done")
         for (identifier, reason), count in refusal_counts(outcome.report).items():
-            self._row(refused, display(f"{titles[identifier]}: {reason}", 200), "", str(count))
+            self._row(refused, display(f"{titles[identifier]}: {reason}", 200), "", number_text(count))
         for group in (applied, refused):
             group.setExpanded(True)
             group.setHidden(not group.childCount())

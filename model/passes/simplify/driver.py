@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from model.document import Document
 from model.errors import ModelError
@@ -111,9 +110,8 @@ def survey(
     options: Options | None = None,
     types: Mapping[Value, Type] | None = None,
     progress: Progress = SILENT,
-    most: int = 10_000,
 ) -> tuple[dict[str, list[Match]], list[Refusal]]:
-    """What each pass would find now, at most so many each, and what it would refuse. Changes nothing.
+    """What each pass would find now, and what it would refuse. Changes nothing.
 
     Passes make work for each other, so applying them does more than this.
     """
@@ -124,7 +122,7 @@ def survey(
     chosen = PASSES if passes is None else passes
     for number, one in enumerate(chosen):
         progress.report(number, len(chosen), one.title)
-        found[one.id] = list(_checked(islice(one.find(context), most), progress))
+        found[one.id] = list(_checked(one.find(context), progress))
     return found, list(context.refusals.values())
 
 

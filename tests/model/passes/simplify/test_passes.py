@@ -9,8 +9,10 @@ import pytest
 from exec.fold import evaluate
 from exec.inspection.agreement import compare_models
 from model.document import Document
+from model.graph import Node, Value
 from model.passes.simplify.catalogue import PASSES
 from model.passes.simplify.driver import chosen_passes, simplify, survey
+from model.steps import InsertNode, SetGraphOutputs
 from tests.model import builders
 
 
@@ -329,6 +331,20 @@ def test_a_survey_finds_the_match_and_changes_nothing() -> None:
     found, _ = survey(document.model, evaluate=evaluate)
     assert [[n.op_type for n in m.nodes] for m in found["eliminate_identity"]] == [["Identity"]]
     assert left(document) == {"Identity": 1, "Relu": 1}
+
+
+def test_a_survey_finds_every_match() -> None:
+    """It ended at 10,000, of which the dialog said that they were all."""
+    document = builders.document(text("y = Relu(x)"))
+    graph = document.model.graph
+    with document.edit("Add") as edit:
+        end = graph.outputs[0]
+        for number in range(12_000):
+            end, given = Value(f"v{number + 1}"), end
+            edit.do(InsertNode(graph, Node("Identity", (given,), (end,))))
+        edit.do(SetGraphOutputs(graph, (end,)))
+    found, _ = survey(document.model, chosen_passes(["eliminate_identity"]))
+    assert len(found["eliminate_identity"]) == 12_000
 
 
 def test_every_pass_has_words_for_people() -> None:
