@@ -96,6 +96,7 @@ class ComparePanel(Panel):
         self._show()
 
     def _lay_out(self) -> None:
+        self.setMinimumWidth(42 * self.fontMetrics().averageCharWidth())  # more lines would leave the table no room
         self.summary.setContentsMargins(8, 0, 8, 4)
         row = FlowLayout(6)
         row.setContentsMargins(6, 4, 6, 4)

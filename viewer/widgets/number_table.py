@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionHeader, QTableView
 
 from model.progress import SILENT, Progress
 from viewer.slices import Latest
@@ -23,6 +23,7 @@ _KEPT = 500  # rows that were made, beyond what a window shows
 _LEAST = 22  # characters of a column that takes the rest
 _PADDING = 18  # px
 _HEADING = 12
+_BESIDE_ARROW = 2 * "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True)
@@ -210,6 +211,20 @@ class NumberModel(QAbstractTableModel):
         return None
 
 
+class _Header(QHeaderView):
+    """Headings; those on the right leave room for the arrow of the order, over which Qt would write."""
+
+    def __init__(self, parent: QTableView) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self.setSectionsClickable(True)
+
+    def initStyleOptionForIndex(self, option: QStyleOptionHeader, logicalIndex: int) -> None:
+        """What a heading is drawn from."""
+        super().initStyleOptionForIndex(option, logicalIndex)
+        if option.sortIndicator != QStyleOptionHeader.SortIndicator.None_:
+            option.text += _BESIDE_ARROW
+
+
 class NumberTable(QTableView):
     """The table. `chosen(object)` comes for the row a person goes to."""
 
@@ -219,6 +234,7 @@ class NumberTable(QTableView):
         super().__init__()
         self.setAccessibleName(name)
         self.source = NumberModel(columns, self)
+        self.setHorizontalHeader(_Header(self))
         self.setModel(self.source)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)

@@ -82,3 +82,27 @@ def test_rows_are_made_when_they_are_seen(qtbot, table):
     qtbot.waitUntil(lambda: table.source.rowCount() == 5000 and table.source.row(0).target == 4999)
     table.repaint()
     assert 0 < len(made) < 100
+
+
+def test_the_arrow_of_the_order_stands_beside_the_heading_of_numbers(qtbot):
+    table = NumberTable("Errors", (Column("Value", number=False), Column("Error", 10)))
+    qtbot.addWidget(table)
+    table.resize(300, 200)
+    table.show()
+    table.set_rows([Row(0, (Cell("x"), Cell("1", 1.0)))])
+    header = table.horizontalHeader()
+    pictures = []
+    for descending in (False, True):
+        table.sort_by(1, descending=descending)
+        pictures.append(header.grab().toImage())
+    left, right = header.sectionViewportPosition(1) + 2, header.width() - 2
+    rows = range(3, header.height() - 3)
+
+    def columns(is_there):
+        return {x for x in range(left, right) for y in rows if is_there(*[one.pixelColor(x, y) for one in pictures])}
+
+    arrow = columns(lambda up, down: up != down)
+    text = columns(lambda up, down: up == down and up.lightness() < 128)
+    assert arrow
+    assert text
+    assert min(arrow) - max(text - arrow) > 1, "they do not touch"
