@@ -218,9 +218,9 @@ class _Header(QHeaderView):
         super().__init__(Qt.Orientation.Horizontal, parent)
         self.setSectionsClickable(True)
 
-    def initStyleOptionForIndex(self, option: QStyleOptionHeader, logicalIndex: int) -> None:
+    def initStyleOptionForIndex(self, option: QStyleOptionHeader, section: int) -> None:
         """What a heading is drawn from."""
-        super().initStyleOptionForIndex(option, logicalIndex)
+        super().initStyleOptionForIndex(option, section)
         if option.sortIndicator != QStyleOptionHeader.SortIndicator.None_:
             option.text += _BESIDE_ARROW
 
