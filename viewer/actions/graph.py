@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from model.document import Transaction
 from model.edits import initializers, interface
 from model.edits.initializers import constant_to_initializer
 from model.errors import ModelError
@@ -12,6 +13,7 @@ from model.typetext import parse_dimensions, parse_type, type_source
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
 from viewer.dialogs.lifetime import show_for
+from viewer.passes.many import change_each
 from viewer.text import display, plural
 
 
@@ -48,10 +50,12 @@ def _remove_outputs(context: Context) -> None:
     values = [v for v in _candidates(context) if v.graph is not None and v in v.graph.outputs]
     if not values:
         raise ModelError("None of the selected values is an output", "There is nothing to take from the outputs.")
-    with context.opened.document.edit(f"Take {_title(values)} from the outputs") as edit:
-        for value in values:
-            assert value.graph is not None
-            interface.remove_output(edit, value.graph, value)
+    change_each(context.opened, f"Take {_title(values)} from the outputs", values, _remove_output)
+
+
+def _remove_output(edit: Transaction, value: Value) -> None:
+    if value.graph is not None:
+        interface.remove_output(edit, value.graph, value)
 
 
 def _add_input(context: Context) -> None:
@@ -87,9 +91,8 @@ def _has_initializer(context: Context) -> bool:
 def _to_constant(context: Context) -> None:
     values = _constants(context)
     become = _as(values, "a Constant node", "Constant nodes")
-    with context.opened.document.edit(f"Turn {_title(values)} into {become}") as edit:
-        made = [initializers.initializer_to_constant(edit, value) for value in values]
-    context.opened.reveal_all(made)
+    title = f"Turn {_title(values)} into {become}"
+    change_each(context.opened, title, values, initializers.initializer_to_constant)
 
 
 def _is_constant_node(node: Node | None) -> bool:
@@ -114,9 +117,8 @@ def _to_initializer(context: Context) -> None:
     if not chosen:
         raise ModelError("No Constant node is selected", "Only Constant nodes become initializers.")
     what = display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "Constant node")
-    with context.opened.document.edit(f"Turn {what} into {_as(chosen, 'an initializer', 'initializers')}") as edit:
-        made = [constant_to_initializer(edit, node) for node in chosen]
-    context.opened.reveal_all(made)
+    title = f"Turn {what} into {_as(chosen, 'an initializer', 'initializers')}"
+    change_each(context.opened, title, chosen, constant_to_initializer)
 
 
 def _to_input(context: Context) -> None:
@@ -222,9 +224,12 @@ def _set_type(context: Context) -> None:
 
     def declare(texts: list[str]) -> None:
         parsed = parse_type(texts[0]) if texts[0] else None
-        with workspace.document.edit(f"Declare the type of {_title(values)}") as edit:
-            for value in values:
-                set_type(edit, value, parsed)
+        change_each(
+            workspace,
+            f"Declare the type of {_title(values)}",
+            values,
+            lambda edit, value: set_type(edit, value, parsed),
+        )
 
     dialog = AskText(
         context.window,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from model.document import Transaction
 from model.edits import functions, nodes
 from model.edits.values import disconnect
 from model.graph import Node
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from viewer.actions.targets import has_node, selected_nodes
 from viewer.dialogs.lifetime import show_for
+from viewer.passes.many import change_each
 from viewer.text import display, plural
 
 if TYPE_CHECKING:
@@ -37,9 +39,10 @@ def _change_operator(context: Context) -> None:
     what = display(targets[0].title, 40) if len(targets) == 1 else plural(len(targets), "node")
 
     def chosen(operator: Operator, _shift: bool) -> None:
-        with workspace.document.edit(f"Change {what} to {display(operator.op_type, 60)}") as edit:
-            for node in targets:
-                nodes.change_operator(edit, node, operator.op_type, operator.domain, operator.overload)
+        def change(edit: Transaction, node: Node) -> None:
+            nodes.change_operator(edit, node, operator.op_type, operator.domain, operator.overload)
+
+        change_each(workspace, f"Change {what} to {display(operator.op_type, 60)}", targets, change)
 
     palette = operator_palette(context.window, workspace)
     palette.choose_for(
@@ -55,12 +58,14 @@ def _connect(context: Context) -> None:
 
 def _disconnect_inputs(context: Context) -> None:
     chosen = selected_nodes(context)
-    with context.opened.document.edit(f"Disconnect {plural(len(chosen), 'node')}") as edit:
-        for node in chosen:
-            for index in reversed(range(len(node.inputs))):
-                value = node.inputs[index] if index < len(node.inputs) else None
-                if value is not None and value.initializer is None:
-                    disconnect(edit, node, index)
+    change_each(context.opened, f"Disconnect {plural(len(chosen), 'node')}", chosen, _disconnect)
+
+
+def _disconnect(edit: Transaction, node: Node) -> None:
+    for index in reversed(range(len(node.inputs))):
+        value = node.inputs[index] if index < len(node.inputs) else None
+        if value is not None and value.initializer is None:
+            disconnect(edit, node, index)
 
 
 def _add_output(context: Context) -> None:

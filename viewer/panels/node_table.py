@@ -260,12 +260,11 @@ class NodeTablePanel(Panel):
 
     def _selected_cells(self) -> list[tuple[int, int]]:
         """Their rows and columns; very many are listed faster than indexes are made."""
-        return [
-            (row, column)
-            for part in self.table.selectionModel().selection().toList()
-            for row in range(part.top(), part.bottom() + 1)
-            for column in range(part.left(), part.right() + 1)
-        ]
+        cells = list[tuple[int, int]]()
+        for part in self.table.selectionModel().selection().toList():
+            columns = range(part.left(), part.right() + 1)
+            cells += [(row, column) for row in range(part.top(), part.bottom() + 1) for column in columns]
+        return cells
 
     def _change(self, texts: Sequence[tuple[int, int, str]]) -> None:
         self.error.show_error(None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from model.document import Transaction
 from model.errors import ModelError
-from model.graph import Node
+from model.graph import Node, Value
 from model.progress import SILENT, Progress
 from viewer.selection import Item
 from viewer.workspace import Workspace
@@ -72,6 +72,21 @@ def change_nodes(
     def change_these(edit: Transaction, copy_of: CopyOf, _progress: Progress) -> Sequence[Item]:
         change(edit, [copy_of(node) for node in chosen if node.graph is not None])  # some may have gone meanwhile
         return ()
+
+    change_many(workspace, title, len(chosen), change_these)
+
+
+def change_each(
+    workspace: Workspace,
+    title: str,
+    chosen: Sequence[T],
+    change: Callable[[Transaction, T], object],
+) -> None:
+    """Do something to nodes or values of the model, one after the other, as one edit; what that returns is shown."""
+
+    def change_these(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        made = [change(edit, copy_of(thing)) for thing in progress.paced(chosen, of=len(chosen))]
+        return [thing for thing in made if isinstance(thing, (Node, Value))]
 
     change_many(workspace, title, len(chosen), change_these)
 

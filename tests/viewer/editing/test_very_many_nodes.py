@@ -115,6 +115,7 @@ def wait_for_end(desk):
         (chosen("edit.cut"), "Cut 2 nodes"),
         (chosen("edit.delete_and_bridge"), "Delete and bridge 2 nodes"),
         (chosen("edit.duplicate"), "Duplicate 2 nodes"),
+        (chosen("node.disconnect"), "Disconnect 2 nodes"),
         (delete_value_too, "Delete 2 things"),
         (paste, "Paste 2 nodes"),
         (replace_names, "Replace r by R"),
