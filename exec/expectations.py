@@ -109,6 +109,15 @@ def _type_misfit(schema: Schema, given: Sequence[Type | str | None]) -> str:
     return ""
 
 
+def expected_inputs(op_type: str, opset: int, domain: str) -> str:
+    """What an operator takes, to put behind a problem: its inputs with their types; empty where nobody knows."""
+    schema = find(op_type, opset, domain)
+    if schema is None or not schema.inputs:
+        return ""
+    told = [f"{p.name} of {_listed(p.types)}" if p.types else p.name for p in schema.inputs]
+    return f"; expected {'; '.join(told)}"
+
+
 def attribute_misfit(op_type: str, opset: int, domain: str, name: str, kind: AttributeKind) -> str:
     """Why no version of an operator takes an attribute of a kind; empty: one does, or has none of that name.
 

@@ -29,6 +29,12 @@ _MEANINGS = [
 ]
 _PATTERNS = [(re.compile(pattern), meaning) for pattern, meaning in _MEANINGS]
 _SHAPE = re.compile(r"\(([\d,]*)\)")
+_TUPLE = re.compile(r"\((|-?\d+,|-?\d+(?:, -?\d+)+)\)")
+
+
+def with_lists(message: str) -> str:
+    """A message with shapes and other lists of numbers in brackets, as signatures have them; Python writes tuples."""
+    return _TUPLE.sub(lambda found: f"[{found[1].rstrip(',')}]", message)
 
 
 def in_plain_words(error: Exception) -> str:

@@ -15,8 +15,9 @@ import numpy as np
 from exec.arrays import SparseArray
 from exec.context import RuntimeValue
 from exec.errors import KernelError, MissingKernelError
-from exec.expectations import signature_misfit, unforeseen
+from exec.expectations import expected_inputs, signature_misfit, unforeseen
 from exec.inspection.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
+from exec.numpy_errors import with_lists
 from exec.plan import MISSING, Layout, Path, Plan, Step, StepLayout, ValueKey
 from model.errors import ModelError
 from model.graph import Node, Value
@@ -438,9 +439,10 @@ def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseExc
     reason, kind = str(error) or type(error).__name__, type(error).__name__
     if isinstance(error, Exception) and not isinstance(error, _MEANT):
         given = [slots[s] for s in step.ins]
-        reason = signature_misfit(step.node.op_type, step.operation.opset, step.node.domain, given)
+        name = step.node.op_type, step.operation.opset, step.node.domain
+        reason = signature_misfit(*name, given)
         kind = KernelError.__name__ if reason else kind
-        reason = reason or unforeseen(error, step.operation.attributes)
+        reason = reason or f"{unforeseen(error, step.operation.attributes)}{expected_inputs(*name)}"
     return Failure(
         step.node.node,
         step.path,
@@ -448,7 +450,7 @@ def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseExc
         step.node.operator,
         step.operation.opset,
         tuple(f"{plan.name(v)}: {describe(slots[s])}" for v, s in zip(step.node.inputs, step.ins, strict=False) if s),
-        reason,
+        with_lists(reason),
         inner.kind if inner is not None else kind,
         inner,
     )

@@ -505,7 +505,7 @@ def spread(step: Step, slots: list[RuntimeValue], result: Any) -> int:
         if slot == NONE_SLOT:
             continue
         if position >= len(result):
-            msg = f"the kernel gave {len(result)} outputs; the node names {len(outs)}"
+            msg = f"the node names {len(outs)} outputs; expected {len(result)} at the most"
             raise KernelError(msg)
         value = result[position]
         if isinstance(value, np.generic):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from exec.errors import MissingKernelError
+from model.schemas import registry as schemas
 
 KernelFunction = Callable[..., Any]
 #: Given the constant inputs (None where not constant) and the attributes, returns a faster function of all
@@ -52,11 +53,19 @@ class Kernel:
         """What is wrong with the inputs of a node, told which of them it gives; empty: nothing."""
         for index in range(min(self.required_inputs, len(self.inputs))):
             if index not in self.absent_before and not (index < len(given) and given[index]):
-                return f"input {index} ({self.inputs[index]}) is required and is not given"
+                return f"input {index} ({self._names[index]}) is left out; expected a value"
         used = max((index + 1 for index, is_given in enumerate(given) if is_given), default=0)
         if used > len(self.inputs) and not self.variadic:
-            return f"{used} inputs; the operator takes at most {len(self.inputs)} ({', '.join(self.inputs)})"
+            expected = f"at most {len(self.inputs)} ({', '.join(self._names)})" if self.inputs else "none"
+            return f"it has {used} input{'s' if used > 1 else ''}; expected {expected}"
         return ""
+
+    @property
+    def _names(self) -> Sequence[str]:
+        """What the inputs are called in the specification, where that knows the operator."""
+        schema = schemas.find(self.op_type, self.since, self.domain)
+        formal = schema.inputs if schema is not None else ()
+        return [formal[index].name if index < len(formal) else name for index, name in enumerate(self.inputs)]
 
     def arguments(self, inputs: Sequence[T]) -> Sequence[T]:
         """A node's inputs without empty ones past the last that the function takes."""

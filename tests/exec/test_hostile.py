@@ -143,7 +143,7 @@ def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None
         ("MeanVarianceNormalization", [X], {"axes": [1, -1]}, "name the same axis of rank 2 twice"),
         ("LayerNormalization", [X, X], {"stash_type": 7}, "stash_type is 7 (int64); expected the number of a type"),
         ("RMSNormalization", [X, np.ones((3, 2, 3), np.float32)], {}, "shape [3, 2, 3] cannot be broadcast to [2, 3]"),
-        ("LSTM", [np.ones((4, 1, 3), np.float32), np.ones((1, 8, 3), np.float32), np.float32(1)], {}, "R (), expected"),
+        ("LSTM", [np.ones((4, 1, 3), np.float32), np.ones((1, 8, 3), np.float32), np.float32(1)], {}, "R [], expected"),
         ("Exp", [[]], {}, "input 0 (input) is a sequence; expected"),
         ("Add", [X, {"a": 1.0}], {}, "input 1 (B) is a map; expected"),
         ("StringConcat", [np.array(["a", "b"], object), np.empty(0, object)], {}, "[2] and [0] cannot be broadcast"),
@@ -162,7 +162,7 @@ def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None
         ),
         (
             "RotaryEmbedding", [np.ones((2, 4, 3, 8), np.float32), *[np.ones((0, 3, 4), np.float32)] * 2], {},
-            "has shape (0, 3, 4) per position, expected (2, 3, 4)",
+            "has shape [0, 3, 4] per position, expected [2, 3, 4]",
         ),
         (
             "BatchNormalization", [np.ones((4, 3, 3), np.float32), *[np.ones(3, np.float32)] * 3, X], {},
@@ -171,16 +171,32 @@ def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None
         (
             "LinearAttention", [np.ones((2, 4, 32), np.float32)] * 3 + [None] * 2 + [np.ones((2, 4, 2), np.float32)],
             {"q_num_heads": 4, "kv_num_heads": 4, "update_rule": "delta"},
-            "beta has shape (2, 4, 2), expected (2, 4, 4)",
+            "beta has shape [2, 4, 2], expected [2, 4, 4]",
         ),
         ("ArgMax", [np.ones((2, 0), np.float32)], {"axis": 1}, "has no elements; expected one or more"),
         ("Softmax", [X], {"axis": 1.5}, "attribute 'axis' is FLOAT; expected INT"),
         ("MaxPool", [X], {"kernel_shape": [1.5]}, "attribute 'kernel_shape' is FLOATS; expected INTS"),
+        ("Add", [X, np.ones(2, np.float32)], {}, "[2, 3] and [2] cannot be broadcast together; expected equal lengths"),
+        ("PRelu", [X, np.ones(2, np.float32)], {}, "[2] cannot be broadcast to [2, 3]; expected its lengths"),
+        ("MatMul", [X, X], {}, "cannot be multiplied as matrices; expected […, N, K] and […, K, M]"),
+        ("Reshape", [X, np.array([4])], {}, "cannot reshape 6 elements of shape [2, 3] to [4]"),
+        ("Relu", [X, X], {}, "it has 2 inputs; expected at most 1 (X)"),
+        ("RandomNormal", [X], {"shape": [1]}, "it has 1 input; expected none"),
+        ("Add", [X], {}, "input 1 (B) is left out; expected a value"),
+        (
+            "ConvTranspose", [np.ones((1, 1, 4, 4), np.float32)] * 2 + [np.ones(4, np.float32)], {},
+            "shape [1, 4, 7, 7] does not fit into [1, 1, 7, 7]; expected X of float, double",
+        ),
     ],
 )  # fmt: skip
 def test_errors_say_what_was_expected(op_type: str, inputs: list[Any], attributes: dict[str, Any], reason: str) -> None:
     (failure,) = run_one("", op_type, inputs, 1, attributes).failures
     assert reason in failure.reason
+
+
+def test_a_node_that_names_too_many_outputs_is_told_how_many_there_are() -> None:
+    (failure,) = run_one("", "Relu", [X], 2, {}).failures
+    assert failure.reason == "the node names 2 outputs; expected 1 at the most"
 
 
 TEXTS, COMPLEX = np.array(["a", "b"], object), np.ones(2, np.complex64)

@@ -19,7 +19,7 @@ def broadcast_shape(*inputs: Array) -> tuple[int, ...]:
         return np.broadcast_shapes(*shapes) if len(inputs) > 2 else np.broadcast(*inputs).shape
     except ValueError:
         given = " and ".join(str(list(a.shape)) for a in inputs)
-        msg = f"shapes {given} cannot be broadcast together"
+        msg = f"shapes {given} cannot be broadcast together; expected equal lengths, or 1, from the last axis on"
         raise KernelError(msg) from None
 
 
@@ -86,5 +86,5 @@ def unidirectional(x: Array, shape: tuple[int, ...]) -> Array:
     try:
         return np.broadcast_to(x, shape)
     except ValueError:
-        msg = f"shape {list(x.shape)} cannot be broadcast to {list(shape)}"
+        msg = f"shape {list(x.shape)} cannot be broadcast to {list(shape)}; expected its lengths, or 1, from the last"
         raise KernelError(msg) from None

@@ -94,7 +94,8 @@ def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
     except ValueError:
         fits = False
     if not fits:
-        msg = f"shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied as matrices"
+        given = f"shapes {list(a.shape)} and {list(b.shape)}"
+        msg = f"{given} cannot be multiplied as matrices; expected […, N, K] and […, K, M]"
         raise KernelError(msg)
     return leading + (a.shape[-2:-1] if a.ndim > 1 else ()) + (b.shape[-1:] if b.ndim > 1 else ())
 
