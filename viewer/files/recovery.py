@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,8 @@ from viewer.text import display, plural
 from viewer.workspace import Message, Workspace
 
 if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
+    from model.passes.rehearsal import Rehearsal
+    from model.progress import Progress
     from model.recording.journal import Journal
     from model.recording.leftovers import Leftover
     from viewer.document_tab import DocumentTab
@@ -25,6 +28,7 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
 _IDLE_MS = 1500
 _SHOWN_TITLES = 12
 _FEW_NODES = 1000  # which are looked at in about a slice
+_MUCH = 1 << 18  # bytes of a journal: more steps than are done again in a few frames
 _MANY_STEPS = 2000  # which cost as much as several slices to take back and do again around each
 
 
@@ -201,18 +205,28 @@ def _recover(window: MainWindow, leftover: Leftover) -> None:
         untouched = next((tab for tab in tabs if tab.workspace.document.is_as_opened), None)
         if untouched is not None:
             window.activate(untouched)
-            _replay(untouched, leftover)
+            _replay(window, untouched, leftover)
         elif tabs:
-            files.open_copy_then(path, f"{path.stem} recovered", lambda tab: _replay(tab, leftover))
+            files.open_copy_then(path, f"{path.stem} recovered", lambda tab: _replay(window, tab, leftover))
         else:
-            files.open_then(path, lambda tab: _replay(tab, leftover))
+            files.open_then(path, lambda tab: _replay(window, tab, leftover))
     elif leftover.beginning is not None:
-        files.open_copy_then(leftover.beginning, "recovered", lambda tab: _replay(tab, leftover))
+        files.open_copy_then(leftover.beginning, "recovered", lambda tab: _replay(window, tab, leftover))
     else:
         window.report(ModelError("The model cannot be recovered", "What it began with is not there any more."))
 
 
-def _replay(tab: DocumentTab, leftover: Leftover) -> None:
+def _replay(window: MainWindow, tab: DocumentTab, leftover: Leftover) -> None:
+    size = 0
+    with suppress(OSError):  # doing it again will say so
+        size = leftover.path.stat().st_size
+    if size > _MUCH:
+        _replay_in_copy(window, tab, leftover)
+    else:
+        _replay_at_once(tab, leftover)
+
+
+def _replay_at_once(tab: DocumentTab, leftover: Leftover) -> None:
     from model.recording.leftovers import recover
 
     workspace, journal = tab.workspace, tab.keeper.journal
@@ -224,5 +238,56 @@ def _replay(tab: DocumentTab, leftover: Leftover) -> None:
     except ModelError as error:
         workspace.report(error)
         return
+    _tell_recovered(workspace, leftover)
+
+
+def _tell_recovered(workspace: Workspace, leftover: Leftover) -> None:
     edits = plural(len(leftover.titles), "edit")
     workspace.message("info", "Recovered", f"{edits} done again; save to keep the result.")
+
+
+def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: Leftover) -> None:
+    """Do very many steps again on a copy, while the window goes on; asks anew when stopped, or edited meanwhile.
+
+    A copy brings what is in force alone, so that edits that were undone, and can be done again, are left to
+    `_replay_at_once`.
+    """
+    from model.recording.leftovers import recover
+    from viewer.passes.whole import Outcome, WholeEdit
+
+    workspace, document, journal = tab.workspace, tab.workspace.document, tab.keeper.journal
+    revision, lets_go = document.revision, list[Callable[[], object]]()
+    has_undone = False
+
+    def work(rehearsal: Rehearsal, _progress: Progress) -> Outcome:
+        nonlocal has_undone
+        if document.revision != revision:
+            raise ModelError("The model was changed meanwhile", "The edits were made on what its file holds.")
+        warning = None
+        try:
+            recover(rehearsal.document, leftover, lets_go.append)
+        except ModelError as error:
+            warning = (error.title, error.detail, None)
+        states = sum(1 for _ in rehearsal.document.entries())
+        entries = rehearsal.entries()
+        has_undone = states > len(entries) + 1
+        if has_undone and warning is None:
+            raise ModelError("Some edits were undone", "They come back with the history.")
+        return Outcome((), warning=warning, entries=entries)
+
+    def ended(is_made: bool) -> None:
+        if is_made:
+            if lets_go:
+                document.mark_unsaved()
+                (journal.when_kept if journal is not None else _call)(lets_go[-1])
+                _tell_recovered(workspace, leftover)
+        elif has_undone and document.revision == revision:
+            _replay_at_once(tab, leftover)
+        else:
+            window.show_message(_question(window, leftover))
+
+    WholeEdit(workspace, "Recover edits", work, failed=lambda _error: None, ended=ended)
+
+
+def _call(call: Callable[[], object]) -> None:
+    call()

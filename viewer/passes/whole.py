@@ -36,7 +36,7 @@ class Outcome:
     """The steps that bring to the real model what was done to its copy, and what is told of it, if anything.
 
     `places` are what is to be seen of the real model afterwards, `warning` what a person should look at: a title, a
-    text and a place.
+    text and a place. `entries` are titles and steps of several edits, one after the other, instead of `steps`.
     """
 
     steps: Sequence[Step]
@@ -44,6 +44,7 @@ class Outcome:
     detail: str = ""
     places: Sequence[Item] = ()
     warning: tuple[str, str, Any] | None = None
+    entries: Sequence[tuple[str, Sequence[Step]]] = ()
 
 
 class WholeEdit(QObject):
@@ -126,7 +127,8 @@ class WholeEdit(QObject):
 
         document = self._workspace.document
         if document.revision == revision:
-            Applying(document, [(self._title, outcome.steps)], made, self, recording=recording)
+            entries = outcome.entries or [(self._title, outcome.steps)]
+            Applying(document, entries, made, self, recording=recording)
         else:
             self._begin()
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QAbstractButton, QLabel
 from model.edits import nodes
 from model.graph import Value
 from model.io.save import prepare
-from model.steps import SetInitializer
+from model.steps import SetField, SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.crash import abandon
@@ -92,6 +92,64 @@ def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, mode
     assert builders.node(document, "renamed").op_type == "Mul"
     assert document.modified
     assert len(list(recovery.journal_folder().iterdir())) == 1  # of the document that is open now
+
+
+@pytest.fixture
+def much(monkeypatch):
+    """As with a journal of very many steps."""
+    monkeypatch.setattr(recovery, "_MUCH", 0)
+
+
+def recover_anew(qtbot, window, path, monkeypatch, *titles):
+    """Have edits made, some of them undone, and the program killed; then recover. What there was, and what there is."""
+    document = opened(qtbot, window, path).workspace.document
+    for title in titles:
+        if title == "Undo":
+            document.undo()
+            continue
+        with document.edit(title) as edit:
+            edit.do(SetField(document.model.graph, "doc_string", title))
+    before = snapshot(document.model)
+    written(qtbot, window)
+    kill(window, monkeypatch)
+    recovery.offer(window)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    return before, window.tab.workspace.document
+
+
+@pytest.mark.usefixtures("much")
+def test_very_many_steps_are_done_again_while_the_window_goes_on(qtbot, window, model_file, monkeypatch):
+    before, document = recover_anew(qtbot, window, model_file, monkeypatch, "One", "Two")
+    assert document.undo_title is None
+    qtbot.waitUntil(lambda: document.undo_title == "Two")
+    qtbot.waitUntil(lambda: [m.title for m in window.tab.messages.messages] == ["Recovered"])
+    assert snapshot(document.model) == before
+    assert document.modified
+    window.tab.keeper.journal._store.flush()
+    qtbot.waitUntil(lambda: len(list(recovery.journal_folder().iterdir())) == 1)
+    document.undo()
+    assert document.undo_title == "One"
+
+
+@pytest.mark.usefixtures("much")
+def test_what_was_undone_can_be_done_again_after_very_many_steps_too(qtbot, window, model_file, monkeypatch):
+    before, document = recover_anew(qtbot, window, model_file, monkeypatch, "One", "Two", "Undo")
+    qtbot.waitUntil(lambda: document.undo_title == "One")
+    assert snapshot(document.model) == before
+    assert document.redo_title == "Two"
+
+
+@pytest.mark.usefixtures("much")
+def test_an_edit_while_very_many_steps_are_done_again_has_them_offered_anew(qtbot, window, model_file, monkeypatch):
+    before, document = recover_anew(qtbot, window, model_file, monkeypatch, "One", "Two")
+    rename_in(document, "mine")
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    copy = window.tab.workspace.document
+    qtbot.waitUntil(lambda: copy.undo_title == "Two")
+    assert snapshot(copy.model) == before
+    assert document.undo_title == "Rename"
 
 
 def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file, monkeypatch):
