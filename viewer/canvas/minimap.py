@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QColor, QEnterEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
@@ -30,7 +30,7 @@ _LEAST = 36  # px: smaller, nothing can be told from it
 _MARGIN = 12
 _PADDING = 5.0
 _LEAST_FRAME = 6.0
-_CORNERS = ((1, 1), (1, 0), (0, 1), (0, 0))  # right or left, below or above; where it would rather stand first
+_CORNERS = ((1, 1), (1, 0), (0, 0))  # right or left, below or above; legends come to the one that is left
 _REST = 150  # ms without a move of the canvas, after which it looks what is below it
 _FAINT = 0.45  # opacity where there are nodes below
 
@@ -52,6 +52,7 @@ class Minimap(QWidget):
         surface.scene_changed.connect(self._forget)
         surface.viewport_changed.connect(self._follow)
         themes().themeChanged.connect(self._forget)
+        surface.legend.installEventFilter(self)
         self.hide()
 
     @property
@@ -194,6 +195,12 @@ class Minimap(QWidget):
         painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
         painter.end()
         return pixmap
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The legend comes, or grows."""
+        if event.type() in (QEvent.Type.Show, QEvent.Type.Resize):
+            self._rest.start()
+        return super().eventFilter(watched, event)
 
     def enterEvent(self, event: QEnterEvent) -> None:
         """It is looked at."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from model.graph import Node
 from tests.viewer.canvas.graphs import long_chain
 
 
@@ -60,6 +61,15 @@ def test_it_comes_where_there_are_no_nodes(view):
     assert not covered(view)
     assert not view.minimap.is_faint
     assert view.rect().contains(view.minimap.geometry())
+
+
+@pytest.mark.parametrize("width", [1200, 300])
+def test_it_makes_room_for_a_legend_that_comes(view, qtbot, width):
+    view.resize(width, 500)
+    assert view.minimap.isVisible()
+    view.set_overlay({box.subject: 1.0 for box in view.scene.boxes[:50] if isinstance(box.subject, Node)}, "Time")
+    assert view.legend.isVisible()
+    qtbot.waitUntil(lambda: not view.legend.geometry().intersects(view.minimap.geometry()))
 
 
 def test_nodes_show_through_it_where_all_corners_have_some(view, qtbot):
