@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from model.document import Document
 from model.edits.subgraphs import merge
 from model.errors import ModelError
+from model.graph import Graph
+from model.passes.inference.infer import compatible
 from model.passes.joining import clashing_functions, fit
+from model.queries.scope import visible_values
 from viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
 from viewer.text import display, plural
@@ -23,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("other", metavar="OTHER", help="the model to bring in")
     parser.add_argument(
         "--connect", action="append", metavar="INPUT=VALUE",
-        help="feed an input of OTHER by a value of IN; without this, by values of equal names",
+        help="feed an input of OTHER by a value of IN; without this, by values of equal names whose types fit",
     )  # fmt: skip
     parser.add_argument("--prefix", default="", help="put before names of OTHER that are taken; otherwise a number")
     parser.add_argument(
@@ -39,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     with progress("Merging") as merging:
         clashes = clashing_functions(model, other.model)
         report = fit(other, model.opset_imports, clashes, merging)
-    links = None if options.connect is None else connections(options.connect)
+    links = same_names(model.graph, other.model.graph) if options.connect is None else connections(options.connect)
     with document.edit("Merge") as edit:
         nodes = merge(edit, model.graph, other.model, links, prefix=options.prefix, keep_outputs=not options.close)
     write_model(model, options)
@@ -54,6 +57,18 @@ def run(options: argparse.Namespace) -> int:
         print(display(text, 300, elide="end"))
     print(f"{plural(len(nodes), 'node')} came in; outputs: {display(', '.join(outputs), 300, elide='end')}")
     return EXIT_OK
+
+
+def same_names(graph: Graph, part: Graph) -> dict[str, str]:
+    """Inputs of a part and the values of a graph that may feed them: of the same name, and of types that fit."""
+    here, found = visible_values(graph), {}
+    for value in part.inputs:
+        giver = here.get(value.name)
+        if giver is None or value.initializer is not None:
+            continue
+        if giver.type is None or value.type is None or compatible(giver.type, value.type):
+            found[value.name] = value.name
+    return found
 
 
 def connections(given: Sequence[str]) -> dict[str, str]:

@@ -364,6 +364,20 @@ def test_merge_connects_by_given_names_and_converts(chain, tmp_path, capsys):
     assert main(["merge", str(chain), str(other), "-o", str(out), "--connect", "v=nowhere"]) == 2
 
 
+def test_merge_connects_no_values_of_equal_names_whose_types_contradict(chain, tmp_path, capsys):
+    """They were connected, as the window does not, and nothing could run the model."""
+    other, out = tmp_path / "image.onnx", tmp_path / "out.onnx"
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+        o (float[1,3,4,4] x, float[N,4] y) => (float[1,3,2,2] p, float[N,4] q)
+        { p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) q = Neg(y) }"""
+    save(builders.model(text), other)
+    assert main(["merge", str(chain), str(other), "-o", str(out), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    before = [value.name for value in load(chain).graph.inputs]
+    assert told["inputs"] == [*before, "x_1"]  # y of the chain feeds the other's
+    onnx.checker.check_model(str(out), full_check=True)
+
+
 def test_convert_inlines_extracts_and_renames(tmp_path, capsys):
     path, out, back = (tmp_path / f"{name}.onnx" for name in ("in", "functions", "inlined"))
     block = "a{0} = Mul (v{0}, w) b{0} = Relu (a{0}) v{1} = Add (b{0}, w)"
