@@ -63,6 +63,11 @@ class Engine:
 
     def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> Plan:
         """The plan of a snapshot; that of the same content is found again."""
+        if self.library.refused:  # another limit, or a file that is there by now, may let it be read
+            self.library.refused = False
+            self._plans.clear()
+            self._tokens.clear()
+            self._newest = None
         key = (snapshot.uid, seed, fed)
         plan = self._plans.pop(key, None)
         if plan is None and self._newest is not None and self._newest[:2] == (seed, fed):

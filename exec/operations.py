@@ -93,6 +93,7 @@ class Library:
         self.folded: dict[Any, RuntimeValue] = {}
         self.volatile: set[int] = set()  # keys of steps whose results depend on more than their inputs
         self.prepared: dict[tuple[int, tuple[int, ...]], Prepared] = {}  # by number of the operation, see `prepare`
+        self.refused = False  # some constant could not be read, and the plan has settled that its steps fail
         self.folded_bytes = 0
         self.weight_bytes = 0  # read from the model, and once more where kernels laid them out
         self._kept = 0, 0, 0, 0, 0  # what there was after the last look, see is_grown

@@ -519,7 +519,7 @@ def bind(plan: Plan, library: Library, steps: Iterable[Step]) -> list[int]:
     """Bring the constants that steps read into the plan's template; the slots that are new there.
 
     Initializers that the file keeps as sparse tensors are tensors like any other to the nodes that read them. A step
-    whose constant cannot be read will fail.
+    whose constant cannot be read will fail in all runs of this plan.
     """
     new = []
     template, given, constants = plan.template, plan.given, plan.constants
@@ -534,6 +534,7 @@ def bind(plan: Plan, library: Library, steps: Iterable[Step]) -> list[int]:
                 except (ModelError, ValueError, LookupError, OSError, LimitError) as error:
                     step.call = refusal(str(error), LimitError if isinstance(error, LimitError) else KernelError)
                     step.token, step.bound = 0, True
+                    library.refused = True
     return new
 
 

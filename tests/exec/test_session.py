@@ -291,6 +291,12 @@ def test_sparse_initializers_are_read_as_tensors() -> None:
     assert astray.failures[0].operator == "MatMul"
 
 
+def test_a_weight_that_was_over_the_limit_is_read_once_the_limit_is_higher() -> None:
+    session, x = _with_sparse_weight((512, 512), [0, 3]), np.ones((1, 512), np.float32)
+    assert "over the limit" in session.run({"x": x}, memory_limit=1 << 10).failures[0].reason
+    assert session.run({"x": x}, memory_limit=1 << 30).ok
+
+
 @pytest.mark.parametrize(
     ("operator", "feeds", "reason"),
     [
