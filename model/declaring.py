@@ -27,6 +27,11 @@ def size_names(model: Model) -> set[str]:
     return names
 
 
+def is_shapeless(declared: Type | None) -> bool:
+    """Whether it is a tensor of any number of dimensions, which inputs and outputs of the main graph may not be."""
+    return isinstance(declared, TensorType) and declared.shape is None
+
+
 def declarable(found: Type, declared: Type | None, names: Collection[str]) -> Type:
     """The inferred type as it may be declared: sizes as numbers and as `names` of the model, the others left open.
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from viewer.types import Types
 
 _IDLE_MS = 20
+_UNDECLARED = ("interface-type", "interface-shape")
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -111,7 +112,7 @@ class Problems(QObject):
             self._comparing.begin(lambda progress: list(_contradictions(model, inferred, progress)), self._set_typed)
 
     def _set_typed(self, problems: list[Problem]) -> None:
-        if problems or self._typed or any(p.rule == "interface-type" for p in self._listed):
+        if problems or self._typed or any(p.rule in _UNDECLARED for p in self._listed):
             self._typed = problems
             self._collect()
 
@@ -146,13 +147,15 @@ def find_problems(model: Model, inferred: Inferred, progress: Progress) -> list[
 
 
 def _mended(problem: Problem, inferred: Inferred | None) -> Problem:
-    """An input or output without a type can be declared as inferred, which the checker knows nothing of."""
-    found = inferred.types.get(problem.place) if problem.rule == "interface-type" and inferred else None
+    """An input or output without a type or shape can be declared as inferred, which the checker knows nothing of."""
+    found = inferred.types.get(problem.place) if problem.rule in _UNDECLARED and inferred else None
     if found is None:
         return problem
     from model.checks.problem import Fix
-    from model.declaring import declare
+    from model.declaring import declare, is_shapeless
 
+    if problem.rule == "interface-shape" and is_shapeless(found):
+        return problem
     title = f"Declare {problem.place.name} as {type_text(found)}"
     return replace(problem, fix=Fix(title, partial(declare, value=problem.place, found=found)))
 

@@ -74,12 +74,12 @@ class Types(QObject):
         self._delay.start(0)
 
     def make_output(self, edit: Transaction, graph: Graph, value: Value) -> None:
-        """Let a graph return a value, declared as inferred where it was not declared: outputs need a type."""
-        from model.declaring import declare
+        """Let a graph return a value, declared as inferred where it was not: outputs need a type and a shape."""
+        from model.declaring import declare, is_shapeless
         from model.edits.interface import add_output
 
         add_output(edit, graph, value)
-        found = None if value.type is not None else self.type_of(value)
+        found = self.type_of(value) if value.type is None or is_shapeless(value.type) else None
         if found is not None and not isinstance(graph.owner, Function):
             declare(edit, value, found)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from model.attributes import Attribute
 from model.clone import Cloner
-from model.declaring import declarable, size_names
+from model.declaring import declarable, is_shapeless, size_names
 from model.edits.functions import boundary, constants_taken, in_graph_order
 from model.edits.subgraphs import part_of
 from model.edits.wholes import remembering
@@ -144,9 +144,9 @@ def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type, 
     for function in result.functions:
         function.model = result
     result.opset_imports = dict(graph.opset_imports)
-    undeclared = _declare_ends(part, cut, type_of, size_names(model))
+    undeclared, shapeless = _declare_ends(part, cut, type_of, size_names(model))
     _keep_inputs(part, cut.constants)
-    result.metadata = remembering(model, graph, cut.nodes, [v.name for v in cut.outputs], undeclared)
+    result.metadata = remembering(model, graph, cut.nodes, [v.name for v in cut.outputs], undeclared, shapeless)
     result.source = model.source
     return result
 
@@ -155,15 +155,18 @@ def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type, 
 _TOLD = ("producer_name", "producer_version", "domain", "model_version", "doc_string", "configurations")
 
 
-def _declare_ends(part: Graph, cut: Cut, type_of: TypeOf, names: Collection[str]) -> list[str]:
-    """Give inputs and outputs a type that have none; returns their names."""
-    undeclared = []
+def _declare_ends(part: Graph, cut: Cut, type_of: TypeOf, names: Collection[str]) -> tuple[list[str], list[str]]:
+    """Give inputs and outputs a type that have none, and a shape; returns the names of the ones and the others."""
+    undeclared, shapeless = [], []
     for inner, value in (*zip(part.inputs, cut.inputs, strict=True), *zip(part.outputs, cut.outputs, strict=True)):
         if inner.type is None:
             known = type_of(value)
             inner._type = _constant_type(inner) or (declarable(known, None, names) if known is not None else None)
             undeclared.append(value.name)
-    return undeclared
+        elif is_shapeless(inner.type) and isinstance(known := type_of(value), TensorType) and known.shape is not None:
+            inner._type = declarable(known, inner.type, names)
+            shapeless.append(value.name)
+    return undeclared, shapeless
 
 
 def _keep_inputs(part: Graph, constants: Sequence[Value]) -> None:

@@ -19,6 +19,7 @@ from model.edits.values import set_types
 from model.graph import Graph, Model, Node, Value
 from model.queries.scope import dependencies
 from model.steps import SetGraphInputs, SetGraphOutputs
+from model.types import TensorType, Type
 
 #: The key of the entry in a model's metadata.
 KEY = "onnx_workbench.whole"
@@ -36,6 +37,7 @@ class Whole:
     runs: tuple[tuple[int, str], ...]  # place of the first node of each run of neighbours, and the name of its output
     functions: tuple[str, ...] = ()  # labels of all functions, in order
     apart: str = ""  # what no part has: see `remnants`
+    shapeless: tuple[str, ...] = ()  # values whose type the whole declares without a shape, where a part needs one
 
     def is_that_of(self, other: Whole | None) -> bool:
         """Whether two parts are of one whole."""
@@ -46,7 +48,12 @@ class Whole:
         )
 
     def part(
-        self, nodes: Sequence[Node], places: Sequence[int], made: Iterable[str], undeclared: Iterable[str]
+        self,
+        nodes: Sequence[Node],
+        places: Sequence[int],
+        made: Iterable[str],
+        undeclared: Iterable[str],
+        shapeless: Iterable[str],
     ) -> Whole:
         """The same whole, as a part with these nodes remembers it."""
         runs: list[tuple[int, str]] = []
@@ -55,7 +62,8 @@ class Whole:
             if place != expected:
                 runs.append((place, _name(node)))
             expected = place + 1
-        return replace(self, made=tuple(sorted(made)), undeclared=tuple(sorted(undeclared)), runs=tuple(runs))
+        made, undeclared, shapeless = (tuple(sorted(names)) for names in (made, undeclared, shapeless))
+        return replace(self, made=made, undeclared=undeclared, shapeless=shapeless, runs=tuple(runs))
 
     def text(self) -> str:
         """As it stands in the metadata."""
@@ -81,13 +89,19 @@ def whole_of(model: Model) -> Whole | None:
         runs = tuple((int(place), str(name)) for place, name in told["runs"])
         functions = tuple(map(str, told.get("functions", ())))
         apart = str(told.get("apart", ""))
-        return Whole(int(told["nodes"]), inputs, outputs, made, undeclared, runs, functions, apart)
+        shapeless = tuple(map(str, told.get("shapeless", ())))
+        return Whole(int(told["nodes"]), inputs, outputs, made, undeclared, runs, functions, apart, shapeless)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
 
 
 def remembering(
-    model: Model, graph: Graph, nodes: Sequence[Node], outputs: Iterable[str], undeclared: Iterable[str]
+    model: Model,
+    graph: Graph,
+    nodes: Sequence[Node],
+    outputs: Iterable[str],
+    undeclared: Iterable[str],
+    shapeless: Iterable[str],
 ) -> Mapping[str, str]:
     """The metadata of a part of `model`: that of the model, and where the nodes stand in its main graph.
 
@@ -103,7 +117,8 @@ def remembering(
         whole = Whole(len(graph.nodes), inputs, results, (), (), (), labels, packed(model))
     place = dict(zip(graph.nodes, whole.places(graph.nodes), strict=True))
     made = {*whole.made, *outputs}.difference(whole.outputs)
-    part = whole.part(nodes, [place[n] for n in nodes], made, {*whole.undeclared, *undeclared})
+    unsaid = {*whole.undeclared, *undeclared}
+    part = whole.part(nodes, [place[n] for n in nodes], made, unsaid, {*whole.shapeless, *shapeless} - unsaid)
     return metadata | {KEY: part.text()}
 
 
@@ -129,6 +144,7 @@ class Joint:
     whole: Whole
     made: frozenset[str]
     undeclared: frozenset[str]
+    shapeless: frozenset[str]
     here: Mapping[Node, int]
     coming: Sequence[int]
 
@@ -169,13 +185,19 @@ class Joint:
         edit.do(SetGraphInputs(graph, tuple(_in_order(graph.inputs, whole.inputs))))
         edit.do(SetGraphOutputs(graph, tuple(_in_order(outputs, whole.outputs))))
         ends = {*graph.inputs, *graph.outputs}
-        inner = [v for v in graph.values() if v.name in self.undeclared and v not in ends and v.initializer is None]
-        set_types(edit, dict.fromkeys(inner))
-        undeclared = self.undeclared.difference(v.name for v in inner)
+        inner = [v for v in graph.values() if v not in ends and v.initializer is None]
+        before: dict[Value, Type | None] = dict.fromkeys(v for v in inner if v.name in self.undeclared)
+        for value in inner:
+            if value.name in self.shapeless and isinstance(value.type, TensorType):
+                before[value] = replace(value.type, shape=None)
+        set_types(edit, before)
+        undeclared, shapeless = (
+            names.difference(v.name for v in before) for names in (self.undeclared, self.shapeless)
+        )
         made = self.made.intersection(value.name for value in outputs)
         places = {**self.here, **dict(zip(copies, self.coming, strict=True))}
         nodes = list(graph.nodes)
-        part = whole.part(nodes, [places[node] for node in nodes], made, undeclared)
+        part = whole.part(nodes, [places[node] for node in nodes], made, undeclared, shapeless)
         set_metadata(edit, edit.model, KEY, None if is_whole else part.text())
 
 
@@ -185,10 +207,10 @@ def joint(graph: Graph, model: Model, other: Model) -> Joint | None:
     if graph is not model.graph or ours is None or theirs is None or not ours.is_that_of(theirs):
         return None
     here = dict(zip(graph.nodes, ours.places(graph.nodes), strict=True))
-    made, undeclared = (
-        frozenset(a).union(b) for a, b in ((ours.made, theirs.made), (ours.undeclared, theirs.undeclared))
+    made, undeclared, shapeless = (
+        frozenset(getattr(ours, field)).union(getattr(theirs, field)) for field in ("made", "undeclared", "shapeless")
     )
-    return Joint(graph, ours, made, undeclared, here, theirs.places(other.graph.nodes))
+    return Joint(graph, ours, made, undeclared, shapeless, here, theirs.places(other.graph.nodes))
 
 
 def _in_order(values: Collection[Value], names: Sequence[str]) -> list[Value]:

@@ -19,8 +19,9 @@ from model.io.read import load
 from model.io.save import save, to_bytes
 from model.passes.inference import infer
 from model.queries.differences import compare
-from model.steps import SetInitializer
+from model.steps import SetField, SetInitializer
 from model.tensors import ArrayTensor
+from model.types import ElementType, TensorType
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -409,6 +410,17 @@ def test_inputs_and_outputs_have_the_types_that_are_known():
     model = builders.model(SKIPS)
     first, second = parts(model, "b")
     assert {str(v.type) for m in (first, second) for v in (*m.graph.inputs, *m.graph.outputs)} == {"float[2]"}
+
+
+def test_what_is_declared_without_a_shape_has_the_one_that_is_known_until_it_is_merged_again():
+    model = builders.model(SKIPS)
+    loose = builders.value(model, "b")
+    SetField(loose, "type", TensorType(ElementType.FLOAT, None)).apply()
+    first, second = (load(to_bytes(part)) for part in parts(model, "b"))
+    assert {str(v.type) for m in (first, second) for v in (*m.graph.inputs, *m.graph.outputs)} == {"float[2]"}
+    whole = merged(first, second)
+    assert compare(model, whole).differences == []
+    assert not whole.metadata
 
 
 @pytest.mark.parametrize(("outputs", "said"), [(["a", "y"], "a is an input"), (["y", "w"], "w is a constant")])

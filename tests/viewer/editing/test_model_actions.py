@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 from PySide6.QtCore import Qt
@@ -12,6 +14,7 @@ from model import load, schemas
 from model.checks import Checker
 from model.edits import nodes
 from model.edits.constants import add_constant
+from model.edits.values import set_type
 from model.io.place import Layout
 from model.io.save import to_bytes
 from model.steps import SetField
@@ -392,6 +395,29 @@ def test_an_action_offered_for_very_many_nodes_tells_that_none_is_meant(desk):
     told = ["No Constant node is selected", "No node of a domain of its own is selected"]
     assert desk.messages()[-2:] == told
     assert desk.workspace.document.revision == before
+
+
+def test_an_output_has_the_shape_that_is_known_by_the_action_and_by_the_fix(desk):
+    value = desk.value("r")
+    known = desk.workspace.types
+    desk.qtbot.waitUntil(lambda: known.inferred is not None)
+    SetField(value, "type", replace(known.type_of(value), shape=None)).apply()
+    shape = known.type_of(value).shape
+    desk.select(value)
+    desk.run("graph.make_output")
+    assert value.type.shape == shape
+    with desk.document.edit("Forget") as edit:
+        set_type(edit, value, replace(value.type, shape=None))
+    problems = desk.workspace.problems
+    problems.start()
+
+    def fixes():
+        return [p.fix for p in problems.all if p.rule == "interface-shape" and p.fix is not None]
+
+    desk.qtbot.waitUntil(lambda: bool(fixes()))
+    with desk.document.edit("Mend") as edit:
+        fixes()[0].apply(edit)
+    assert value.type.shape == shape
 
 
 def test_values_change_their_part(desk):
