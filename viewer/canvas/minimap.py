@@ -46,7 +46,8 @@ class Minimap(QWidget):
         self._corner = _CORNERS[0]
         self.is_faint = False  # it covers nodes
         self._rest = QTimer(self, singleShot=True, interval=_REST)
-        self._rest.timeout.connect(self._look_below)
+        self._rest.timeout.connect(self._settle)
+        self._room = QSize()  # of the canvas when the corner was chosen
         self.setAccessibleName("Overview of the graph")
         self.setCursor(Qt.CursorShape.ArrowCursor)
         surface.scene_changed.connect(self._forget)
@@ -85,10 +86,17 @@ class Minimap(QWidget):
 
     def _come(self) -> None:
         """Stand in a corner where there are no nodes, if there is one."""
-        ranked = sorted(_CORNERS, key=self._corner.__ne__)
-        self._corner = next((one for one in ranked if not self._covers(one)), self._corner)
+        self._room = self._surface.size()
+        self._corner = next((one for one in _CORNERS if not self._covers(one)), _CORNERS[0])
         self.move(self._spot(self._corner))
         self._look_below()
+
+    def _settle(self) -> None:
+        """The canvas rests: in one of another size, choose the corner anew."""
+        if self._surface.scene is not None and self.isVisible() and self._room != self._surface.size():
+            self._come()
+        else:
+            self._look_below()
 
     def _look_below(self) -> None:
         """Let nodes below be seen. From corner to corner it goes for the legend alone: what hops about disturbs."""

@@ -63,6 +63,15 @@ def test_it_comes_where_there_are_no_nodes(view):
     assert view.rect().contains(view.minimap.geometry())
 
 
+def test_it_comes_anew_in_a_canvas_of_another_size(view, qtbot):
+    put_below_map(view, 100)
+    before = view.minimap.geometry()
+    qtbot.waitUntil(lambda: view.minimap.is_faint)
+    view.resize(1190, 890)
+    qtbot.waitUntil(lambda: not view.minimap.is_faint and not covered(view))
+    assert view.minimap.geometry().top() < before.top()
+
+
 @pytest.mark.parametrize("width", [1200, 300])
 def test_it_makes_room_for_a_legend_that_comes(view, qtbot, width):
     view.resize(width, 500)
