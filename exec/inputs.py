@@ -114,6 +114,12 @@ def symbols(graph: Graph) -> dict[str, int]:
     return found
 
 
+def symbol_names(graph: Graph) -> list[str]:
+    """The symbolic dimensions of all inputs, of those that need no value too; see `symbols`."""
+    dims = ((v, axis, dim) for v in graph.inputs for axis, dim in enumerate(_dims(v.type) or ()))
+    return [*dict.fromkeys(symbol(v, axis) for v, axis, dim in dims if not isinstance(dim, int) or dim < 0)]
+
+
 def symbol(value: Value, axis: int) -> str:
     """What a dimension that is not a number is called in `symbols`."""
     dims = _dims(value.type) or ()

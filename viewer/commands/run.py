@@ -112,7 +112,7 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
         required = [v.name for v in required_inputs(model.graph)]
         raise ModelError("No such input", f"{arguments.inputs} has {_some(unknown)}; the model takes {_some(required)}")
     names, image = [v.name for v in model.graph.inputs], picture_options(arguments)
-    named, sources = sizes(arguments.size), _sources(arguments.input, names, image)
+    named, sources = _sizes(model, arguments.size), _sources(arguments.input, names, image)
     given = {name: array for name, array in given.items() if name not in sources}
     optional = {v.name: v for v in model.graph.inputs if v.initializer is not None and v.name in sources}
     for name, value in optional.items():
@@ -121,6 +121,18 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
     for text in contradictions(model.graph, feeds, named):
         print(display(f"note: inputs contradict each other: {text}", 200), file=sys.stderr)
     return feeds
+
+
+def _sizes(model: Model, texts: Sequence[str]) -> dict[str, int]:
+    """Sizes of symbolic dimensions by name; ModelError for one that no input has."""
+    from exec.inputs import symbol_names
+
+    named, known = sizes(texts), symbol_names(model.graph)
+    for name in named:
+        if name not in known:
+            has = f"The inputs have {_some(known)}." if known else "The inputs have none that is symbolic."
+            raise ModelError(f"There is no dimension {name!r}", has)
+    return named
 
 
 def _sources(texts: Sequence[str], names: Sequence[str], image: ImageOptions) -> dict[str, InputSource]:

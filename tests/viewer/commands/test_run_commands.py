@@ -205,6 +205,7 @@ def test_the_profile_goes_into_bodies(tmp_path: Path, capsys: pytest.CaptureFixt
         (["--values", "nothing"], 2, "nothing"),
         (["--size", "n"], 2, "NAME=SIZE"),
         (["--size", "n=²"], 2, "NAME=SIZE"),
+        (["--size", "m=3"], 2, "There is no dimension 'm'"),
         (["-o", "missing/folder.npz"], 2, "missing/folder.npz"),
         (["--inputs", "missing.npz"], 2, "missing.npz cannot be read\n  No such file or directory\n"),
     ],
