@@ -210,13 +210,9 @@ class RunResult:
 
     @property
     def outputs(self) -> dict[str, RuntimeValue]:
-        """Outputs of the graph that were reached, by name."""
-        found = {}
-        for key in self.output_keys():
-            value = self.find(key)
-            if value is not MISSING:
-                found[self.layout.name(key[1])] = value
-        return found
+        """Outputs of the graph that were reached, by name; LookupError where they were elsewhere and are gone."""
+        reached = (key for key in self.output_keys() if self.info(key) is not None)
+        return {self.layout.name(key[1]): self.value(key) for key in reached}
 
     def output_keys(self) -> list[ValueKey]:
         """Keys of the outputs of the graph, in order."""

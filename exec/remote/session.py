@@ -433,7 +433,7 @@ class _Fetcher:
         try:
             sent = stepper._process.ask("fetch", (stepper._run, key), progress)
         except (Died, ModelError) as error:
-            msg = f"the value is gone: {error or 'the worker process ended'}"
+            msg = f"the value is gone: {str(error) or 'the worker process ended'}"
             raise LookupError(msg) from error
         value = stepper._process.exchange.take(sent)
         slot = self._where.get(key)

@@ -89,6 +89,7 @@ def test_results_are_those_of_a_session(sessions: Any) -> None:
         assert states(ours) == states(theirs)
         assert theirs.state == document.current.id
         assert set(ours.values) == set(theirs.values)
+        assert {n: v.tolist() for n, v in ours.outputs.items()} == {n: v.tolist() for n, v in theirs.outputs.items()}
         for name in ours.values:
             assert ours.info(name) == theirs.info(name)
             mine, others = ours.statistics(name), theirs.statistics(name)
@@ -113,7 +114,7 @@ def test_values_in_shared_memory_outlive_the_worker_and_leave_nothing(sessions: 
     session.close()
     assert not Path(folder).exists()
     np.testing.assert_array_equal(y, -x)
-    with pytest.raises(LookupError):
+    with pytest.raises(LookupError, match="is gone: the worker process ended"):
         result.value("x")
 
 
