@@ -55,6 +55,7 @@ class Record:
     inputs: object = None  # equal for runs with the same inputs
     feeds: dict[str, Any] = field(default_factory=dict)
     whole: bool = True  # nothing but the inputs decided what was computed
+    loaded: bool = False  # from a file, which may lack some
     unfinished: bool = False  # the run goes on: not every value is there
     run: object = None  # equal for what one run gave at several times
     was_watched: bool = False  # it was to stop where values stop being finite
@@ -288,8 +289,8 @@ class Results(QObject):
         self._search.begin(lambda progress: stale_after(things, known, progress), found)
 
     def _recall(self, state: int) -> Record | None:
-        known = [r for r in self._records if r.state == state and r.inputs == self._inputs and r.whole]
-        return known[-1] if known else None
+        known = [r for r in self._records if r.state == state and r.inputs == self._inputs]
+        return next((r for r in reversed(known) if r.whole or r.loaded), None)
 
     # -- runs ------------------------------------------------------------------------------------------------
 

@@ -173,7 +173,8 @@ class RunControl(QObject):
         """Show what a run gave that was not made here, for these inputs; `text` is the state then."""
         self._end_what_runs()
         document, signature = self._workspace.document, self.inputs.recipe().signature
-        record = Record(result, document.current.id, document.revision, signature, feeds, whole=False, run=object())
+        state, revision = document.current.id, document.revision
+        record = Record(result, state, revision, signature, feeds, whole=False, loaded=True, run=object())
         self._workspace.results.take(record)
         self._workspace.set_run_state(text)
         self.state_changed.emit()

@@ -75,7 +75,14 @@ class OneRun:
         """What it has given at some time."""
         whole = self.aim.until is None and not unfinished and result_is_whole(result)
         found = Record(
-            result, self.state, self.revision, self.recipe.signature, dict(self.feeds), whole, unfinished, self.serial
+            result,
+            self.state,
+            self.revision,
+            self.recipe.signature,
+            dict(self.feeds),
+            whole,
+            unfinished=unfinished,
+            run=self.serial,
         )
         found.was_watched = self.aim.seeking is not None and result.stopped not in CUT_OFF
         found.went_on = self.went_on

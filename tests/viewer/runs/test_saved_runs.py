@@ -121,6 +121,22 @@ def test_what_a_run_after_a_loaded_one_changed_is_marked_though_a_worker_has_it(
     assert {v.name for v in workspace.runs.marks.differing} == {"y", "z", "p"}
 
 
+def test_an_undo_brings_the_values_of_a_loaded_run_back(window, qtbot, nested, saved):
+    workspace = opened(window, qtbot, nested)
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        take_up_run(workspace, saved[0])
+    loaded = workspace.results.current
+    with workspace.document.edit("Scale") as transaction:
+        transaction.do(SetInput(node(workspace, "loop"), 2, value(workspace, "a")))
+    assert not workspace.results.is_current
+    run(qtbot, workspace)
+    assert workspace.results.current is not loaded
+    workspace.document.undo()
+    idle(qtbot, workspace)
+    assert workspace.results.current is loaded
+    assert workspace.results.is_current
+
+
 def test_the_first_divergence_may_be_in_a_body(window, qtbot, nested, tmp_path):
     workspace = opened(window, qtbot, nested)
     workspace.runs.inputs.set_source("x", Constant([[1.0, 2.0], [3.0, -9.0]]))
