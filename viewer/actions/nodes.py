@@ -9,10 +9,11 @@ from model.document import Transaction
 from model.edits import functions, nodes
 from model.edits.values import disconnect
 from model.graph import Node
+from model.progress import Progress
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from viewer.actions.targets import has_node, selected_nodes
 from viewer.dialogs.lifetime import show_for
-from viewer.passes.many import change_each
+from viewer.passes.many import CopyOf, change_each, change_many
 from viewer.text import display, plural
 
 if TYPE_CHECKING:
@@ -91,9 +92,12 @@ def _extract_function(context: Context) -> None:
 
     def extract(texts: list[str]) -> None:
         name, domain = texts
-        with workspace.document.edit(f"Move {plural(len(chosen), 'node')} into {display(name, 40)}") as edit:
-            call = functions.extract_function(edit, chosen, name, domain)
-        workspace.reveal(call)
+
+        def change(edit: Transaction, copy_of: CopyOf, _progress: Progress) -> list[Node]:
+            return [functions.extract_function(edit, [copy_of(node) for node in chosen], name, domain)]
+
+        title = f"Move {plural(len(chosen), 'node')} into {display(name, 40)}"
+        change_many(workspace, title, len(chosen), change)
 
     dialog = AskText(
         context.window,

@@ -14,6 +14,7 @@ from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import recovered
 from tests.model.snapshots import assert_linked, snapshot
+from viewer.dialogs.ask_text import AskText
 from viewer.dialogs.find_replace import FindReplaceDialog
 from viewer.files.recovery import journal_folder
 from viewer.panels import problems
@@ -40,6 +41,14 @@ def paste(desk):
 def delete_value_too(desk):
     desk.select(desk.node("second"), desk.value("w"))
     desk.run("edit.delete")
+
+
+def move_into_a_function(desk):
+    desk.select(desk.node("second"), desk.node("third"))
+    desk.run("node.extract_function")
+    dialog = desk.child(AskText)
+    dialog.fields[0].setText("Gate")
+    dialog.try_accept()
 
 
 def dialog_of(desk, find, replace):
@@ -117,6 +126,7 @@ def wait_for_end(desk):
         (chosen("edit.duplicate"), "Duplicate 2 nodes"),
         (chosen("node.disconnect"), "Disconnect 2 nodes"),
         (delete_value_too, "Delete 2 things"),
+        (move_into_a_function, "Move 2 nodes into Gate"),
         (paste, "Paste 2 nodes"),
         (replace_names, "Replace r by R"),
         (set_cells, "Set Name of 4 nodes"),
