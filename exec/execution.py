@@ -111,7 +111,8 @@ class Execution:
         folded = [steps[index] for index, kept in self._kept.items() if kept is None]
         self._kept = {index: kept for index, kept in self._kept.items() if kept is not None}
         self._costs = None
-        run.rewind(self._code(sorted([*folded, *(code.step for code in run.code)], key=lambda step: step.index)))
+        order = sorted([*folded, *(code.step for code in run.code)], key=lambda step: step.index)
+        run.rewind([code.guarded() for code in self._code(order)])
 
     def _remember(self, plan: Plan, steps: list[Step], code: list[Code]) -> None:
         """The next run of everything need not find out again what everything is."""

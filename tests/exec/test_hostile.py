@@ -17,6 +17,7 @@ from exec.expectations import unforeseen
 from exec.kernels import load as load_kernels
 from exec.kernels.registry import all_kernels
 from exec.numpy_errors import in_plain_words
+from exec.session import Breakpoint
 from model import Model, ModelError, load
 from model.progress import Progress
 from tests.exec.test_backend_suite import node_cases, runtime_value
@@ -237,6 +238,12 @@ def test_types_are_looked_at_anew_when_what_is_given_has_others() -> None:
     assert session.run({"x": X + 1}, fresh=True).ok
     assert session.run({"x": TEXTS}, fresh=True).failures[0].operator == "Add"
     assert session.run({"x": X}, fresh=True).ok
+
+
+def test_types_are_looked_at_in_runs_with_breakpoints_too() -> None:
+    session = Session(parse("g (string[2] x) => (string[2] y) { y = Add(x, x) }"))
+    for stops in ([Breakpoint(condition="nan")], []):
+        assert "input 0 (A) is string; expected" in session.run({"x": TEXTS}, breakpoints=stops).failures[0].reason
 
 
 def test_types_are_looked_at_in_each_turn_of_a_loop() -> None:
