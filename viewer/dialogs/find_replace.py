@@ -136,6 +136,7 @@ class FindReplaceDialog(QDialog):
         self._search: Turns[Replacement] = Turns(self._on_found, self)
         self._found: list[Replacement] = []  # so far
         self._is_replacing = False
+        self._done = ""  # what was replaced, until something else is asked or done
         self._listen()
         self.search()
 
@@ -194,6 +195,7 @@ class FindReplaceDialog(QDialog):
         self._workspace.closed.connect(self.close)
 
     def _later(self, *_: object) -> None:
+        self._done = ""
         self._delay.start()
 
     def _on_change(self, *_: object) -> None:
@@ -241,7 +243,8 @@ class FindReplaceDialog(QDialog):
         if not self.pattern.text():
             self.status.setText("Write what to find; what would change is listed here.")
         else:
-            self.status.setText(f"{plural(chosen, 'place')} would change." if chosen else "Nothing would change.")
+            nothing = self._done or "Nothing would change."
+            self.status.setText(f"{plural(chosen, 'place')} would change." if chosen else nothing)
 
     def _find(self) -> Iterator[Replacement | None]:
         workspace = self._workspace
@@ -291,8 +294,8 @@ class FindReplaceDialog(QDialog):
     def _replaced(self, count: int) -> None:
         self._is_replacing = False
         if count:
+            self._done = f"{plural(count, 'place')} changed. Undo takes it back."
             self.search()
-            self.status.setText(f"{plural(count, 'place')} changed. Undo takes it back.")
         else:
             self._count()
 

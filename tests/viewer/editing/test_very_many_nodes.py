@@ -177,6 +177,17 @@ def test_what_the_dialog_refuses_stands_in_it(at_work):
 
 
 @pytest.mark.usefixtures("large")
+def test_the_dialog_says_what_was_replaced_until_it_is_undone(at_work):
+    dialog = dialog_of(at_work, "ir", "IR")
+    dialog.apply()
+    wait_for_end(at_work)
+    at_work.qtbot.waitUntil(lambda: not dialog._delay.isActive() and not dialog.is_searching)
+    assert dialog.status.text() == "2 places changed. Undo takes it back."
+    at_work.document.undo()
+    at_work.qtbot.waitUntil(lambda: dialog.status.text() == "2 places would change.")
+
+
+@pytest.mark.usefixtures("large")
 def test_a_name_given_meanwhile_is_not_replaced(at_work):
     dialog = dialog_of(at_work, "r", "R")
     dialog.apply()
