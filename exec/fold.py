@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from exec.arrays import Array
 from exec.context import Context, Limits, set_limits
 from exec.errors import MissingKernelError
+from exec.expectations import Guarded
 from exec.kernels import load
 from exec.kernels.registry import REQUIRED, Kernel, find
 from model.errors import ModelError
@@ -34,16 +36,16 @@ def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes:
         return None
     if attributes is None or kernel.arity_problem([value is not None for value in inputs]):
         return None
-    arguments: list[Any] = list(kernel.arguments(inputs))
+    call = partial(kernel.function, **attributes)
     if kernel.takes_context:
         wanted = [v is not None for v in node.outputs]
-        arguments.insert(0, Context(node.op_type, opset, domain=node.domain, wanted=wanted, node_name=node.name))
+        call = partial(call, Context(node.op_type, opset, domain=node.domain, wanted=wanted, node_name=node.name))
     set_limits(Limits(most_bytes, time.monotonic() + _SECONDS))
     found: Any = None
     try:
         # Whatever a kernel says of nonsense inputs: the node is then left as it is.
         with suppress(Exception), np.errstate(all="ignore"):
-            found = kernel.function(*arguments, **attributes)
+            found = Guarded(call, node.op_type, opset, node.domain)(*kernel.arguments(inputs))
     finally:
         set_limits(None)
     results = [

@@ -108,6 +108,14 @@ def test_a_wrong_type_of_an_inner_value_is_not_trusted() -> None:
     assert left(document) == {"Neg": 1, "Cast": 1, "Relu": 1}
 
 
+def test_sums_of_texts_are_not_folded() -> None:
+    """No operator makes any: the model would run that did not."""
+    document, _ = simplified(
+        graph("y = Add(a, a) z = Concat <axis = 0> (y, x)", "(string[1] x) => (string[N] z)", 'string[1] a = {"t"}')
+    )
+    assert left(document)["Add"] == 1
+
+
 def test_folding_that_makes_the_file_large_is_refused_and_said() -> None:
     given = graph(
         "e = Expand(c, s) y = Add(x, e)", "(float[4000, 5000] x) => (float[4000, 5000] y)",
