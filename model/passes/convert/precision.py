@@ -133,6 +133,7 @@ class _Conversion:
 
     def run(self) -> Report:
         """Decide what every value becomes, then convert and cast."""
+        self._refuse_calls_that_differ()
         roots = list(self._edit.model.root_graphs())
         for root in roots:
             for graph in root.walk():
@@ -146,6 +147,25 @@ class _Conversion:
         self._drop_idle_casts(roots)
         self._tell_of_left(left)
         return self._report
+
+    def _refuse_calls_that_differ(self) -> None:
+        """A function that gives one type to one call and another to the next cannot turn for some calls alone."""
+        deciding = {
+            function.key: function
+            for function in self._edit.model.functions
+            if any(_is_told_by_calls(node) for graph in function.body.walk() for node in graph.nodes)
+        }
+        found: dict[Any, set[tuple[ElementType | int | None, ...]]] = {}
+        graphs = self._edit.model.graphs() if deciding else ()
+        for node in (node for graph in graphs for node in graph.nodes if node.operator in deciding):
+            kinds = found.setdefault(node.operator, set())
+            kinds.add(tuple(None if v is None else _innermost(self._type_of(v)) for v in node.outputs))
+            if len(kinds) > 1 and any(self._wish.source in some for some in kinds):
+                raise ModelError(
+                    f"Calls of {node.op_type} decide of which types its outputs are",
+                    "They differ, so it cannot be converted for all of them. Inline its calls before.",
+                    deciding[node.operator],
+                )
 
     def _left(self) -> Counter[tuple[str, bool]]:
         """What cannot turn, though nobody asked for that: how many nodes of each operator, and of each function."""

@@ -238,6 +238,23 @@ def test_functions_whose_casts_calls_decide_are_converted(target):
     assert infer(document.model).type_of(made_here).element_type is target
 
 
+@pytest.mark.parametrize("kinds", [(1, 7), (7, 1)])
+def test_functions_that_give_calls_different_types_are_refused(kinds):
+    """Integers were cast to the other precision and lost digits, or the model did not run any more."""
+    document = Document(
+        builders.model(f"""
+            <ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+            g (float[2] x) => (y, z) {{ y = f.As<to = {kinds[0]}>(x) z = f.As<to = {kinds[1]}>(x) }}
+            <opset_import: ["" : 21], domain: "f"> As <to> (a) => (b) {{ b = Cast<to = @to>(a) }}
+        """)
+    )
+    state = snapshot(document.model)
+    with pytest.raises(ModelError, match="Calls of As decide") as refused:
+        to_precision(document, HALF)
+    assert refused.value.place is next(iter(document.model.functions))
+    assert snapshot(document.model) == state
+
+
 LOOP = """g (float[2] x) => (float[2] z) <int64 n = {3}, bool c = {1}> {
     y = Loop(n, c, x) <body = b (int64 i, bool go, float[2] a) => (bool on, float[2] s) {
         on = Identity(go) s = Add(a, x)
