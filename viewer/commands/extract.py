@@ -11,6 +11,7 @@ from model.edits.cutting import Cut, cut_between, cut_out, cut_selection
 from model.edits.wholes import forgotten
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
+from model.queries.scope import visible_values
 from model.queries.types import TypeOf
 from viewer.commands.render import find_graph
 from viewer.commands.terminal import EXIT_OK, print_json, read_model
@@ -64,8 +65,18 @@ def _cut(graph: Graph, options: argparse.Namespace) -> Cut:
         if options.inputs is not None:
             raise ModelError("Nodes bring their inputs", "Leave --inputs out, or give --outputs instead of --nodes.")
         return cut_selection(nodes_named(graph.nodes, options.nodes))
-    inputs = list(graph.inputs) if options.inputs is None else values_named(graph, options.inputs)
+    if options.inputs is None:
+        inputs = [*graph.inputs, *_taken_from_around(graph)]
+    else:
+        inputs = _named(visible_values(graph), options.inputs, "value")
     return cut_between(graph, inputs, values_named(graph, options.outputs))
+
+
+def _taken_from_around(graph: Graph) -> list[Value]:
+    """What nodes of a body compute with that the graphs around it have, initializers aside."""
+    inside = set(graph.walk())
+    used = (value for part in inside for node in part.nodes for value in node.inputs if value is not None)
+    return list(dict.fromkeys(v for v in used if v.is_defined and v.graph not in inside and v.initializer is None))
 
 
 def part_facts(output: Path, part: Model) -> dict[str, Any]:

@@ -115,6 +115,23 @@ def test_extract_cuts_nodes_out(chain, tmp_path, capsys):
     assert "Near it: second" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("given", [[], ["--inputs", "x"]])
+def test_extract_cuts_out_of_a_body_what_it_takes_from_around_it(tmp_path, given):
+    """No value of the graphs around could be named, and without one nothing could be cut out."""
+    path, out = tmp_path / "branches.onnx", tmp_path / "part.onnx"
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[N,4] x, bool c) => (float[N,4] y) <float[4] w = {1,2,3,4}> {
+        y = If (c) <then_branch = yes () => (float[N,4] a) { p = Mul (x, w) a = Neg (p) },
+                    else_branch = no () => (float[N,4] b) { b = Relu (x) }>
+    }"""
+    save(builders.model(text), path)
+    assert main(["extract", str(path), "-o", str(out), "--graph", "yes", *given, "--outputs", "a"]) == 0
+    part = load(out)
+    assert [value.name for value in part.graph.inputs] == ["x"]
+    assert [node.op_type for node in part.graph.nodes] == ["Mul", "Neg"]
+    onnx.checker.check_model(str(out), full_check=True)
+
+
 @pytest.mark.parametrize("given", [[], ["--nodes", "second", "--outputs", "c"], ["--nodes", "second", "--inputs", "a"]])
 def test_extract_wants_one_way_to_say_what(chain, tmp_path, given):
     assert main(["extract", str(chain), "-o", str(tmp_path / "part.onnx"), *given]) == 2
