@@ -103,10 +103,8 @@ class FindReplaceDialog(QDialog):
         self.setWindowTitle(f"Find and replace – {display(workspace.title, 60)}")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(720, 520)
-        self.pattern = QLineEdit()
-        self.pattern.setAccessibleName("Find")
-        self.replacement = QLineEdit()
-        self.replacement.setAccessibleName("Replace with")
+        self.pattern = _line("Find")
+        self.replacement = _line("Replace with")
         self.scope = QComboBox()
         self.scope.setAccessibleName("Where to look")
         self.scope.addItems(["Selected nodes", "This graph", "Whole model"])
@@ -309,3 +307,9 @@ class FindReplaceDialog(QDialog):
     def _reveal(self, index: QModelIndex) -> None:
         if index.isValid() and self.table.hasFocus():
             self._workspace.reveal(self.model.rows[index.row()].target)
+
+
+def _line(name: str) -> QLineEdit:
+    line = QLineEdit()
+    line.setAccessibleName(name)
+    return line

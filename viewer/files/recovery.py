@@ -255,7 +255,7 @@ def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: Leftover) ->
     from model.recording.leftovers import recover
     from viewer.passes.whole import Outcome, WholeEdit
 
-    workspace, document, journal = tab.workspace, tab.workspace.document, tab.keeper.journal
+    workspace, document = tab.workspace, tab.workspace.document
     revision, lets_go = document.revision, list[Callable[[], object]]()
     has_undone = False
 
@@ -278,9 +278,7 @@ def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: Leftover) ->
     def ended(is_made: bool) -> None:
         if is_made:
             if lets_go:
-                document.mark_unsaved()
-                (journal.when_kept if journal is not None else _call)(lets_go[-1])
-                _tell_recovered(workspace, leftover)
+                _settle(tab, leftover, lets_go[-1])
         elif has_undone and document.revision == revision:
             _replay_at_once(tab, leftover)
         else:
@@ -289,5 +287,11 @@ def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: Leftover) ->
     WholeEdit(workspace, "Recover edits", work, failed=lambda _error: None, ended=ended)
 
 
-def _call(call: Callable[[], object]) -> None:
-    call()
+def _settle(tab: DocumentTab, leftover: Leftover, let_go: Callable[[], object]) -> None:
+    """All is done again: the journal goes when another one holds it."""
+    tab.workspace.document.mark_unsaved()
+    if tab.keeper.journal is None:
+        let_go()
+    else:
+        tab.keeper.journal.when_kept(let_go)
+    _tell_recovered(tab.workspace, leftover)
