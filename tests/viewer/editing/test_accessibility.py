@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
     QComboBox,
+    QHeaderView,
     QLabel,
     QLineEdit,
     QMenuBar,
@@ -45,11 +46,11 @@ def controls(root: QWidget) -> list[QWidget]:
         for child in root.findChildren(QWidget)
         if isinstance(child, _CONTROLS)
         and child.isVisibleTo(root)
-        and not isinstance(child, QScrollBar)
+        and not isinstance(child, (QScrollBar, QHeaderView))
         and not isinstance(child.parent(), (QAbstractSpinBox, QComboBox, QTabBar, QMenuBar, QLineEdit))
         and not (isinstance(child.parent(), QAbstractItemView) and isinstance(child, QAbstractButton))  # table corner
         and not child.objectName().startswith("qt_")
-        and type(child).__name__ not in ("QHeaderView", "QComboBoxListView", "QDockWidgetTitleButton")
+        and type(child).__name__ not in ("QComboBoxListView", "QDockWidgetTitleButton")
     ]
 
 
