@@ -28,6 +28,7 @@ from exec.inputs import (
     sizes_of,
     symbols,
 )
+from exec.inspection.statistics import describe
 from model.graph import Graph, Value, Values
 from model.types import ElementType, TensorType, Type
 from viewer.settings import Option
@@ -226,11 +227,16 @@ def _copy(value: Value, graph: Graph) -> Value:
 
 
 def _as_declared(value: Any, declared: Type | None) -> Any:
-    """A saved value in the declared type: .npz files hold bfloat16 and the like as float32."""
+    """A value in the declared type: floats as other floats, as in a model of another precision; so integers.
+
+    Any other stays what it is: the run says that it does not fit.
+    """
     kind = declared.element_type if isinstance(declared, TensorType) else None
-    if isinstance(value, np.ndarray) and isinstance(kind, ElementType) and kind is not ElementType.STRING:
-        return value.astype(kind.numpy_dtype, copy=False)
-    return value
+    found = describe(value).element_type
+    if not isinstance(kind, ElementType) or found is None or not isinstance(value, np.ndarray):
+        return value
+    is_alike = (kind.is_float and found.is_float) or (kind.is_integer and found.is_integer)
+    return value.astype(kind.numpy_dtype, copy=False) if is_alike else value
 
 
 def _stamp(source: InputSource | None) -> Hashable:

@@ -137,6 +137,23 @@ def test_an_undo_brings_the_values_of_a_loaded_run_back(window, qtbot, nested, s
     assert workspace.results.is_current
 
 
+def test_inputs_of_another_kind_are_shown_and_refused_by_the_next_run(window, qtbot, tmp_path):
+    texts, floats = tmp_path / "texts.onnx", tmp_path / "floats.onnx"
+    head = '<ir_version: 9, opset_import: ["" : 17]>'
+    onnx.save(onnx.parser.parse_model(head + "a (string[2] x) => (string[2] y) { y = Identity (x) }"), texts)
+    onnx.save(onnx.parser.parse_model(head + "b (float[2] x) => (float[2] y) { y = Relu (x) }"), floats)
+    workspace = opened(window, qtbot, texts)
+    run(qtbot, workspace)
+    write_run(workspace, tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    workspace = opened(window, qtbot, floats)
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        take_up_run(workspace, tmp_path / "run.npz")
+    assert workspace.results.value_of(value(workspace, "x")).dtype == object
+    workspace.trigger("run.run")
+    qtbot.waitUntil(lambda: workspace.run_state == "Not run")
+
+
 def test_the_first_divergence_may_be_in_a_body(window, qtbot, nested, tmp_path):
     workspace = opened(window, qtbot, nested)
     workspace.runs.inputs.set_source("x", Constant([[1.0, 2.0], [3.0, -9.0]]))
