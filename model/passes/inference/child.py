@@ -226,7 +226,7 @@ class Inference:
             if self._budget < 0:
                 return
             # Calls and bodies are known by their messages.
-            is_plain = not bodies(written) and self._function(written) is None
+            is_plain = self._told and not bodies(written) and self._function(written) is None
             node = with_attributes(written, self._told) if is_plain else written
             if self._is_worth_asking(node, visible, improved):
                 found = self._infer_node(node, visible, imports, values, depth)
