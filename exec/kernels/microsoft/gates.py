@@ -113,7 +113,8 @@ def hyper_connection_post_mix_1(
     """The streams mixed with each other, plus what a block gave times the gate of each."""
     x = _branches(streams, num_branches)
     if block_output.shape != (*x.shape[:-2], x.shape[-1]):
-        msg = f"block_output of shape {block_output.shape} for streams of shape {x.shape}"
+        expected = (*x.shape[:-2], x.shape[-1])
+        msg = f"block_output of shape {block_output.shape} for streams of shape {x.shape}; expected {expected}"
         raise KernelError(msg)
     total = widen(x)
     if stream_mix is not None:

@@ -288,8 +288,8 @@ def inverse_1(x: Array) -> Array:
     """The inverse of square matrices."""
     try:
         return narrow(np.asarray(np.linalg.inv(widen(x))), x.dtype)
-    except np.linalg.LinAlgError as error:
-        msg = f"matrices of shape {x.shape} cannot be inverted: {error}"
+    except np.linalg.LinAlgError:
+        msg = f"input has shape {x.shape}; expected square matrices in the last two axes, none of them singular"
         raise KernelError(msg) from None
 
 

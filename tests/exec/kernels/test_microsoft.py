@@ -570,3 +570,9 @@ def fp_q4_of_onnxruntime(a: Any, blob: Any, sizes: Any, kind: int) -> Any:
 def test_a_blob_of_another_size_is_refused(blob: Any, sizes: list[int], kind: int) -> None:
     with pytest.raises(KernelError, match="expected"):
         ours("MatMulFpQ4", [f(1, 64), blob, np.array(sizes)], blk_quant_type=kind)
+
+
+@pytest.mark.parametrize("matrices", [np.ones((2, 3), np.float32), np.ones((2, 2), np.float32), np.ones(2, np.float32)])
+def test_what_has_no_inverse_is_refused_with_what_is_expected(matrices: Any) -> None:
+    with pytest.raises(KernelError, match="expected square matrices in the last two axes, none of them singular"):
+        ours("Inverse", [matrices])
