@@ -462,8 +462,10 @@ class Files(QObject):
 
         Saves that are running are finished before.
         """
-        if self._saves:
-            self._close_when_written(next(iter(self._saves)), partial(self.close_all, then), "The window")
+        tabs = self._window.tabs()
+        saved = next((tab for tab in self._saves if tab in tabs), None)  # others were written, and closed after that
+        if saved is not None:
+            self._close_when_written(saved, partial(self.close_all, then), "The window")
             return
         modified = [tab for tab in self._window.tabs() if tab.modified]
         if modified:

@@ -194,6 +194,17 @@ def test_a_window_says_that_it_closes_when_nothing_keeps_it_any_more(window, qtb
     assert heard == [0]
 
 
+def test_a_window_whose_changes_are_saved_as_it_closes_is_closed(window, qtbot, write_model):
+    paths = [write_model(name) for name in ("a.onnx", "b.onnx")]
+    for path in paths:
+        rename(opened(window, qtbot, path), "new")
+    window.close()
+    answer(qtbot, window, QMessageBox.StandardButton.Save)
+    with qtbot.waitSignal(window.closing):
+        answer(qtbot, window, QMessageBox.StandardButton.Save)
+    assert [onnx.load(path).graph.node[0].name for path in paths] == ["new", "new"]
+
+
 # -- the file on disk ------------------------------------------------------------------------------------------
 
 
