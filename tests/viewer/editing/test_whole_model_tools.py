@@ -96,14 +96,14 @@ def test_a_tool_that_finds_nothing_leaves_no_edit(tools, action_id):
 def test_an_edit_while_the_batch_is_set_is_kept(desk, monkeypatch):
     began, go_on = threading.Event(), threading.Event()
     desk.open(WITH_BATCH)
-    known = whole._known
+    known = whole.known_of
 
     def held(*given):
         began.set()
         go_on.wait(60)
         return known(*given)
 
-    monkeypatch.setattr(whole, "_known", held)
+    monkeypatch.setattr(whole, "known_of", held)
     whole.set_batch(desk.workspace, desk.workspace.graph, "n", "n")
     desk.qtbot.waitUntil(began.is_set)
     with desk.document.edit("Remove an input") as edit:
