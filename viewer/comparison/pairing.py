@@ -62,6 +62,7 @@ class Comparing(QObject):
             if workspace.comparing is not None:
                 workspace.comparing.close()
             workspace.set_comparing(self)
+            workspace.overlay(None)  # numbers that were shown give way to how the nodes differ
             self._endings.append(workspace.document.subscribe(lambda _change: self._delay.start()))
         old.selection.changed.connect(self._follow_old)
         new.selection.changed.connect(self._follow_new)

@@ -130,6 +130,17 @@ def test_what_is_selected_there_is_selected_in_the_documents(merged, window):
     assert old.workspace.selection.items == (builders.node(old.workspace.model, "four"),)
 
 
+def test_numbers_of_before_the_comparison_give_way_to_its_colours(window, qtbot, files):
+    window.files.open(files)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending, timeout=20_000)
+    old, new = window.tabs()
+    new.workspace.overlay({builders.node(new.workspace.document, "two"): 1.0}, "Parameters")
+    show_beside(window, old, new)
+    qtbot.mouseClick(new.beside.bar.merged, Qt.MouseButton.LeftButton)
+    settle(qtbot, new)
+    assert {text for text, _ in new.canvas.colouring.legend.entries} >= {"+ added", "− removed", "~ changed"}
+
+
 def test_what_was_found_and_coloured_before_it_is_shown_is_shown_too(merged, qtbot):
     old, new = merged
     qtbot.mouseClick(new.beside.bar.beside, Qt.MouseButton.LeftButton)
