@@ -5,11 +5,15 @@ import onnx.parser
 
 from model.document import Document
 from model.edits import attributes, functions, initializers, nodes, values
+from model.graph import Node, Value
 from model.io.read import load
 from model.recording.leftovers import leftovers, recover
-from model.steps import SetField
+from model.steps import InsertNode, SetField
 from model.tensors import ArrayTensor
 from tests.model import builders
+
+#: Nodes of a large document: an edit of all of them is not written within the turn.
+LARGE = 3000
 
 
 def work(document):
@@ -30,6 +34,23 @@ def rename(document, name="renamed"):
     """One small edit."""
     with document.edit("Rename") as edit:
         edit.do(SetField(document.model.graph, "name", name))
+
+
+def large_document():
+    """A chain of as many nodes more, numbered from its end."""
+    document = builders.document()
+    graph, value = document.model.graph, builders.value(document, "a")
+    for number in range(LARGE):
+        made = Node("Relu", (value,), (Value(f"v{number}"),), name=f"n{number}")
+        InsertNode(graph, made, builders.node(document, "second")).apply()
+        (value,) = made.outputs
+    return document
+
+
+def rename_all(document):
+    with document.edit("Rename all") as edit:
+        for node in document.model.graph.nodes:
+            edit.do(SetField(node, "name", f"{node.name}'"))
 
 
 def saved_file(tmp_path, text=builders.CHAIN):

@@ -8,35 +8,15 @@ import numpy as np
 import pytest
 
 from model.edits import initializers, nodes
-from model.graph import Node, Value
 from model.passes.rehearsal import Rehearsal
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
-from model.steps import InsertNode, SetField
+from model.steps import SetField
 from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.crash import abandon
-from tests.model.recording.recorded_work import recovered, rename, saved_file
+from tests.model.recording.recorded_work import LARGE, large_document, recovered, rename, rename_all, saved_file
 from tests.model.snapshots import assert_linked, snapshot
-
-MANY = 3000
-
-
-def large_document():
-    """A chain of as many nodes more than the small one."""
-    document = builders.document()
-    graph, value = document.model.graph, builders.value(document, "a")
-    for number in range(MANY):
-        made = Node("Relu", (value,), (Value(f"v{number}"),), name=f"n{number}")
-        InsertNode(graph, made, builders.node(document, "second")).apply()
-        (value,) = made.outputs
-    return document
-
-
-def rename_all(document):
-    with document.edit("Rename all") as edit:
-        for node in document.model.graph.nodes:
-            edit.do(SetField(node, "name", f"{node.name}'"))
 
 
 def delete_many(document):
@@ -102,7 +82,7 @@ def test_edits_between_and_behind_find_what_they_speak_of(tmp_path, dead):
     entries, ahead = prepared(document, kept, delete_many)
     make(document, ahead, *entries)
     with document.edit("One") as edit:
-        nodes.rename_node(edit, list(document.model.graph.nodes)[MANY // 3], "only")
+        nodes.rename_node(edit, list(document.model.graph.nodes)[LARGE // 3], "only")
     document.undo()
     document.undo()
     document.redo()

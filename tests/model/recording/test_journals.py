@@ -19,7 +19,6 @@ from model.attributes import make_attribute
 from model.document import Document
 from model.edits import attributes, nodes, values
 from model.errors import ModelError
-from model.graph import Node, Value
 from model.io.read import load
 from model.io.save import save
 from model.passes.rehearsal import Rehearsal
@@ -27,13 +26,13 @@ from model.progress import Cancelled, Progress
 from model.recording import script
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
-from model.steps import InsertNode, SetAttribute, SetField
+from model.steps import SetAttribute, SetField
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
 from tests.model.passes.test_rehearsal import change, rehearse
 from tests.model.recording.crash import abandon
-from tests.model.recording.recorded_work import work
+from tests.model.recording.recorded_work import LARGE, large_document, rename_all, work
 from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 
@@ -238,7 +237,7 @@ import sys, os, signal
 sys.path[:0] = {[str(Path.cwd()), *sys.path]!r}
 from pathlib import Path
 from tests.model import builders
-from tests.model.recording.recorded_work import work
+from tests.model.recording.recorded_work import LARGE, large_document, rename_all, work
 from model.recording.journal import Journal
 document = builders.document()
 Journal(document, Path({str(tmp_path)!r}))
@@ -270,26 +269,6 @@ def test_a_body_that_goes_to_another_attribute_is_the_same_when_that_is_taken_ba
         move(again)
         assert_linked(again.model)
     assert snapshot(again.model) == snapshot(builders.model(builders.BRANCHES))
-
-
-LARGE = 3000
-
-
-def large_document():
-    """A chain of as many nodes more, numbered from its end."""
-    document = builders.document()
-    graph, value = document.model.graph, builders.value(document, "a")
-    for number in range(LARGE):
-        made = Node("Relu", (value,), (Value(f"v{number}"),), name=f"n{number}")
-        InsertNode(graph, made, builders.node(document, "second")).apply()
-        (value,) = made.outputs
-    return document
-
-
-def rename_all(document):
-    with document.edit("Rename all") as edit:
-        for node in document.model.graph.nodes:
-            edit.do(SetField(node, "name", f"{node.name}'"))
 
 
 def type_all(document):
