@@ -268,10 +268,10 @@ class ModelBuilder:
                 value._used_by(node, index)
             node.inputs = tuple(inputs)
         if unsorted:
-            self._problem(
-                f"Nodes of graph {scope.graph.name!r} are not in order: {unsorted} inputs are used before the node "
-                "that makes them"
-            )
+            used, makers = f"{unsorted} inputs are used", "nodes that make them"
+            if unsorted == 1:
+                used, makers = "1 input is used", "node that makes it"
+            self._problem(f"Nodes of graph {scope.graph.name!r} are not in order: {used} before the {makers}")
 
     def _resolve(self, scope: _Scope, name: str) -> Value:
         value = scope.find(name)

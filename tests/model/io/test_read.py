@@ -176,7 +176,14 @@ def test_what_nothing_defines_is_one_value_for_all_bodies():
 @pytest.mark.parametrize(
     ("proto", "words"),
     [
-        (model_of([helper.make_node("Neg", ["a"], ["y"]), helper.make_node("Relu", ["x"], ["a"])]), "not in order"),
+        (
+            model_of([helper.make_node("Neg", ["a"], ["y"]), helper.make_node("Relu", ["x"], ["a"])]),
+            "not in order: 1 input is used before the node that makes it",
+        ),
+        (
+            model_of([helper.make_node("Add", ["a", "a"], ["y"]), helper.make_node("Relu", ["x"], ["a"])]),
+            "not in order: 2 inputs are used before the nodes that make them",
+        ),
         (model_of([helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Neg", ["x"], ["y"])]), "second time"),
         (model_of([helper.make_node("Relu", ["nobody"], ["y"])]), "defines the value 'nobody'"),
         (

@@ -241,6 +241,16 @@ def test_attributes_a_function_gets_from_its_caller_stay() -> None:
     assert [n.op_type for n in body.nodes] == ["Constant", "Mul"]
 
 
+def test_nodes_inside_functions_are_counted() -> None:
+    document = builders.document(
+        '<ir_version: 8, opset_import: ["" : 17, "local" : 1]> g (float[2] x) => (float[2] y) { y = local.f(x) }'
+        '<domain: "local", opset_import: ["" : 17]> f (a) => (b) { c = Identity(a) b = Neg(c) }'
+    )
+    report = simplify(document, evaluate=evaluate)
+    assert report.before.operators == {"local.f": 1, "Identity": 1, "Neg": 1}
+    assert report.after.operators == {"local.f": 1, "Neg": 1}
+
+
 def test_a_loop_body_that_changes_shapes_is_taken_as_it_is() -> None:
     given = graph(
         "y = Loop(n, , x) <body = b (int64 i, bool k, float[2] v) => (bool o, float[2] w)"
