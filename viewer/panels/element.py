@@ -185,11 +185,12 @@ class ElementPanel(Panel):
 
     # -- showing ---------------------------------------------------------------------------------------------
 
-    def _on_results(self, values: object) -> None:
-        if values is None and self.place is not None:
+    def _on_results(self, values: set[Value] | None) -> None:
+        if self.place is None:
+            if values is None:
+                self._invite()
+        elif values is None or self.workspace.results.info_of(self.place[0]) is None or self.place[0] in values:
             self._look(*self.place)
-        elif values is None:
-            self._invite()
 
     def _invite(self) -> None:
         """Show the value that is selected, or say what is missing."""
@@ -210,6 +211,10 @@ class ElementPanel(Panel):
         self.back.setEnabled(bool(self._way))
         if record is None or key is None:
             self._show(Trace(None, (), (), "not computed: run the model"))
+            return
+        if record.result.info(key) is None:  # tracing would compute it, and show what this run has not reached
+            is_going_on = record.unfinished or self.workspace.runs.is_paused
+            self._show(Trace(None, (), (), "the run has not reached it yet" if is_going_on else "not computed"))
             return
         call, result, place = call_of(record, value), record.result, self.place
         links = links_of(record, value, key, self.workspace.results.node_by_number)

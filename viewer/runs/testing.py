@@ -34,7 +34,7 @@ class Testing(QObject):
     def run(self, folders: Sequence[Path]) -> None:
         """Test with some folders; ModelError when there is none."""
         if not folders:
-            raise ModelError("There is no test data", "no folder test_data_set_* beside the model")
+            raise ModelError("There is no test data", "No folder test_data_set_* is beside the model")
         self.verdicts = []
         self.state = self._workspace.document.current.id
         self._pending = list(folders)

@@ -224,3 +224,17 @@ def test_steps_from_where_a_hunt_stands_point_at_each_node(qtbot, window, tmp_pa
         run(qtbot, workspace, "run.step")
         assert workspace.runs.paused_at is waits_at
         assert workspace.selection.current is waits_at
+
+
+def test_the_element_panel_shows_nothing_that_a_waiting_run_has_not_reached(window, qtbot, workspace):
+    run(qtbot, workspace)
+    panel = window.docks.open("element")
+    panel.show_element(value(workspace, "y"), (0, 0))
+    qtbot.waitUntil(lambda: panel.value.text().startswith("= "))
+    told = panel.value.text()
+    workspace.runs.set_breakpoints([Breakpoint(node=node(workspace, "relu"))])
+    run(qtbot, workspace)
+    assert panel.value.text() == "the run has not reached it yet"
+    assert not panel.table.model().rowCount()
+    run(qtbot, workspace, "run.continue")
+    qtbot.waitUntil(lambda: panel.value.text() == told)
