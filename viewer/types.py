@@ -75,13 +75,21 @@ class Types(QObject):
 
     def make_output(self, edit: Transaction, graph: Graph, value: Value) -> None:
         """Let a graph return a value, declared as inferred where it was not: outputs need a type and a shape."""
-        from model.declaring import declare, is_shapeless
-        from model.edits.interface import add_output
+        self.make_outputs(edit, graph, {value: value})
 
-        add_output(edit, graph, value)
-        found = self.type_of(value) if value.type is None or is_shapeless(value.type) else None
-        if found is not None and not isinstance(graph.owner, Function):
-            declare(edit, value, found)
+    def make_outputs(self, edit: Transaction, graph: Graph, values: Mapping[Value, Value]) -> None:
+        """The same for many; for each the one of the document that it is or is a copy of. Of copies on any thread."""
+        from model.declaring import declare, is_shapeless
+        from model.edits.interface import add_outputs
+
+        add_outputs(edit, graph, [*values])
+        if isinstance(graph.owner, Function):
+            return
+        known = {} if self._inferred is None else self._inferred.types
+        for value, own in values.items():
+            found = (known.get(own) or declared_type(value)) if value.type is None or is_shapeless(value.type) else None
+            if found is not None:
+                declare(edit, value, found)
 
     def type_of(self, value: Value) -> Type | None:
         """The inferred type, else the declared one, else that of the constant."""

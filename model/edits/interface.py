@@ -26,39 +26,62 @@ def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type |
 
 def remove_input(edit: Transaction, graph: Graph, value: Value) -> None:
     """Remove a graph input. Refused while nodes use it and it has no initializer to take its place."""
-    if value not in graph.inputs:
-        raise ModelError(f"{value.name} is not an input of {graph.name or 'the graph'}", "", value)
-    if value.uses and value.initializer is None:
-        raise ModelError(
-            f"Input {value.name} is used", "Disconnect it first, or give it an initializer as its constant.", value
-        )
-    _set_inputs(edit, graph, tuple(v for v in graph.inputs if v is not value))
-    if value.initializer is not None and value.type == value.initializer.type:
-        edit.do(SetField(value, "type", None))  # an input must declare it, of a constant it says nothing
+    remove_inputs(edit, graph, [value])
+
+
+def remove_inputs(edit: Transaction, graph: Graph, values: Sequence[Value], progress: Progress = SILENT) -> None:
+    """Remove graph inputs, as `remove_input` does, which for very many costs much less than one after the other."""
+    for value in values:
+        if value not in graph.inputs:
+            raise ModelError(f"{value.name} is not an input of {graph.name or 'the graph'}", "", value)
+        if value.uses and value.initializer is None:
+            raise ModelError(
+                f"Input {value.name} is used", "Disconnect it first, or give it an initializer as its constant.", value
+            )
+    if leaving := set(values):
+        _set_inputs(edit, graph, tuple(v for v in graph.inputs if v not in leaving))
+    for value in progress.paced(values, of=len(values)):
+        if value.initializer is not None and value.type == value.initializer.type:
+            edit.do(SetField(value, "type", None))  # an input must declare it, of a constant it says nothing
 
 
 def remove_unused_inputs(edit: Transaction, graph: Graph, progress: Progress = SILENT) -> int:
     """Remove the inputs of a graph that nothing takes; returns how many."""
     unused = [value for value in graph.inputs if not value.uses]
-    for value in progress.paced(unused, of=len(unused)):
-        remove_input(edit, graph, value)
+    remove_inputs(edit, graph, unused, progress)
     return len(unused)
 
 
 def add_output(edit: Transaction, graph: Graph, value: Value) -> None:
     """Make a value an output of the graph."""
-    if value in graph.outputs:
-        raise ModelError(f"{value.name} is an output already", "", value)
-    if not is_visible(value, graph):
-        raise ModelError(f"{value.name} is not visible here", "A graph returns values of its own or around it.", value)
-    _set_outputs(edit, graph, (*graph.outputs, value))
+    add_outputs(edit, graph, [value])
+
+
+def add_outputs(edit: Transaction, graph: Graph, values: Sequence[Value]) -> None:
+    """Make values outputs of the graph, which for very many costs much less than one after the other."""
+    for value in values:
+        if value in graph.outputs:
+            raise ModelError(f"{value.name} is an output already", "", value)
+        if not is_visible(value, graph):
+            raise ModelError(
+                f"{value.name} is not visible here", "A graph returns values of its own or around it.", value
+            )
+    if values:
+        _set_outputs(edit, graph, (*graph.outputs, *dict.fromkeys(values)))
 
 
 def remove_output(edit: Transaction, graph: Graph, value: Value) -> None:
     """Let the graph no longer return a value; the value stays."""
-    if value not in graph.outputs:
-        raise ModelError(f"{value.name} is not an output of {graph.name or 'the graph'}", "", value)
-    _set_outputs(edit, graph, tuple(v for v in graph.outputs if v is not value))
+    remove_outputs(edit, graph, [value])
+
+
+def remove_outputs(edit: Transaction, graph: Graph, values: Sequence[Value]) -> None:
+    """Let the graph no longer return values, which for very many costs much less than one after the other."""
+    for value in values:
+        if value not in graph.outputs:
+            raise ModelError(f"{value.name} is not an output of {graph.name or 'the graph'}", "", value)
+    if leaving := set(values):
+        _set_outputs(edit, graph, tuple(v for v in graph.outputs if v not in leaving))
 
 
 def _set_inputs(edit: Transaction, graph: Graph, inputs: tuple[Value, ...]) -> None:
@@ -189,19 +212,40 @@ def _dimension(value: Value, axis: int) -> Dimension:
 
 def input_to_initializer_only(edit: Transaction, graph: Graph, value: Value) -> None:
     """Turn an input that has an initializer as its default into a plain constant."""
-    if value.initializer is None:
-        raise ModelError(f"{value.name} has no initializer", "Give it one to make it a constant.", value)
-    remove_input(edit, graph, value)
+    inputs_to_initializers_only(edit, graph, [value])
+
+
+def inputs_to_initializers_only(edit: Transaction, graph: Graph, values: Sequence[Value]) -> None:
+    """Turn inputs that have an initializer as their default into plain constants, very many at once."""
+    for value in values:
+        if value.initializer is None:
+            raise ModelError(f"{value.name} has no initializer", "Give it one to make it a constant.", value)
+    remove_inputs(edit, graph, values)
 
 
 def initializer_to_input(edit: Transaction, graph: Graph, value: Value, *, keep_default: bool = False) -> None:
     """Make a constant a graph input of its type; with `keep_default` its values stay as what is used by default."""
-    tensor = value.initializer
-    if tensor is None:
-        raise ModelError(f"{value.name} is not an initializer", "", value)
-    if value.type is None:
-        set_type(edit, value, tensor.type)
-    if value not in graph.inputs:
-        edit.do(SetGraphInputs(graph, (*graph.inputs, value)))
+    initializers_to_inputs(edit, graph, [value], keep_default=keep_default)
+
+
+def initializers_to_inputs(
+    edit: Transaction,
+    graph: Graph,
+    values: Sequence[Value],
+    *,
+    keep_default: bool = False,
+    progress: Progress = SILENT,
+) -> None:
+    """Make constants graph inputs, which for very many costs much less than one after the other."""
+    for value in progress.paced(values, of=len(values)):
+        tensor = value.initializer
+        if tensor is None:
+            raise ModelError(f"{value.name} is not an initializer", "", value)
+        if value.type is None:
+            set_type(edit, value, tensor.type)
+    added = [value for value in dict.fromkeys(values) if value not in graph.inputs]
+    if added:
+        edit.do(SetGraphInputs(graph, (*graph.inputs, *added)))
     if not keep_default:
-        edit.do(SetInitializer(graph, value, None))
+        for value in progress.paced(values, of=len(values)):
+            edit.do(SetInitializer(graph, value, None))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from model.document import Transaction
 from model.edits import initializers, interface
 from model.edits.initializers import constant_to_initializer
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
+from model.progress import Progress
 from model.typetext import parse_dimensions, parse_type, type_source
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
 from viewer.dialogs.lifetime import show_for
-from viewer.passes.many import change_each
+from viewer.passes.many import CopyOf, change_each, change_many
+from viewer.selection import Item
 from viewer.text import display, plural
 
 
@@ -36,10 +38,25 @@ def _make_output(context: Context) -> None:
     values = [v for v in _candidates(context) if v.graph is not None and v not in v.graph.outputs]
     if not values:
         raise ModelError("They are outputs already", "Every selected value is an output of its graph.")
-    with workspace.document.edit(f"Make {_title(values)} an output") as edit:
-        for value in values:
-            assert value.graph is not None
-            workspace.types.make_output(edit, value.graph, value)
+
+    def make(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        own = {copy_of(value): value for value in progress.paced(values, of=len(values))}
+        for graph, made in _by_graph(own).items():
+            workspace.types.make_outputs(
+                edit, graph, {value: own[value] for value in made if value not in graph.outputs}
+            )
+        return ()
+
+    change_many(workspace, f"Make {_title(values)} {_as(values, 'an output', 'outputs')}", len(values), make)
+
+
+def _by_graph(values: Iterable[Value]) -> dict[Graph, list[Value]]:
+    """Values of the same graph together; those that are in none any more are left out."""
+    found: dict[Graph, list[Value]] = {}
+    for value in values:
+        if value.graph is not None:
+            found.setdefault(value.graph, []).append(value)
+    return found
 
 
 def _is_output(value: Value) -> bool:
@@ -50,12 +67,13 @@ def _remove_outputs(context: Context) -> None:
     values = [v for v in _candidates(context) if v.graph is not None and v in v.graph.outputs]
     if not values:
         raise ModelError("None of the selected values is an output", "There is nothing to take from the outputs.")
-    change_each(context.opened, f"Take {_title(values)} from the outputs", values, _remove_output)
 
+    def remove(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        for graph, made in _by_graph(map(copy_of, progress.paced(values, of=len(values)))).items():
+            interface.remove_outputs(edit, graph, [value for value in made if value in graph.outputs])
+        return ()
 
-def _remove_output(edit: Transaction, value: Value) -> None:
-    if value.graph is not None:
-        interface.remove_output(edit, value.graph, value)
+    change_many(context.opened, f"Take {_title(values)} from the outputs", len(values), remove)
 
 
 def _add_input(context: Context) -> None:
@@ -130,12 +148,16 @@ def _to_input(context: Context) -> None:
         raise ModelError("Only the main graph takes inputs in this way", "A body has the inputs its node gives.")
     of_nodes = [value for node in chosen for value in node.outputs if value is not None]
     what = [*values, *of_nodes]
-    with context.opened.document.edit(f"Make {_title(what)} {_as(what, 'an input', 'inputs')}") as edit:
-        values += [constant_to_initializer(edit, node) for node in chosen]
-        for value in values:
-            assert value.graph is not None
-            interface.initializer_to_input(edit, value.graph, value)
-    context.opened.reveal_all(values)
+
+    def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        made = [copy_of(value) for value in values]
+        still = [node for node in chosen if node.graph is not None]  # some may have been made inputs meanwhile
+        made += [constant_to_initializer(edit, copy_of(node)) for node in progress.paced(still, of=len(still))]
+        for graph, constants in _by_graph(value for value in made if value.initializer is not None).items():
+            interface.initializers_to_inputs(edit, graph, constants, progress=progress)
+        return made
+
+    change_many(context.opened, f"Make {_title(what)} {_as(what, 'an input', 'inputs')}", len(what), change)
 
 
 def _as(things: Sequence[object], one: str, many: str) -> str:
@@ -158,12 +180,16 @@ def _make_constant(context: Context, values: list[Value], text: str) -> None:
     """Let inputs be constants: with the default they have, else with the values in a text."""
     from model.edits.constants import give_default
 
-    with context.opened.document.edit(f"Make {_title(values)} constant") as edit:
-        for value in values:
+    def make(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        made = [copy_of(value) for value in values]
+        for value in progress.paced(made, of=len(made)):
             if value.initializer is None:
                 give_default(edit, value, text)
-            assert value.graph is not None
-            interface.input_to_initializer_only(edit, value.graph, value)
+        for graph, constants in _by_graph(value for value in made if value.is_input).items():
+            interface.inputs_to_initializers_only(edit, graph, constants)
+        return ()
+
+    change_many(context.opened, f"Make {_title(values)} constant", len(values), make)
 
 
 def _ask_for_values(context: Context, values: list[Value]) -> None:

@@ -217,6 +217,10 @@ EDITS = {
     ),
     "put": lambda m, e, a, b, t: tensors.put(e, place(m, a), tensor(b)),
     "remove output": lambda m, e, a, b, t: interface.remove_output(e, m.graph(a), one(m.graph(a).outputs, b)),
+    "some outputs": lambda m, e, a, b, t: (
+        interface.remove_outputs(e, m.graph(a), kept := list(m.graph(a).outputs)[b % 2 :: 2]),
+        interface.add_outputs(e, m.graph(a), [*kept[::-1], *(v for v in m.graph(a).inputs[:b] if v not in kept)]),
+    ),
     "redirect output": lambda m, e, a, b, t: interface.redirect_output(
         e, m.graph(a), b % len(chosen(m.graph(a).outputs or None)), chosen(m.value(b))
     ),
@@ -233,6 +237,13 @@ EDITS = {
     "constant only": lambda m, e, a, b, t: interface.input_to_initializer_only(e, m.graph(a), initializer(m, b)),
     "constant to input": lambda m, e, a, b, t: interface.initializer_to_input(
         e, initializer(m, a).graph, initializer(m, a), keep_default=bool(b % 2)
+    ),
+    "constants to inputs and back": lambda m, e, a, b, t: (
+        interface.initializers_to_inputs(
+            e, initializer(m, a).graph, fed := list(initializer(m, a).graph.initializers), keep_default=True
+        ),
+        interface.inputs_to_initializers_only(e, initializer(m, a).graph, fed[b % 2 :]),
+        interface.remove_inputs(e, initializer(m, a).graph, fed[: b % 2]),
     ),
     "node names": lambda m, e, a, b, t: names.regenerate_node_names(e, e.model, only_missing=bool(a % 2)),
     "value names": lambda m, e, a, b, t: names.regenerate_value_names(e, e.model),

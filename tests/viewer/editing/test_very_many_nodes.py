@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from model.attributes import make_attribute
+from model.edits.interface import add_outputs
 from model.steps import SetAttribute, SetField
 from tests.model import builders
 from tests.model.recording.crash import abandon
@@ -36,6 +37,37 @@ def paste(desk):
     desk.select(desk.node("second"), desk.node("third"))
     desk.run("edit.copy")
     desk.run("edit.paste")
+
+
+def chosen_values(action, *names):
+    def act(desk):
+        desk.select(*map(desk.value, names))
+        desk.run(action)
+
+    return act
+
+
+def take_from_the_outputs(desk):
+    graph = desk.workspace.graph
+    if len(graph.outputs) == 1:
+        with desk.document.edit("Return") as edit:
+            add_outputs(edit, graph, [desk.value("r")])
+    desk.select(*graph.outputs)
+    desk.run("graph.remove_output")
+
+
+def constant_nodes_to_inputs(desk):
+    if desk.value("w").producer is None:
+        chosen_values("value.to_constant", "w", "b")(desk)
+        wait_for_end(desk)
+    chosen_values("value.to_input", "w", "b")(desk)
+
+
+def give_values(desk):
+    chosen_values("value.only_constant", *(value.name for value in desk.workspace.graph.inputs))(desk)
+    dialog = desk.child(AskText)
+    dialog.fields[0].setText("float[2,4] = 0.5")
+    dialog.try_accept()
 
 
 def delete_value_too(desk):
@@ -131,6 +163,11 @@ def wait_for_end(desk):
         (replace_names, "Replace r by R"),
         (set_cells, "Set Name of 4 nodes"),
         (mend_all, "Mend all problems"),
+        (chosen("graph.make_output"), "Make 2 values outputs"),
+        (take_from_the_outputs, "Take 2 values from the outputs"),
+        (chosen_values("value.to_input", "w", "b"), "Make 2 values inputs"),
+        (constant_nodes_to_inputs, "Make 2 values inputs"),
+        (give_values, "Make 2 values constant"),
     ],
 )
 def test_it_comes_to_the_same_as_at_once_and_no_crash_takes_it(at_work, monkeypatch, do, title):
@@ -224,4 +261,24 @@ def test_deleting_twice_deletes_once_and_refuses_nothing(at_work):
     assert at_work.document.undo_title == "Delete 2 nodes"
     at_work.document.undo()
     assert at_work.document.undo_title is None
+    assert at_work.messages() == []
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize(
+    ("do", "again", "title"),
+    [
+        (chosen("graph.make_output"), "graph.make_output", "Make 2 values outputs"),
+        (take_from_the_outputs, "graph.remove_output", "Take 2 values from the outputs"),
+        (chosen_values("value.to_input", "w", "b"), "value.to_input", "Make 2 values inputs"),
+        (constant_nodes_to_inputs, "value.to_input", "Make 2 values inputs"),
+    ],
+)
+def test_what_is_asked_for_twice_is_made_once_and_refuses_nothing(at_work, do, again, title):
+    do(at_work)
+    at_work.run(again)
+    wait_for_end(at_work)
+    assert at_work.document.undo_title == title
+    at_work.document.undo()
+    assert at_work.document.undo_title != title
     assert at_work.messages() == []
