@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from exec.context import current_limits
 from exec.errors import LimitError
+from model.types import ElementType
 
 Array = NDArray[Any]
 
@@ -44,12 +45,21 @@ def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
         return
     size = prod(map(int, shape)) * np.dtype(dtype).itemsize
     if not size and prod(max(1, int(d)) for d in shape) > _MOST:
-        msg = f"a result of {'×'.join(map(str, shape))} has dimensions that no array can have, though it holds nothing"
+        given = f"a result of {_written(shape, dtype)} has dimensions that no array can have, though it holds nothing"
+        msg = f"{given}; expected a product of at most {_MOST:,}"
         raise LimitError(msg)
     if size > limit:
-        dims = "×".join(str(int(d)) for d in shape)
-        msg = f"a result of {dims} {np.dtype(dtype).name} needs {size:,} bytes, over the limit of {limit:,} bytes"
+        msg = f"a result of {_written(shape, dtype)} needs {size:,} bytes, over the limit of {limit:,} bytes"
         raise LimitError(msg)
+
+
+def _written(shape: Sequence[int], dtype: DTypeLike) -> str:
+    """A type and shape in the way values are described: float[2,3]."""
+    try:
+        name = ElementType.from_numpy(np.dtype(dtype)).text
+    except ValueError:
+        name = np.dtype(dtype).name
+    return f"{name}[{','.join(str(int(d)) for d in shape)}]"
 
 
 def empty(shape: Sequence[int], dtype: DTypeLike) -> Array:

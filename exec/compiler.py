@@ -403,15 +403,16 @@ class Compiler:
     def _call_problem(self, node: NodeSnapshot, function: FunctionSnapshot) -> str:
         name = "::".join(part for part in (function.key[0], function.key[1]) if part)
         if function.key in self._depth:
-            return f"the function {name} calls itself: {' → '.join(k[1] for k in [*self._depth, function.key])}"
+            path = " → ".join(k[1] for k in [*self._depth, function.key])
+            return f"the function {name} calls itself: {path}; expected calls that come to an end"
         if len(self._depth) >= MAX_CALL_DEPTH:
-            return f"calls of functions nest deeper than {MAX_CALL_DEPTH}"
+            return f"calls of functions nest deeper; expected at most {MAX_CALL_DEPTH} levels"
         if self._extent.called > MAX_EXPANDED:
-            return f"calls of functions expand to more than {MAX_EXPANDED:,} nodes"
+            return f"calls of functions expand to more than {MAX_EXPANDED:,} nodes; expected no more"
         if len(node.inputs) > len(function.body.inputs):
-            return f"{len(node.inputs)} inputs; the function {name} takes {len(function.body.inputs)}"
+            return f"{len(node.inputs)} inputs; expected at most {len(function.body.inputs)}, those of {name}"
         if len(node.outputs) > len(function.body.outputs):
-            return f"{len(node.outputs)} outputs; the function {name} has {len(function.body.outputs)}"
+            return f"{len(node.outputs)} outputs; expected at most {len(function.body.outputs)}, those of {name}"
         return ""
 
 

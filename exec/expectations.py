@@ -14,8 +14,10 @@ import numpy as np
 
 from exec.arrays import SparseArray
 from exec.context import RuntimeValue
-from exec.errors import KernelError
+from exec.errors import KernelError, MissingKernelError
+from exec.inspection.statistics import describe
 from exec.kernels.registry import KernelFunction
+from exec.kernels.registry import find as kernel_of
 from exec.numpy_errors import in_plain_words
 from model.attributes import AttributeKind
 from model.schemas.registry import find, versions
@@ -112,10 +114,24 @@ def _type_misfit(schema: Schema, given: Sequence[Type | str | None]) -> str:
 def expected_inputs(op_type: str, opset: int, domain: str) -> str:
     """What an operator takes, to put behind a problem: its inputs with their types; empty where nobody knows."""
     schema = find(op_type, opset, domain)
-    if schema is None or not schema.inputs:
-        return ""
+    if schema is None:
+        return _expected_by_kernel(op_type, opset, domain)
+    if not schema.inputs:
+        attributes = [f"{name} ({a.kind.name})" for name, a in schema.attributes.items()]
+        return f"; expected attributes {', '.join(attributes)}" if attributes else ""
     told = [f"{p.name} of {_listed(p.types)}" if p.types else p.name for p in schema.inputs]
     return f"; expected {'; '.join(told)}"
+
+
+def _expected_by_kernel(op_type: str, opset: int, domain: str) -> str:
+    """What the kernel of an operator that no specification has takes: those there are of ONNX Runtime take numbers."""
+    try:
+        entry = kernel_of(op_type, opset, domain)
+    except MissingKernelError:
+        return ""
+    told = [f"{name} of numbers" for name in entry.inputs[: entry.required_inputs]]
+    told += [f"{name} of numbers or none" for name in entry.inputs[entry.required_inputs :]]
+    return f"; expected {'; '.join(told)}" if told else ""
 
 
 def attribute_misfit(op_type: str, opset: int, domain: str, name: str, kind: AttributeKind) -> str:
@@ -144,7 +160,7 @@ def unforeseen(error: Exception, attributes: Mapping[str, Any]) -> str:
 
 def _brief(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        return f"{value.dtype}{list(value.shape)}"
+        return str(describe(value))
     text = str(list(value) if isinstance(value, tuple) else value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 

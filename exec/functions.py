@@ -79,7 +79,7 @@ def _function(
         version = max(versions, default=schema.since_version)
         content = schema.get_context_dependent_function_with_opset_version(version, call, types)
         if not content:
-            msg = f"the specification of {node.op_type} gives no function body for these input types"
+            msg = f"the specification of {node.op_type} gives no function body for these inputs; expected other types"
             raise KernelError(msg)
     else:
         versions = [v for v in schema.function_opset_versions if v <= operation.opset]

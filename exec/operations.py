@@ -238,7 +238,7 @@ class Library:
             if kernel is not None and attribute.name not in kernel.attributes and not kernel.any_attributes:
                 ignored.append(attribute.name)
             elif attribute.kind is AttributeKind.GRAPHS:
-                msg = f"attribute {attribute.name!r} is a list of graphs, which no operator takes"
+                msg = f"attribute {attribute.name!r} is a list of graphs, which no operator takes; expected one"
                 raise ValueError(msg)
             elif misfit := attribute_misfit(node.op_type, operation.opset, node.domain, attribute.name, attribute.kind):
                 raise ValueError(misfit)
@@ -283,5 +283,5 @@ def _missing_attribute(operation: Operation) -> str:
     assert kernel is not None
     for name, default in kernel.attributes.items():
         if default is REQUIRED and name not in operation.attributes and name not in operation.bodies:
-            return f"attribute {name!r} is required and is not given"
+            return f"attribute {name!r} is required and is not given; expected a value"
     return ""

@@ -35,7 +35,7 @@ class RegionFinder:
         names = {slot: name for name, slot in by_name.items()}
         missing = [name for name in (*given, target) if name not in by_name]
         if missing:
-            msg = f"the graph has no value named {', '.join(map(repr, missing))}"
+            msg = f"the graph has no value named {', '.join(map(repr, missing))}; expected one that it computes"
             raise KernelError(msg)
         slots = self.live.copy()
         fixed = {by_name[name]: value for name, value in given.items()}
@@ -65,7 +65,7 @@ class RegionFinder:
                 if slots[slot] is MISSING and slot in plan.constants:
                     slots[slot] = self._library.constant(plan.constants[slot])
                 if slots[slot] is MISSING:
-                    msg = "a value it depends on is neither given nor known"
+                    msg = "a value it depends on is neither given nor known; expected it among xs or zs"
                     raise KernelError(msg)
             elif step.index not in wanted:
                 wanted[step.index] = step

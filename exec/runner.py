@@ -469,7 +469,7 @@ class Run:
         results = [slots[s] for s in plan.outputs]
         if any(r is MISSING for r in results):
             names = [n for n, r in zip(plan.output_names(), results, strict=True) if r is MISSING]
-            msg = f"nothing in the body defines its output {', '.join(names)}"
+            msg = f"nothing in the body defines its output {', '.join(names)}; expected a node that does"
             raise KernelError(msg)
         return results
 

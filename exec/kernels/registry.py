@@ -122,8 +122,9 @@ def find(op_type: str, opset: int, domain: str = "") -> Kernel:
     index = bisect_right([v.since for v in versions], opset)
     if index:
         return versions[index - 1]
-    have = ", ".join(str(v.since) for v in versions) or "none"
-    msg = f"no kernel for {domain or 'ai.onnx'}::{op_type} at opset {opset} (versions here: {have})"
+    have = ", ".join(str(v.since) for v in versions)
+    expected = f"a version that there is: {have}" if have else "an operator that is known, or a function of the model"
+    msg = f"no kernel for {domain or 'ai.onnx'}::{op_type} at opset {opset}; expected {expected}"
     raise MissingKernelError(msg)
 
 

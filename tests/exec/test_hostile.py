@@ -265,7 +265,7 @@ def test_branches_of_no_columns_take_no_room() -> None:
 
 def test_what_a_kernel_did_not_foresee_is_told_with_the_attributes() -> None:
     told = unforeseen(ValueError("no room"), {"axis": 1, "pads": (0, 1), "value": X, "text": "a" * 99})
-    expected = f"these inputs and attributes (axis 1, pads [0, 1], value float32[2, 3], text {'a' * 60}…) do not go"
+    expected = f"these inputs and attributes (axis 1, pads [0, 1], value float[2,3], text {'a' * 60}…) do not go"
     assert told == f"{expected} together"
     assert unforeseen(KeyError(3), {}) == "these inputs do not go together"
 

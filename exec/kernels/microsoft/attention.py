@@ -71,7 +71,8 @@ def mask_bias(mask: Array | None, batch: int, queries: int, keys: int, value: fl
         check_size((batch, 1, queries, keys), np.float32)
         np.broadcast_shapes(seen.shape, (batch, 1, queries, keys))
     except ValueError:
-        msg = f"a mask of shape {mask.shape} does not fit {batch} × {queries} queries × {keys} keys"
+        given = f"a mask of shape {mask.shape} does not fit {batch} × {queries} queries × {keys} keys"
+        msg = f"{given}; expected a value per key, or per query and key"
         raise KernelError(msg) from None
     return np.where(seen, np.float32(0), np.float32(value))
 
@@ -169,7 +170,8 @@ def split_projections(x: Array, heads: int, sizes: Sequence[int] | None = None) 
     """Queries, keys and values side by side in the last axis, each split into heads."""
     widths = list(sizes) if sizes else [x.shape[2] // 3] * 3
     if len(widths) != 3 or sum(widths) != x.shape[2] or min(widths) < 1:
-        msg = f"{x.shape[2]} columns cannot be queries, keys and values of {widths}"
+        given = f"{x.shape[2]} columns cannot be queries, keys and values of {widths}"
+        msg = f"{given}; expected three widths from 1 with that sum"
         raise KernelError(msg)
     first, second = widths[0], widths[0] + widths[1]
     parts = (x[..., :first], x[..., first:second], x[..., second:])
@@ -243,7 +245,7 @@ def _unpacked(
 
 def _head_bias(bias: Array, heads: int) -> Array:
     if bias.size % heads or not bias.size:
-        msg = f"a bias of {bias.size} numbers for {heads} heads"
+        msg = f"a bias of {bias.size} numbers for {heads} heads; expected as many for each head"
         raise KernelError(msg)
     return bias.reshape(1, heads, 1, -1)
 
@@ -295,7 +297,8 @@ def check_places(places: Array, cos_cache: Array, sin_cache: Array) -> None:
         msg = f"caches of shape {cos_cache.shape} and {sin_cache.shape}; expected the same (positions, angles)"
         raise KernelError(msg)
     if places.size and not 0 <= int(places.min()) <= int(places.max()) < cos_cache.shape[0]:
-        msg = f"positions {places.min()} to {places.max()}; the caches have {cos_cache.shape[0]} rows"
+        given = f"positions {places.min()} to {places.max()}; the caches have {cos_cache.shape[0]} rows"
+        msg = f"{given}; expected within [0, {cos_cache.shape[0] - 1}]"
         raise KernelError(msg)
 
 
@@ -414,7 +417,8 @@ def cached(past: Array | None, now: Array, before: Array, total: int) -> Array:
         msg = f"a cache of shape {past.shape}; expected ({batch}, {heads}, length, {size})"
         raise KernelError(msg)
     if batch and (int(before.max()) + steps > length or int(before.max()) > room):
-        msg = f"steps {int(before.max())} to {int(before.max()) + steps} for a past of {room} and a cache of {length}"
+        given = f"steps {int(before.max())} to {int(before.max()) + steps} for a past of {room} and a cache of {length}"
+        msg = f"{given}; expected them to follow the past, within the cache"
         raise KernelError(msg)
     result = zeros((batch, heads, length, size), now.dtype)
     for entry, start in enumerate(before.tolist()):

@@ -336,7 +336,8 @@ class _Forced:
     def __call__(self, scores: Array, sequences: Array) -> Array:
         place = sequences.shape[1] - self.start
         if self.tokens.ndim != 2 or len(self.tokens) != len(scores):
-            msg = f"extra_decoding_ids give tokens of shape {self.tokens.shape} for {len(scores)} sequences"
+            given = f"extra_decoding_ids give tokens of shape {self.tokens.shape} for {len(scores)} sequences"
+            msg = f"{given}; expected one row for each"
             raise KernelError(msg)
         if place >= self.tokens.shape[1]:
             return scores

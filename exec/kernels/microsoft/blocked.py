@@ -164,7 +164,7 @@ def reorder_input_1(x: Array, *, channels_last: int = 0) -> Array:
 def reorder_output_1(x: Array, *, channels: int = 0, channels_last: int = 0) -> Array:
     """The first channels, at the second axis or the last."""
     if x.ndim < 2 or not 0 < channels <= x.shape[1]:
-        msg = f"input has shape {x.shape}, channels is {channels}; expected no more than there are, but 1"
+        msg = f"input has shape {x.shape}, channels is {channels}; expected (N, C, …) and from 1 to C"
         raise KernelError(msg)
     rows = x[:, :channels]
     return np.ascontiguousarray(np.moveaxis(rows, 1, -1) if channels_last else rows)

@@ -9,6 +9,7 @@ import numpy as np
 
 from exec.arrays import Array, check_size, empty
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.microsoft.activations import plus
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
 from exec.kernels.registry import kernel, prepares
@@ -38,7 +39,8 @@ def unpacked(codes: Array, bits: int, count: int) -> Array:
     codes = codes.view(np.uint8)
     per_byte = 8 // bits
     if codes.shape[-1] * per_byte < count:
-        msg = f"{codes.shape[-1]} bytes hold fewer than {count} codes of {bits} bits"
+        given = f"{codes.shape[-1]} bytes hold fewer than {count} codes of {bits} bits"
+        msg = f"{given}; expected {-(-count // per_byte)} or more"
         raise KernelError(msg)
     result = empty((*codes.shape, per_byte), np.uint8)
     for place in range(per_byte):
@@ -56,7 +58,8 @@ def _weights(b: Array, scales: Array, zero_points: Array | None, g_idx: Array | 
     blocks = -(-depth // size)
     check_size((rows, blocks * size), np.float32)
     if b.size * 8 != rows * blocks * size * bits or scales.size != rows * blocks:
-        msg = f"{b.size} bytes and {scales.size} scales for {rows} × {blocks} blocks of {size} × {bits} bits"
+        given = f"{b.size} bytes and {scales.size} scales for {rows} × {blocks} blocks of {size} × {bits} bits"
+        msg = f"{given}; expected {rows * blocks * size * bits // 8} and {rows * blocks}"
         raise KernelError(msg)
     codes = unpacked(b.reshape(rows, blocks, -1), bits, size)
     zero = _zero_points(zero_points, rows, blocks, bits)
@@ -74,7 +77,7 @@ def _zero_points(zero_points: Array | None, rows: int, blocks: int, bits: int) -
         return np.full((rows, blocks), 1 << (bits - 1), np.float32)
     if zero_points.dtype.kind == "u":
         if zero_points.size % rows:
-            msg = f"{zero_points.size} bytes of zero points for {rows} rows"
+            msg = f"{zero_points.size} bytes of zero points for {rows} rows; expected as many for each row"
             raise KernelError(msg)
         return unpacked(zero_points.reshape(rows, -1), bits, blocks).astype(np.float32)
     if zero_points.size != rows * blocks:
@@ -118,7 +121,7 @@ def matmul_nbits_1(
 ) -> Array:
     """A times the transpose of a matrix [N, K] of few bits."""
     if weight_prepacked:
-        msg = "weight_prepacked is set: the weights are laid out for one kind of GPU"
+        msg = "weight_prepacked is set: the weights are laid out for one kind of GPU; expected 0"
         raise KernelError(msg)
     sizes = {"N": N, "K": K, "bits": bits, "block_size": block_size}
     return _multiplied(a, _weights(b, scales, zero_points, g_idx, sizes), bias)
@@ -196,7 +199,8 @@ def matmul_bnb4_1(
     check_size((count,), np.float32)
     blocks = -(-count // block_size)
     if b.size * 2 < count or absmax.size < blocks:
-        msg = f"{b.size} bytes and {absmax.size} scales for {N} × {K} codes in blocks of {block_size}"
+        given = f"{b.size} bytes and {absmax.size} scales for {N} × {K} codes in blocks of {block_size}"
+        msg = f"{given}; expected at least {-(-count // 2)} and {blocks}"
         raise KernelError(msg)
     flat = b.reshape(-1)
     codes = np.stack([flat >> 4, flat & 15], 1).reshape(-1)[:count]  # the high half first
@@ -227,7 +231,7 @@ def gather_block_quantized_1(
     shift = indices.ndim - 1 if place < along else 0
     if is_narrow(data.dtype) and is_float(data.dtype):
         if zero_points is not None or scales.ndim != data.ndim:
-            msg = f"scales of shape {scales.shape} for {data.dtype} {data.shape}; expected as many axes, no zero points"
+            msg = f"scales of shape {scales.shape} for {describe(data)}; expected as many axes, no zero points"
             raise KernelError(msg)
         block_size = block_size or max(1, data.shape[along])
         scales = unidirectional(scales, (*data.shape[:along], scales.shape[along], *data.shape[along + 1 :]))
@@ -260,7 +264,8 @@ def _codes(data: Array, indices: Array, bits: int, place: int, along: int) -> Ar
 def _per_element(values: Array, axis: int, block_size: int, codes: Array) -> Array:
     """One value per block as one per element."""
     if block_size < 1 or values.ndim != codes.ndim or values.shape[axis] * block_size < codes.shape[axis]:
-        msg = f"{values.shape} scales for {codes.shape} codes in blocks of {block_size}"
+        given = f"{values.shape} scales for {codes.shape} codes in blocks of {block_size}"
+        msg = f"{given}; expected one for each block along axis {axis}"
         raise KernelError(msg)
     spread = np.repeat(values, min(block_size, codes.shape[axis]), axis)
     return spread[(slice(None),) * axis + (slice(0, codes.shape[axis]),)]

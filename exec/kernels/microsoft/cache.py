@@ -17,7 +17,8 @@ def appended(
     if past is None:
         return now, now
     if past.ndim != 4 or past.shape[:2] != now.shape[:2] or past.shape[3] != now.shape[3]:
-        msg = f"a cache of shape {past.shape} for new entries of shape {now.shape}"
+        given = f"a cache of shape {past.shape} for new entries of shape {now.shape}"
+        msg = f"{given}; expected the same, but for the length of axis 2"
         raise KernelError(msg)
     if not shared:
         whole = np.asarray(onnx("Concat", 13, past, now, axis=2))
@@ -29,7 +30,7 @@ def appended(
         start = scalar_int(place, "past_sequence_length")
         end = start + now.shape[2]
         if start < 0 or end > past.shape[2]:
-            msg = f"step {start} of a cache for {past.shape[2]}"
+            msg = f"step {start} of a cache for {past.shape[2]}; expected room for {now.shape[2]} steps from 0 on"
             raise KernelError(msg)
         whole = past.copy()
         whole[:, :, start:end] = now
@@ -45,7 +46,8 @@ def _of_beams(seen: Array, beams: Array, past: int) -> Array:
     batch, width, _ = beams.shape
     source = beams[:, :, :past]
     if source.size and not 0 <= int(source.min()) <= int(source.max()) < width:
-        msg = f"cache_indirection names beams {source.min()} to {source.max()} of {width}"
+        given = f"cache_indirection names beams {source.min()} to {source.max()} of {width}"
+        msg = f"{given}; expected within [0, {width - 1}]"
         raise KernelError(msg)
     rows = (source + np.arange(batch)[:, None, None] * width).reshape(batch * width, past)
     result = seen.copy()

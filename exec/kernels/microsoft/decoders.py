@@ -180,7 +180,7 @@ class EncodedDecoder:
                 break
             value = given[name]
             if value is None:
-                msg = f"the decoder takes {name!r}, which the encoder does not give"
+                msg = f"the decoder takes {name!r}, which the encoder does not give; expected an output of the encoder"
                 raise KernelError(msg)
             found.append(self._room.for_beams(value))
         return found
@@ -216,7 +216,8 @@ class EncodedDecoder:
             return
         layers, heads = self._pairs[:, 0], self._pairs[:, 1]
         if self._pairs.size and (layers.max() >= len(products) or heads.max() >= products[0].shape[1]):
-            msg = f"cross_qk_layer_head names {self._pairs.max(0).tolist()} of {len(products)} layers and their heads"
+            given = f"cross_qk_layer_head names {self._pairs.max(0).tolist()} of {len(products)} layers and their heads"
+            msg = f"{given}; expected numbers below those"
             raise KernelError(msg)
         now = np.stack([products[layer][:, head] for layer, head in self._pairs.tolist()], 1)
         self.crossed = now if self.crossed is None else np.concatenate([self.crossed, now], 2)

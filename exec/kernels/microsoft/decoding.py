@@ -243,7 +243,7 @@ def _block_bias(rows: Array, columns: Array, size: int, before: Array, steps: in
     check_size((len(rows), blocks, blocks), np.uint8)
     check_size((len(before), len(rows), steps, total), np.float32)
     if blocks * size < total:
-        msg = f"{blocks} blocks of {size} for {total} keys"
+        msg = f"{blocks} blocks of {size} for {total} keys; expected blocks for all keys"
         raise KernelError(msg)
     layout = np.zeros((len(rows), blocks, blocks), bool)
     for number, (starts, found) in enumerate(zip(rows, columns, strict=True)):
@@ -252,7 +252,8 @@ def _block_bias(rows: Array, columns: Array, size: int, before: Array, steps: in
         if counts.min(initial=0) < 0 or len(used) != counts.sum() or (
             used.size and not 0 <= int(used.min()) <= int(used.max()) < blocks
         ):  # fmt: skip
-            msg = f"the indices of layout {number} are not those of {blocks} × {blocks} blocks"
+            given = f"the indices of layout {number} are not those of {blocks} × {blocks} blocks"
+            msg = f"{given}; expected rising row starts and the columns they count"
             raise KernelError(msg)
         layout[number, np.repeat(np.arange(blocks), counts), used] = True
     place = np.minimum(before[:, None] + np.arange(steps), total - 1)

@@ -48,7 +48,8 @@ def crop_1(x: Array, *, border: Sequence[int] | None = None, scale: Sequence[int
     height, width = x.shape[2:]
     end_row, end_column = (top + scale[0], left + scale[1]) if scale else (height - bottom, width - right)
     if not (top <= end_row <= height and left <= end_column <= width):
-        msg = f"rows {top} to {end_row} and columns {left} to {end_column} of a picture of {height} × {width}"
+        given = f"rows {top} to {end_row} and columns {left} to {end_column} of a picture of {height} × {width}"
+        msg = f"{given}; expected them inside it, in rising order"
         raise KernelError(msg)
     return x[:, :, top:end_row, left:end_column]
 

@@ -117,7 +117,7 @@ def _routes(router: Array, weigher: Array, separate: bool, rules: _Rules) -> tup
 def _linear(x: Array, layer: tuple[Array, Array | None]) -> Array:
     weights, bias = layer
     if weights.shape[1] != x.shape[1]:
-        msg = f"weights of {weights.shape} for {x.shape[1]} inputs"
+        msg = f"weights of {weights.shape} for {x.shape[1]} inputs; expected (outputs, {x.shape[1]})"
         raise KernelError(msg)
     y = x @ weights.T.astype(x.dtype, copy=False)
     return np.asarray(y if bias is None else y + bias)
@@ -221,7 +221,7 @@ def _expanded(codes: Array, scales: Array, zero: Array | None, bits: int, block_
     factor = widen(scales).reshape(len(codes), -1)
     size = min(block_size or width, width)
     if factor.shape[1] * size < width:
-        msg = f"{factor.shape[1]} scales a row for {width} weights in blocks of {size}"
+        msg = f"{factor.shape[1]} scales a row for {width} weights in blocks of {size}; expected one for each block"
         raise KernelError(msg)
     wide = unpacked(codes, bits, width).astype(np.float32)
     if zero is None:

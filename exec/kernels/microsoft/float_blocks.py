@@ -7,6 +7,7 @@ import numpy as np
 
 from exec.arrays import Array, check_size
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.microsoft.activations import plus
 from exec.kernels.microsoft.blocks import unpacked
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
@@ -49,9 +50,7 @@ def matmul_block_quantized_fp4_weight_1(
 ) -> Array:
     """A times the transpose of weights [N, K], two of E2M1 in a byte, their scales E4M3 in bytes and one of all."""
     if b.ndim != 2 or b.dtype != np.uint8 or weight_scale.dtype != np.uint8:
-        msg = (
-            f"B is {b.dtype} of shape {b.shape}, weight_scale {weight_scale.dtype}; expected bytes [N, K / 2] and bytes"
-        )
+        msg = f"B is {describe(b)}, weight_scale {describe(weight_scale)}; expected bytes [N, K / 2] and bytes"
         raise KernelError(msg)
     check_size((b.shape[0], 2 * b.shape[1]), np.float32)
     codes = unpacked(b, 4, 2 * b.shape[1])

@@ -29,7 +29,7 @@ def _repeated(x: Array, heads: int, name: str) -> Array:
     if have == heads:
         return x
     if not have or heads % have:
-        msg = f"{have} heads of {name} cannot be shared by {heads}"
+        msg = f"{have} heads of {name} cannot be shared by {heads}; expected a number that divides {heads}"
         raise KernelError(msg)
     return np.repeat(x, heads // have, 1)
 
@@ -78,7 +78,7 @@ def linear_attention_1(
     k = _repeated(k, kv_num_heads, "key")
     q = _repeated(q, max(q_num_heads, kv_num_heads), "query")
     if q.shape[1] % kv_num_heads:
-        msg = f"{q_num_heads} query heads cannot share {kv_num_heads} key heads"
+        msg = f"{q_num_heads} query heads cannot share {kv_num_heads} key heads; expected a multiple of the key heads"
         raise KernelError(msg)
     gates = _gates(decay, beta, update_rule, kv_num_heads, (batch, steps))
     shape = (batch, kv_num_heads, size, v.shape[3])
@@ -281,7 +281,8 @@ def _net_heads(
     _, heads, depth, size = state.shape
     width, rest = divmod(query.shape[-1] - heads * depth, 2 * size or 1)
     if rest or width < 1:
-        msg = f"{query.shape[-1]} columns cannot be queries, keys and values of a state of shape {state.shape}"
+        given = f"{query.shape[-1]} columns cannot be queries, keys and values of a state of shape {state.shape}"
+        msg = f"{given}; expected {heads * depth} and a multiple of {2 * size}"
         raise KernelError(msg)
     flat = widen(query).reshape(-1, query.shape[-1])
     q, k, v = np.split(flat, [width * size, 2 * width * size], 1)

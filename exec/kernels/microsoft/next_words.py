@@ -35,7 +35,8 @@ class Rules:
     def apply(self, scores: Array, sequences: Array) -> Array:
         """Scores of the next words of sequences (count, length)."""
         if not 0 <= self.eos < scores.shape[1] or (sequences.size and int(sequences.max()) >= scores.shape[1]):
-            msg = f"eos_token_id {self.eos} or a token is not among the {scores.shape[1]} words of the decoder"
+            given = f"eos_token_id {self.eos} or a token is not among the {scores.shape[1]} words of the decoder"
+            msg = f"{given}; expected within [0, {scores.shape[1] - 1}]"
             raise KernelError(msg)
         if self.penalty != 1.0:
             seen = np.take_along_axis(scores, sequences, 1)

@@ -68,7 +68,8 @@ def _number(scale: Array) -> np.float32:
 def _real(x: Array, scale: Array) -> Array:
     """Codes times a scale, one or one per column, float32."""
     if scale.size != 1 and scale.shape != x.shape[-1:]:
-        msg = f"a scale of shape {scale.shape} for codes of shape {x.shape}"
+        given = f"a scale of shape {scale.shape} for codes of shape {x.shape}"
+        msg = f"{given}; expected one number, or one for each column"
         raise KernelError(msg)
     factor = scale.reshape(()) if scale.size == 1 else scale
     return np.asarray(x.astype(np.float32) * factor.astype(np.float32))

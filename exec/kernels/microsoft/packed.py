@@ -71,7 +71,8 @@ def _each(q: Array, k: Array, v: Array, offsets: Array, ends: Array, bias: Array
     bounds = ends.reshape(-1).tolist()
     batch = offsets.shape[0] if offsets.ndim == 2 else 0
     if len(bounds) != batch + 1 or bounds[0] != 0 or bounds[-1] != q.shape[2] or bounds != sorted(bounds):
-        msg = f"cumulative lengths {bounds[:20]} for {batch} sequences of {q.shape[2]} tokens in all"
+        given = f"cumulative lengths {bounds[:20]} for {batch} sequences of {q.shape[2]} tokens in all"
+        msg = f"{given}; expected {batch + 1} rising from 0 to {q.shape[2]}"
         raise KernelError(msg)
     result = empty((q.shape[2], q.shape[1], v.shape[3]), q.dtype)
     for entry, (start, end) in enumerate(itertools.pairwise(bounds)):

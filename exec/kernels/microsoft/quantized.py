@@ -8,6 +8,7 @@ import numpy as np
 
 from exec.arrays import Array
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.microsoft.activations import plus
 from exec.kernels.microsoft.attention import self_attention, split_projections
 from exec.kernels.microsoft.normalization import embed_layer_normalization_1
@@ -86,7 +87,7 @@ def qlinear_mul_1(
 
 def _requantized(x: Array, scale: Array | None, zero_point: Array | None, like: Array) -> Array:
     if scale is None:
-        msg = "the scale of the output is missing"
+        msg = "the scale of the output is missing; expected one number"
         raise KernelError(msg)
     return quantized(x, scale, np.zeros((), like.dtype) if zero_point is None else zero_point)
 
@@ -101,7 +102,7 @@ def _by_table(
 ) -> Array:
     """A function of one 8-bit value, computed for the 256 there are and looked up."""
     if x.dtype.itemsize != 1:
-        msg = f"input is {x.dtype}; expected uint8 or int8"
+        msg = f"input is {describe(x)}; expected uint8 or int8"
         raise KernelError(msg)
     codes = np.arange(256, dtype=np.uint8).view(x.dtype)
     table = _requantized(function(real(codes, x_scale, x_zero_point)), y_scale, y_zero_point, x)

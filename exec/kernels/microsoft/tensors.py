@@ -9,6 +9,7 @@ import numpy as np
 from exec.arrays import Array, SparseArray, check_size, empty, full
 from exec.context import checkpoint
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
 from exec.kernels.onnx.tensor.indexing import gather_nd
 from exec.kernels.onnx.tensor.padding import pad
@@ -103,7 +104,8 @@ def torch_embedding_1(
 def unfold_tensor_1(x: Array, *, dim: int = -1, size: int, step: int = 1) -> Array:
     """All windows along an axis, their elements along a new last one."""
     if not -x.ndim <= dim < x.ndim or not 0 < size <= x.shape[dim] or step < 1:
-        msg = f"windows of {size} in steps of {step} along axis {dim} of shape {x.shape}"
+        given = f"windows of {size} in steps of {step} along axis {dim} of shape {x.shape}"
+        msg = f"{given}; expected an axis of X, a size within it and steps from 1"
         raise KernelError(msg)
     windows = np.lib.stride_tricks.sliding_window_view(x, size, dim)
     index = [slice(None)] * windows.ndim
@@ -196,7 +198,8 @@ def crop_and_resize_1(
         msg = f"X {x.shape}, rois {rois.shape}, crop_size {sizes}, mode {mode!r}; expected NCHW, (n, 4), 2 numbers"
         raise KernelError(msg)
     if len(batch_indices) != len(rois) or (len(rois) and not 0 <= batch_indices.min() <= batch_indices.max() < len(x)):
-        msg = f"batch_indices {batch_indices.tolist()[:20]} for {len(rois)} rois of {len(x)} pictures"
+        given = f"batch_indices {batch_indices.tolist()[:20]} for {len(rois)} rois of {len(x)} pictures"
+        msg = f"{given}; expected one for each, within [0, {len(x) - 1}]"
         raise KernelError(msg)
     result = full((len(rois), x.shape[1], *sizes), extrapolation_value, x.dtype)
     for index, (top, left, bottom, right) in enumerate(rois.tolist()):
@@ -247,7 +250,8 @@ def ngram_repeat_block_1(input_ids: Array, scores: Array, *, ngram_size: int) ->
         windows = np.lib.stride_tricks.sliding_window_view(ids, ngram_size)
         repeated = windows[(windows[:, :before] == ids[length - before :]).all(1), before]
         if repeated.size and not 0 <= repeated.min() <= repeated.max() < scores.shape[1]:
-            msg = f"a token is {repeated.min()} or {repeated.max()}; there are {scores.shape[1]} scores"
+            given = f"a token is {repeated.min()} or {repeated.max()}; there are {scores.shape[1]} scores"
+            msg = f"{given}; expected within [0, {scores.shape[1] - 1}]"
             raise KernelError(msg)
         result[row, repeated] = -np.inf
     return result
@@ -263,7 +267,7 @@ def murmur_hash3_1(x: Array, *, positive: int = 1, seed: int = 0) -> Array:
         words = np.ascontiguousarray(x).reshape(-1, 1).view(np.uint32)
         hashes = _hash_words(words, seed)
     else:
-        msg = f"input is {x.dtype}; expected 4 or 8 bytes per element, or strings"
+        msg = f"input is {describe(x)}; expected 4 or 8 bytes per element, or strings"
         raise KernelError(msg)
     return hashes.reshape(x.shape).view(np.uint32 if positive else np.int32)
 
@@ -346,7 +350,8 @@ def restore_padding_1(x: Array, token_offset: Array) -> Array:
     if x.ndim != 2 or token_offset.ndim != 2 or count > places.size or (
         count and not 0 <= places.min() <= places.max() < places.size
     ):  # fmt: skip
-        msg = f"{count} tokens of shape {x.shape} and offsets of shape {token_offset.shape} do not fit"
+        given = f"{count} tokens of shape {x.shape} and offsets of shape {token_offset.shape} do not fit"
+        msg = f"{given}; expected (tokens, width) and (batch, length)"
         raise KernelError(msg)
     result = empty((places.size, x.shape[1]), x.dtype)
     result[...] = 0

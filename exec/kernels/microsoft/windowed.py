@@ -141,7 +141,8 @@ def _packed_lengths(ends: Array, past: Array, tokens: int) -> tuple[list[int], l
     if len(bounds) != len(before) + 1 or not before or bounds[0] != 0 or bounds[-1] != tokens or (
         bounds != sorted(bounds) or min(before) < 0
     ):  # fmt: skip
-        msg = f"cumulative lengths {bounds[:20]} and past lengths {before[:20]} for {tokens} tokens"
+        given = f"cumulative lengths {bounds[:20]} and past lengths {before[:20]} for {tokens} tokens"
+        msg = f"{given}; expected lengths rising from 0 to {tokens}, and past lengths from 0 between them"
         raise KernelError(msg)
     return bounds, before
 
@@ -150,11 +151,12 @@ def _slots(table: Array, row: int, count: int, cache: Array) -> Array:
     """Where in a cache the first so many tokens of a sequence are."""
     blocks, size = cache.shape[:2]
     if table.ndim != 2 or row >= len(table) or not size or count > table.shape[1] * size:
-        msg = f"block_table of shape {table.shape} for {count} tokens of sequence {row} in blocks of {size}"
+        given = f"block_table of shape {table.shape} for {count} tokens of sequence {row} in blocks of {size}"
+        msg = f"{given}; expected a row for each sequence, with blocks for all its tokens"
         raise KernelError(msg)
     used = table[row, : -(-count // size)].astype(np.int64)
     if used.size and not 0 <= int(used.min()) <= int(used.max()) < blocks:
-        msg = f"block_table names blocks {used.min()} to {used.max()} of {blocks}"
+        msg = f"block_table names blocks {used.min()} to {used.max()} of {blocks}; expected within [0, {blocks - 1}]"
         raise KernelError(msg)
     return np.asarray((used[:, None] * size + np.arange(size)).reshape(-1)[:count])
 
@@ -166,7 +168,8 @@ def _write(cache: Array, now: Array, slots: Array) -> None:
     if slots.shape != (len(rows),) or rows.shape[1:] != flat.shape[1:] or (
         slots.size and not -1 <= int(slots.min()) <= int(slots.max()) < len(flat)
     ):  # fmt: skip
-        msg = f"{rows.shape} new entries for slots {slots.shape} of a cache of shape {cache.shape}"
+        given = f"{rows.shape} new entries for slots {slots.shape} of a cache of shape {cache.shape}"
+        msg = f"{given}; expected entries of shape {flat.shape[1:]}, each with a slot within [-1, {len(flat) - 1}]"
         raise KernelError(msg)
     kept = slots >= 0
     flat[slots[kept]] = rows[kept]

@@ -39,12 +39,13 @@ def image_decoder_20(encoded_stream: Array, *, pixel_format: str = "RGB") -> Arr
                 check_size((picture.height, picture.width, 4), np.uint8)
                 pixels = np.asarray(picture.convert(_MODES[pixel_format]), np.uint8)
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-            msg = f"the image is refused for its size: {error}"
+            msg = f"the image is refused for its size: {str(error).partition(',')[0]}; expected no more"
             raise KernelError(msg) from None
         except (OSError, ValueError, SyntaxError, EOFError) as error:  # what Pillow raises for broken files
             if isinstance(error, KernelError):
                 raise
-            msg = "the bytes are no image this program can decode"
+            given = "the bytes are no image this program can decode"
+            msg = f"{given}; expected BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP"
             raise KernelError(msg) from None
     if pixel_format == "BGR":
         pixels = np.ascontiguousarray(pixels[:, :, ::-1])

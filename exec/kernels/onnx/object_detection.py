@@ -135,10 +135,12 @@ def _roi_align(
         msg = f"{given}; expected (N, C, H, W) with H and W from 1, (regions, 4) and (regions,)"
         raise KernelError(msg)
     if mode not in ("avg", "max") or height < 1 or width < 1 or sampling_ratio < 0:
-        msg = f"mode is {mode!r}, the output {height} × {width}, sampling_ratio {sampling_ratio}"
+        given = f"mode is {mode!r}, the output {height} × {width}, sampling_ratio {sampling_ratio}"
+        msg = f"{given}; expected avg or max, sizes from 1, a ratio from 0"
         raise KernelError(msg)
     if rois.size and not (0 <= batch_indices.min() <= batch_indices.max() < x.shape[0]):
-        msg = f"batch_indices go from {batch_indices.min()} to {batch_indices.max()} for {x.shape[0]} images"
+        given = f"batch_indices go from {batch_indices.min()} to {batch_indices.max()} for {x.shape[0]} images"
+        msg = f"{given}; expected within [0, {x.shape[0] - 1}]"
         raise KernelError(msg)
     dtype = compute_dtype(x.dtype)
     source = widen(x)

@@ -51,7 +51,7 @@ def _cells(options: _Options, w: Array, r: Array, b: Array | None, p: Array | No
         )
         raise KernelError(msg)
     if options.hidden_size is not None and options.hidden_size != hidden:
-        msg = f"hidden_size is {options.hidden_size}, but R has shape {r.shape}"
+        msg = f"hidden_size is {options.hidden_size}, but R has shape {r.shape}; expected {hidden}"
         raise KernelError(msg)
     for name, value, columns in (("B", b, 2 * gates * hidden), ("P", p, 3 * hidden)):
         if value is not None and value.shape != (count, columns):

@@ -74,7 +74,7 @@ def string_normalizer_10(
 def regex_full_match_20(x: Array, *, pattern: str | None = None) -> Array:
     """Whether each whole text matches the RE2 pattern; time grows with the texts' length alone."""
     if pattern is None:
-        msg = "attribute pattern is missing"
+        msg = "attribute pattern is missing; expected an RE2 pattern"
         raise KernelError(msg)
     compiled = compile_pattern(pattern)
     found = []

@@ -109,7 +109,9 @@ def gradient_1(
     """dy/dx for each x in `xs`, at the given values of xs and zs; a y of several elements counts as their sum."""
     names = [*xs, *(zs or ())]
     if len(names) != len(inputs) or len(set(names)) != len(names):
-        msg = f"xs and zs name {len(names)} values, {len(set(names))} of them distinct; there are {len(inputs)} inputs"
+        msg = (
+            f"xs and zs name {len(names)} values, {len(set(names))} of them distinct; expected {len(inputs)}, each once"
+        )
         raise KernelError(msg)
     if ctx.body_runner is None:
         msg = "the run cannot evaluate a part of its graph, which Gradient needs"

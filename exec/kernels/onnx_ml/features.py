@@ -82,7 +82,7 @@ def imputer_1(
     whole = x.dtype.kind in "iu"
     values = imputed_value_int64s if whole else imputed_value_floats
     if not values:
-        msg = f"an input of {x.dtype} needs imputed_value_{'int64s' if whole else 'floats'}"
+        msg = f"an input of {describe(x)} needs imputed_value_{'int64s' if whole else 'floats'}"
         raise KernelError(msg)
     replaced = replaced_value_int64 if whole else replaced_value_float
     found = np.isnan(x) if replaced != replaced else x == x.dtype.type(replaced)
@@ -118,11 +118,12 @@ def one_hot_encoder_1(
     categories = class_labels(cats_int64s, cats_strings)
     keys = x if x.dtype.kind == "O" else x.astype(np.int64)
     if (keys.dtype.kind == "O") != (categories.dtype.kind == "O"):
-        msg = f"an input of {describe(x)} and categories of {describe(categories)} cannot be compared"
+        given = f"an input of {describe(x)} and categories of {describe(categories)} cannot be compared"
+        msg = f"{given}; expected texts in both, or numbers"
         raise KernelError(msg)
     places = _Lookup(categories, last=False).places(keys)
     if not zeros and (places < 0).any():
-        msg = f"an element is not among the {len(categories)} categories"
+        msg = f"an element is not among the {len(categories)} categories; expected one of them, as zeros is 0"
         raise KernelError(msg)
     check_size((*x.shape, len(categories)), np.float32)
     return np.asarray(places[..., None] == np.arange(len(categories)), np.float32)
@@ -169,7 +170,8 @@ def _mapped(x: Array, keys: Array, values: Array, default: Any, *, last: bool = 
         msg = f"{len(keys)} keys and {len(values)} values; expected as many of each"
         raise KernelError(msg)
     if (x.dtype.kind == "O") != (keys.dtype.kind == "O"):
-        msg = f"an input of {describe(x)} and keys of {describe(keys)} cannot be compared"
+        given = f"an input of {describe(x)} and keys of {describe(keys)} cannot be compared"
+        msg = f"{given}; expected texts in both, or numbers"
         raise KernelError(msg)
     check_size(x.shape, values.dtype)
     table = np.empty(len(values) + 1, values.dtype)
@@ -333,8 +335,8 @@ def cast_map_1(x: Map, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", ma
     dtype, convert = _CASTS[cast_to]
     try:
         entries = [(int(key), convert(value)) for key, value in sorted(_map(x).items())]
-    except (TypeError, ValueError) as error:
-        msg = f"a map entry cannot be converted: {error}"
+    except (TypeError, ValueError, OverflowError):
+        msg = f"a map entry cannot be converted; expected whole numbers as keys, and values for {cast_to}"
         raise KernelError(msg) from None
     if map_form == "DENSE":
         return _column([value for _, value in entries], dtype).reshape(1, -1)
@@ -356,6 +358,6 @@ def zip_map_1(
     labels = class_labels(classlabels_int64s, classlabels_strings).tolist()
     rows = matrix(x)
     if rows.shape[1] != len(labels):
-        msg = f"{rows.shape[1]} columns for {len(labels)} labels"
+        msg = f"{rows.shape[1]} columns for {len(labels)} labels; expected as many of each"
         raise KernelError(msg)
     return [dict(zip(labels, row, strict=True)) for row in rows.tolist()]

@@ -32,7 +32,8 @@ def linear_regressor_1(
 def _linear(x: Array, coefficients: Sequence[float], rows: int, intercepts: Sequence[float] | None) -> Array:
     used = rows * x.shape[1]
     if rows < 1 or len(coefficients) < used:
-        msg = f"{len(coefficients)} coefficients for {rows} outputs of {x.shape[1]} features"
+        given = f"{len(coefficients)} coefficients for {rows} outputs of {x.shape[1]} features"
+        msg = f"{given}; expected one for each feature of each of 1 or more outputs"
         raise KernelError(msg)
     # Models with more coefficients than their input has features exist; ONNX Runtime reads the first ones.
     weights = np.array(coefficients[:used], np.float32).reshape(rows, -1)
@@ -65,7 +66,7 @@ def linear_classifier_1(
         chosen = labels[(scores[:, 0] > 0).astype(np.intp)]
         return chosen, two_columns(scores, "probability", post_transform)
     if rows > len(labels):
-        msg = f"{len(labels)} class labels for {rows} scores"
+        msg = f"{len(labels)} class labels for {rows} scores; expected one for each score"
         raise KernelError(msg)
     return labels[scores.argmax(1)], transformed(scores, post_transform)
 
@@ -90,7 +91,7 @@ class _SvmKernel:
     def between(self, x: Array, vectors: Array) -> Array:
         """[rows of x, vectors], float32 products as in the libraries these models come from."""
         if x.shape[1] != vectors.shape[1]:
-            msg = f"input of {x.shape[1]} features; the support vectors have {vectors.shape[1]}"
+            msg = f"input of {x.shape[1]} features; the support vectors have {vectors.shape[1]}; expected as many"
             raise KernelError(msg)
         if self.kind == "RBF":
             # |x|² - 2xv + |v|² loses digits where x is near v: it is formed in float64.
@@ -164,7 +165,7 @@ def svm_classifier_1(
     weights = np.array(coefficients or (), np.float32)
     offsets = np.array(rho or (), np.float32)
     if not offsets.size:
-        msg = "rho is missing"
+        msg = "rho is missing; expected a number for each pair of classes"
         raise KernelError(msg)
     if not vectors_per_class or not sum(vectors_per_class):
         scores = _linear(rows, coefficients or (), len(labels), None) + offsets[0]

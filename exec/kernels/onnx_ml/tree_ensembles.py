@@ -55,7 +55,7 @@ def _nodes_by_id(a: dict[str, Any]) -> tuple[Nodes, Callable[[Ints, Ints, str], 
 def _lookup(trees: Array, ids: Array) -> Callable[[Any, Any, str], Array]:
     where = {pair: i for i, pair in enumerate(zip(trees.tolist(), ids.tolist(), strict=True))}
     if len(where) != len(ids):
-        msg = "a node id appears twice in one tree"
+        msg = "a node id appears twice in one tree; expected each once"
         raise KernelError(msg)
 
     def place(tree_ids: Any, node_ids: Any, what: str) -> Array:
@@ -63,7 +63,7 @@ def _lookup(trees: Array, ids: Array) -> Callable[[Any, Any, str], Array]:
         try:
             return np.array([where[pair] for pair in pairs], np.intp)
         except KeyError as missing:
-            msg = f"{what} names (tree, node) {missing.args[0]}, which does not exist"
+            msg = f"{what} names (tree, node) {missing.args[0]}, which does not exist; expected one of the nodes"
             raise KernelError(msg) from None
 
     return place
@@ -77,7 +77,7 @@ def _roots(trees: Array, children: Array, inner: Array) -> Array:
     for index in np.flatnonzero(~is_child).tolist():
         roots.setdefault(int(trees[index]), index)
     if len(roots) != len(set(trees.tolist())):
-        msg = "a tree has no root: its nodes form a cycle"
+        msg = "a tree has no root: its nodes form a cycle; expected a node that is no other's child"
         raise KernelError(msg)
     return np.array(list(roots.values()), np.intp)
 
@@ -297,7 +297,8 @@ def _ensemble(a: dict[str, Any]) -> Callable[[Array], Array]:
         raise KernelError(msg)
     targets = 1 if a["n_targets"] is None else a["n_targets"]
     if not 0 <= a["post_transform"] < len(TRANSFORMS) or not 0 <= a["aggregate_function"] < len(_AGGREGATES):
-        msg = f"post_transform is {a['post_transform']} and aggregate_function {a['aggregate_function']}; unknown"
+        given = f"post_transform is {a['post_transform']} and aggregate_function {a['aggregate_function']}"
+        msg = f"{given}; expected within [0, {len(TRANSFORMS) - 1}] and [0, {len(_AGGREGATES) - 1}]"
         raise KernelError(msg)
     aggregate = _AGGREGATES[a["aggregate_function"]]
     nodes, first_leaf = _ensemble_nodes(a, modes, np.asarray(splits))
@@ -314,7 +315,7 @@ def _ensemble_nodes(a: dict[str, Any], modes: Array, splits: Array) -> tuple[Nod
     count = len(modes)
     leaves = len(a["leaf_targetids"])
     if any(not 0 <= root < count for root in a["tree_roots"]):
-        msg = f"tree_roots names a node out of range; there are {count}"
+        msg = f"tree_roots names a node out of range; there are {count}; expected within [0, {count - 1}]"
         raise KernelError(msg)
     feature = numbers(a["nodes_featureids"], count, "nodes_featureids").astype(np.intp)
     threshold = numbers(splits, count, "nodes_splits").astype(np.float64 if splits.dtype == np.float64 else np.float32)
@@ -327,7 +328,8 @@ def _ensemble_nodes(a: dict[str, Any], modes: Array, splits: Array) -> tuple[Nod
         to_leaf = numbers(a[f"nodes_{side}leafs"], count, f"nodes_{side}leafs").astype(bool)
         bound = np.where(to_leaf, leaves, count)
         if ((ids < 0) | (ids >= bound)).any():
-            msg = f"nodes_{side}nodeids names a node or leaf out of range"
+            given = f"nodes_{side}nodeids names a node or leaf out of range"
+            msg = f"{given}; expected nodes below {count} and leaves below {leaves}"
             raise KernelError(msg)
         children[:count, column] = np.where(to_leaf, ids + count + extra, ids)
     mode = np.where(modes == _MEMBER, EQ, modes)

@@ -37,14 +37,15 @@ class Nodes:
     def __post_init__(self) -> None:
         count = len(self.mode)
         if not count or not len(self.roots):
-            msg = "the ensemble has no trees"
+            msg = "the ensemble has no trees; expected at least one"
             raise KernelError(msg)
         for what, values in (("child", self.children), ("root", self.roots)):
             if values.min() < 0 or values.max() >= count:
-                msg = f"a {what} is node {values.min()} or {values.max()}; there are {count}"
+                given = f"a {what} is node {values.min()} or {values.max()}; there are {count}"
+                msg = f"{given}; expected within [0, {count - 1}]"
                 raise KernelError(msg)
         if self.feature.min() < 0:
-            msg = f"a feature has number {self.feature.min()}"
+            msg = f"a feature has number {self.feature.min()}; expected numbers from 0"
             raise KernelError(msg)
         self.depth = self._longest_path()
 
@@ -57,7 +58,7 @@ class Nodes:
                 return depth
             depth += 1
             if depth > len(self.mode):
-                msg = "the nodes of a tree form a cycle"
+                msg = "the nodes of a tree form a cycle; expected every branch to end in a leaf"
                 raise KernelError(msg)
             checkpoint()
             level = np.unique(np.concatenate([self.children[2 * level], self.children[2 * level + 1]]))
@@ -66,7 +67,8 @@ class Nodes:
         """The leaf each row reaches in each tree, [trees, rows]; x is a contiguous block of rows."""
         rows, width = x.shape
         if self.feature.max() >= width:
-            msg = f"a node asks for feature {self.feature.max()}; the input has {width}"
+            given = f"a node asks for feature {self.feature.max()}; the input has {width}"
+            msg = f"{given}; expected at least {self.feature.max() + 1}"
             raise KernelError(msg)
         flat = x.reshape(-1)
         starts = np.arange(rows) * width
@@ -115,7 +117,8 @@ def build_votes(
         msg = f"{len(leaf)} leaf ids, {len(target)} target ids and {len(weight)} weights; expected as many of each"
         raise KernelError(msg)
     if len(target) and not 0 <= int(target.min()) <= int(target.max()) < targets:
-        msg = f"a vote is for target {target.min()} or {target.max()}; there are {targets}"
+        given = f"a vote is for target {target.min()} or {target.max()}; there are {targets}"
+        msg = f"{given}; expected within [0, {targets - 1}]"
         raise KernelError(msg)
     dtype = np.dtype(np.float64 if wide else np.float32)
     single = len(np.unique(leaf)) == len(leaf)

@@ -23,7 +23,7 @@ def normal_axes(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[int
     """All axes counted from the front, in their order; KernelError when out of range or repeated."""
     result = tuple(normal_axis(a, rank, name) for a in axes)
     if len(set(result)) != len(result):
-        msg = f"{name} {list(axes)} name the same axis of rank {rank} twice"
+        msg = f"{name} {list(axes)} name the same axis of rank {rank} twice; expected each once"
         raise KernelError(msg)
     return result
 

@@ -75,7 +75,8 @@ def legacy_operand(a: Array, b: Array, broadcast: int, axis: int | None) -> Arra
     start = a.ndim - b.ndim if axis is None else axis + (a.ndim if axis < 0 else 0)
     stop = start + b.ndim
     if start < 0 or stop > a.ndim:
-        msg = f"a second input of shape {list(b.shape)} does not fit {list(a.shape)} from axis {start} on"
+        given = f"a second input of shape {list(b.shape)} does not fit {list(a.shape)} from axis {start} on"
+        msg = f"{given}; expected no more axes than there are from it on"
         raise KernelError(msg)
     return b.reshape((1,) * start + b.shape + (1,) * (a.ndim - stop))
 

@@ -32,7 +32,7 @@ def dtype_of(to: ElementType | int) -> np.dtype[Any]:
     try:
         return ElementType(to).numpy_dtype
     except ValueError:
-        msg = f"element type {to} is not one this program knows values of"
+        msg = f"element type {to} is not one this program knows values of; expected a number of ONNX's element types"
         raise KernelError(msg) from None
 
 
@@ -198,15 +198,22 @@ def _from_text(x: Array, to: np.dtype[Any], saturate: bool, round_mode: str) -> 
     read = partial(_wrapped, to) if whole else float
     numbers = empty((x.size,), to if whole else np.float64)
     flat = x.reshape(-1)
+    text: Any = None
     try:
         for start in range(0, x.size, _TEXTS):
             checkpoint()
-            numbers[start : start + _TEXTS] = [read(t) for t in flat[start : start + _TEXTS].tolist()]
-    except (ValueError, OverflowError, TypeError) as error:
-        msg = f"a text cannot be read as {to.name}: {error}"
+            numbers[start : start + _TEXTS] = [read(text := t) for t in flat[start : start + _TEXTS].tolist()]
+    except (ValueError, OverflowError, TypeError):
+        wanted = "a whole number such as 12" if whole else "a number such as 1.5"
+        msg = f"{_quoted(text)} cannot be read as {ElementType.from_numpy(to).text}; expected {wanted}"
         raise KernelError(msg) from None
     wide = numbers.reshape(x.shape)
     return wide if whole or to == FLOAT64 else cast(wide, to, saturate=saturate, round_mode=round_mode)
+
+
+def _quoted(text: Any) -> str:
+    told = str(text)
+    return f"the text {told[:_LONGEST]!r}{'…' * (len(told) > _LONGEST)}"
 
 
 def _wrapped(to: np.dtype[Any], text: Any) -> int:
@@ -241,6 +248,8 @@ def _texts(numbers: Array) -> list[str]:
     return [str(v) for v in numbers.tolist()]
 
 
+# Messages show texts up to so many characters.
+_LONGEST = 60
 # How many texts are read or written at a time.
 _TEXTS = 1 << 16
 # The names Cast reserves for what has no digits.

@@ -101,11 +101,11 @@ class _Compiler:
         return piece(0)
 
     def _error(self, what: str) -> KernelError:
-        return KernelError(f"pattern {self.text[:200]!r} is not RE2 syntax: {what} at {self.at}")
+        return KernelError(f"pattern {self.text[:200]!r} is no RE2 pattern: {what} at {self.at}; expected RE2 syntax")
 
     def _state(self, state: _State) -> int:
         if len(self.states) >= _MOST_STATES:
-            msg = f"pattern {self.text[:200]!r} needs more than {_MOST_STATES} states"
+            msg = f"pattern {self.text[:200]!r} needs more states than {_MOST_STATES:,}; expected a shorter one"
             raise KernelError(msg)
         self.states.append(state)
         return len(self.states) - 1

@@ -143,9 +143,8 @@ def _places(size: int, extent: int, stride: int, before: int, after: int, *, is_
     """How many places a window has along an axis; with `is_up` also where it sticks out."""
     room = size + before + after - extent
     if room < 0 and not (is_up and room + stride > 0):
-        msg = (
-            f"a window of {extent} (kernel with dilation) does not fit an axis of {size} padded by {before} and {after}"
-        )
+        given = f"a window of {extent} (kernel with dilation) does not fit an axis of {size}"
+        msg = f"{given} padded by {before} and {after}; expected {extent} or more in all"
         raise KernelError(msg)
     count = (-(-room // stride) if is_up else room // stride) + 1
     return count - 1 if is_up and (count - 1) * stride >= size + before else count

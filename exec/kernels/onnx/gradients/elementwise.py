@@ -139,7 +139,8 @@ def two_variables(step: Step, grads: Sequence[Array]) -> Grads:
     a, b = step.inputs[:2]
     g = grads[0]
     if step.attribute("broadcast"):
-        msg = f"{step.node.op_type} with the broadcast attribute of operator sets 1 to 6 has no rule"
+        given = f"{step.node.op_type} with the broadcast attribute of operator sets 1 to 6 has no rule"
+        msg = f"{given}; expected operator set 7 or later"
         raise KernelError(msg)
     match step.node.op_type:
         case "Add":

@@ -99,7 +99,7 @@ def _rule_of(node: RegionNode) -> Rule:
     found = _rules.get(node.op_type) if not node.domain else None
     if found is None:
         name = f"{node.domain or 'ai.onnx'}::{node.op_type}"
-        msg = f"{name} has no rule of differentiation; there are rules for {', '.join(differentiable())}"
+        msg = f"{name} has no rule of differentiation; expected one of {', '.join(differentiable())}"
         raise KernelError(msg)
     return found
 

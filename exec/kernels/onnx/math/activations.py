@@ -289,7 +289,7 @@ def swish_24(x: Array, *, alpha: float = 1.0) -> Array:
 def swiglu_28(a: Array, b: Array, *, alpha: float = 1.0) -> Array:
     """swish(a)·b of two tensors of one shape."""
     if a.shape != b.shape:
-        msg = f"inputs A {list(a.shape)} and B {list(b.shape)} differ in shape"
+        msg = f"inputs A {list(a.shape)} and B {list(b.shape)} differ in shape; expected the same shape"
         raise KernelError(msg)
 
     def fill(gate: Array, linear: Array, target: Array) -> None:

@@ -198,7 +198,8 @@ def _add_into(result: Array, addend: Array) -> None:
     try:
         np.add(result, addend, out=result)
     except ValueError:
-        msg = f"C has shape {list(addend.shape)}, which cannot be broadcast to {list(result.shape)}"
+        given = f"C has shape {list(addend.shape)}, which cannot be broadcast to {list(result.shape)}"
+        msg = f"{given}; expected sizes of 1 or the same, from the last axis on"
         raise KernelError(msg) from None
 
 
@@ -361,8 +362,9 @@ def einsum_12(*inputs: Array, equation: str) -> Array:
     check_size(_einsum_shape(equation, inputs), dtype)
     try:
         result = np.einsum(equation.replace(" ", ""), *(widen(x) for x in inputs), optimize=len(inputs) > 1)
-    except (ValueError, IndexError, KeyError, TypeError) as error:
-        msg = f"equation {equation!r} cannot be computed: {error}"
+    except (ValueError, IndexError, KeyError, TypeError):
+        given = f"equation {equation!r} cannot be computed"
+        msg = f"{given}; expected one size for each letter, and behind -> letters of the terms alone, each once"
         raise KernelError(msg) from None
     return narrow(np.asarray(result), dtype) if is_float(dtype) else np.asarray(result).astype(dtype, copy=False)
 
@@ -375,12 +377,13 @@ def _einsum_shape(equation: str, inputs: tuple[Array, ...]) -> tuple[int, ...]:
     ellipsis: tuple[int, ...] = ()
     terms = left.split(",")
     if len(terms) != len(inputs):
-        msg = f"equation {equation!r} has {len(terms)} terms for {len(inputs)} inputs"
+        msg = f"equation {equation!r} has {len(terms)} terms for {len(inputs)} inputs; expected one for each"
         raise KernelError(msg)
     for term, x in zip(terms, inputs, strict=True):
         before, dots, after = term.partition("...")
         if len(before) + len(after) > x.ndim or (not dots and len(before) != x.ndim):
-            msg = f"term {term!r} of equation {equation!r} does not fit an input of shape {list(x.shape)}"
+            given = f"term {term!r} of equation {equation!r} does not fit an input of shape {list(x.shape)}"
+            msg = f"{given}; expected a letter for each axis"
             raise KernelError(msg)
         letters = before + after
         dims = x.shape[: len(before)] + x.shape[x.ndim - len(after) :]

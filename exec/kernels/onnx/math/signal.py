@@ -104,7 +104,8 @@ def stft_17(
         msg = "neither window nor frame_length is given; one of them must tell the length of a frame"
         raise KernelError(msg)
     if step < 1 or not 1 <= length <= values.shape[1]:
-        msg = f"frames of {length} every {step} do not fit a signal of {values.shape[1]}"
+        given = f"frames of {length} every {step} do not fit a signal of {values.shape[1]}"
+        msg = f"{given}; expected a length within [1, {values.shape[1]}] and a step from 1"
         raise KernelError(msg)
     if window is not None and window.shape != (length,):
         msg = f"window has shape {list(window.shape)}; expected [{length}], the length of a frame"

@@ -124,7 +124,8 @@ def _heads(x: Array, heads: int | None, name: str, attribute: str) -> Array:
 
 def _joined(past: Array, now: Array) -> Array:
     if past.ndim != 4 or past.shape[:2] != now.shape[:2] or past.shape[3] != now.shape[3]:
-        msg = f"past has shape {past.shape}, which does not go before {now.shape}"
+        given = f"past has shape {past.shape}, which does not go before {now.shape}"
+        msg = f"{given}; expected the same, but for the length of axis 2"
         raise KernelError(msg)
     check_size((*now.shape[:2], past.shape[2] + now.shape[2], now.shape[3]), now.dtype)
     return np.concatenate([past, now], axis=2)
@@ -166,7 +167,8 @@ def _bias(mask: Array, total: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     try:
         return np.broadcast_to(number, total)
     except ValueError:
-        msg = f"attn_mask has shape {mask.shape}, which does not broadcast to {total}"
+        given = f"attn_mask has shape {mask.shape}, which does not broadcast to {total}"
+        msg = f"{given}; expected sizes of 1 or the same, from the last axis on"
         raise KernelError(msg) from None
 
 

@@ -116,7 +116,7 @@ def conv_window(
         msg = f"B has shape {b.shape}, expected ({w.shape[0]},)"
         raise KernelError(msg)
     if kernel_shape is not None and tuple(kernel_shape) != w.shape[2:]:
-        msg = f"kernel_shape is {tuple(kernel_shape)}, but W has a kernel of {w.shape[2:]}"
+        msg = f"kernel_shape is {tuple(kernel_shape)}; expected {w.shape[2:]} as W has"
         raise KernelError(msg)
     return window(x.shape[2:], w.shape[2:], strides=strides, dilations=dilations, pads=pads, auto_pad=auto_pad)
 

@@ -95,7 +95,7 @@ def lp_pool_1(
 ) -> Array:
     """The p-norm of each window over (N, C, spatial…)."""
     if kernel_shape is None:
-        msg = "kernel_shape is missing; LpPool-1 lists it as optional but gives it no default"
+        msg = "kernel_shape is missing; expected a size for each spatial axis, as LpPool-1 gives no default"
         raise KernelError(msg)
     return _lp_pool(x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0), p)
 

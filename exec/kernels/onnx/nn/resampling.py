@@ -15,6 +15,7 @@ import numpy as np
 from exec.arrays import Array, check_size, empty
 from exec.context import checkpoint
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.registry import kernel
 from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
 
@@ -153,7 +154,7 @@ def _resize(
     if 0 in shape:
         return empty(shape, x.dtype)
     if 0 in x.shape:
-        msg = f"X has shape {x.shape}, which holds nothing to make {tuple(shape)} of"
+        msg = f"X has shape {x.shape}, which holds nothing to make {tuple(shape)} of; expected sizes from 1"
         raise KernelError(msg)
     active = [a for a in plan if (a.length, a.scale, a.start, a.end) != (a.size, 1.0, 0.0, 1.0)]
     if options.mode == "nearest":
@@ -206,7 +207,8 @@ def _plan(
 def _common_ratio(lengths: list[int], values: list[float], policy: str) -> float:
     """By what all axes are resized where their proportions stay."""
     if policy not in ("not_larger", "not_smaller") or 0 in lengths:
-        msg = f"keep_aspect_ratio_policy is {policy!r} for lengths {lengths}"
+        given = f"keep_aspect_ratio_policy is {policy!r} for lengths {lengths}"
+        msg = f"{given}; expected stretch, not_larger or not_smaller and lengths from 1"
         raise KernelError(msg)
     choose = min if policy == "not_larger" else max
     return choose(v / n for n, v in zip(lengths, values, strict=True))
@@ -264,7 +266,8 @@ def coordinates(axis: Axis, options: Options) -> Array:
             else:
                 result = np.full(1, 0.5 * (axis.start + axis.end) * (length - 1))
         case _:
-            msg = f"coordinate_transformation_mode is {options.coordinates!r}, which Resize does not know"
+            given = f"coordinate_transformation_mode is {options.coordinates!r}"
+            msg = f"{given}; expected half_pixel, align_corners, asymmetric or another that Resize has"
             raise KernelError(msg)
     return result.astype(np.float64)
 
@@ -310,7 +313,7 @@ def _take(x: Array, index: Array, axis: Axis) -> Array:
 
 def _interpolated(x: Array, axes: list[Axis], options: Options) -> Array:
     if x.dtype.kind in "OcU":
-        msg = f"mode {options.mode} is for numbers, X is {x.dtype}"
+        msg = f"mode {options.mode} is for numbers, X is {describe(x)}; expected real numbers, or mode nearest"
         raise KernelError(msg)
     result = widen(x)
     if result.dtype.kind in "iub":

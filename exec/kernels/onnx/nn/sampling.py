@@ -42,10 +42,11 @@ def _grid_sample(x: Array, grid: Array, align_corners: int, mode: str, padding_m
         msg = f"X has shape {x.shape} and grid {grid.shape}, expected (N, C, …) and (N, …, {max(rank, 1)})"
         raise KernelError(msg)
     if mode not in _MODES or padding_mode not in ("zeros", "border", "reflection"):
-        msg = f"mode is {mode!r} and padding_mode {padding_mode!r}"
+        given = f"mode is {mode!r} and padding_mode {padding_mode!r}"
+        msg = f"{given}; expected one of {', '.join(_MODES)}, and zeros, border or reflection"
         raise KernelError(msg)
     if 0 in x.shape[2:]:
-        msg = f"X has shape {x.shape}, which holds nothing to sample"
+        msg = f"X has shape {x.shape}, which holds nothing to sample; expected spatial sizes from 1"
         raise KernelError(msg)
     numbers = x.dtype.kind not in "OU"
     source = widen(x) if numbers else x

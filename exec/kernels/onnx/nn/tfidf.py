@@ -41,7 +41,7 @@ def tf_idf_vectorizer_9(
     columns = np.asarray(ngram_indexes, np.int64)
     total = sum(len(known) for known in grams.values())
     if total and max(max(known.values()) for known in grams.values() if known) >= len(columns):
-        msg = f"ngram_indexes has {len(columns)} entries, fewer than the pool has n-grams"
+        msg = f"ngram_indexes has {len(columns)} entries, fewer than the pool has n-grams; expected one for each"
         raise KernelError(msg)
     rows = np.atleast_2d(x)
     counts = zeros((rows.shape[0], int(columns.max()) + 1), np.float32)
@@ -66,7 +66,8 @@ def _grams(
     number = 0
     for length, (start, stop) in enumerate(pairwise((*starts, len(pool))), start=1):
         if not 0 <= start <= stop <= len(pool) or (stop - start) % length:
-            msg = f"ngram_counts is {starts}, which does not divide a pool of {len(pool)} into n-grams"
+            given = f"ngram_counts is {starts}, which does not divide a pool of {len(pool)} into n-grams"
+            msg = f"{given}; expected rising starts of whole n-grams"
             raise KernelError(msg)
         for at in range(start, stop, length):
             if shortest <= length <= longest:

@@ -96,7 +96,7 @@ def _transposed_window(
         raise KernelError(msg)
     kernel_sizes = w.shape[2:]
     if kernel_shape is not None and tuple(kernel_shape) != kernel_sizes:
-        msg = f"kernel_shape is {tuple(kernel_shape)}, but W has a kernel of {kernel_sizes}"
+        msg = f"kernel_shape is {tuple(kernel_shape)}; expected {kernel_sizes} as W has"
         raise KernelError(msg)
     strides = _per_axis("strides", strides, rank, 1, 1)
     dilations = _per_axis("dilations", dilations, rank, 1, 1)
@@ -126,7 +126,8 @@ def _transposed_window(
 
 def _checked(view: Window) -> Window:
     if min(view.sizes) < 0:
-        msg = f"the output would have the spatial shape {view.sizes}; pads are larger than what the windows cover"
+        given = f"the output would have the spatial shape {view.sizes}; pads are larger than what the windows cover"
+        msg = f"{given}; expected sizes from 0"
         raise KernelError(msg)
     return view
 
@@ -196,7 +197,8 @@ def col2im_18(
     sizes = tuple(int(v) for v in image_shape.reshape(-1))
     block = tuple(int(v) for v in block_shape.reshape(-1))
     if x.ndim != 3 or len(sizes) != len(block) or min((*sizes, *block), default=0) < 1:
-        msg = f"input has shape {x.shape}, image_shape is {sizes} and block_shape {block}"
+        given = f"input has shape {x.shape}, image_shape is {sizes} and block_shape {block}"
+        msg = f"{given}; expected (N, C × block, L) and two lists of as many sizes from 1"
         raise KernelError(msg)
     weights = np.lib.stride_tricks.as_strided(x.reshape(-1)[:1], (1, 1, *block), (0,) * (2 + len(block)))
     image = np.lib.stride_tricks.as_strided(x.reshape(-1)[:1], (1, 1, *sizes), (0,) * (2 + len(block)))
@@ -235,7 +237,7 @@ def deform_conv_19(
     view = conv_window(x, w, group, kernel_shape, b, "NOTSET", dilations, pads, strides)
     taps, images = prod(view.kernel), x.shape[0]
     if offset_group < 1 or x.shape[1] % offset_group:
-        msg = f"offset_group is {offset_group}, which does not divide {x.shape[1]} channels"
+        msg = f"offset_group is {offset_group}; expected a number that divides {x.shape[1]} channels"
         raise KernelError(msg)
     dtype = compute_dtype(x.dtype)
     moved = _expect(offset, (images, offset_group * taps * view.rank, *view.output), "offset")

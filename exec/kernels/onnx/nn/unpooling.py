@@ -65,7 +65,8 @@ def max_unpool_9(
 def max_roi_pool_1(x: Array, rois: Array, *, pooled_shape: tuple[int, ...], spatial_scale: float = 1.0) -> Array:
     """The largest value in each of pooled_shape cells of each region [batch, x1, y1, x2, y2], both ends included."""
     if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5 or len(pooled_shape) != 2 or min(pooled_shape) < 1:
-        msg = f"X has shape {x.shape}, rois {rois.shape}, pooled_shape is {pooled_shape}"
+        given = f"X has shape {x.shape}, rois {rois.shape}, pooled_shape is {pooled_shape}"
+        msg = f"{given}; expected (N, C, H, W), (regions, 5) and two sizes from 1"
         raise KernelError(msg)
     source = widen(x)
     high, wide = pooled_shape
@@ -74,7 +75,8 @@ def max_roi_pool_1(x: Array, rois: Array, *, pooled_shape: tuple[int, ...], spat
     for number, (batch, *corners) in enumerate(regions):
         checkpoint()
         if not 0 <= batch < x.shape[0] or not np.isfinite(corners).all():
-            msg = f"region {number} is {regions[number].tolist()}, but there are {x.shape[0]} images"
+            given = f"region {number} is {regions[number].tolist()}, but there are {x.shape[0]} images"
+            msg = f"{given}; expected an image within [0, {x.shape[0] - 1}] and finite corners"
             raise KernelError(msg)
         left, top, right, bottom = (int(np.floor(c * spatial_scale + 0.5)) for c in corners)
         rows = _cells(top, bottom, high, x.shape[2])

@@ -13,6 +13,7 @@ import numpy as np
 
 from exec.arrays import Array, check_size, full
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis, scalar_int
 from exec.kernels.shared.blocks import parts
@@ -27,7 +28,7 @@ def gather_1(data: Array, indices: Array, *, axis: int = 0) -> Array:
     axis = normal_axis(axis, data.ndim)
     length = data.shape[axis]
     if indices.dtype.kind not in "iu":
-        msg = f"indices are {indices.dtype}; expected integers"
+        msg = f"indices are {describe(indices)}; expected integers"
         raise KernelError(msg)
     if indices.ndim == 0:
         place = int(indices)
@@ -54,7 +55,7 @@ def _out_of_range(low: int, high: int, length: int, what: str) -> KernelError:
 def _within(indices: Array, length: int, what: str) -> Array:
     """The indices as int64 counted from the front; KernelError when one is out of range."""
     if indices.dtype.kind not in "iu":
-        msg = f"indices are {indices.dtype}; expected integers"
+        msg = f"indices are {describe(indices)}; expected integers"
         raise KernelError(msg)
     indices = indices.astype(np.int64, copy=False)
     if not indices.size:
@@ -78,7 +79,8 @@ def _element_offsets(shape: Sequence[int], indices: Array, axis: int) -> Array:
     if indices.ndim != len(shape) or any(
         n > m for i, (n, m) in enumerate(zip(indices.shape, shape, strict=True)) if i != axis
     ):
-        msg = f"indices of shape {indices.shape} do not fit data of shape {tuple(shape)} outside axis {axis}"
+        given = f"indices of shape {indices.shape} do not fit data of shape {tuple(shape)} outside axis {axis}"
+        msg = f"{given}; expected as many axes, none longer"
         raise KernelError(msg)
     places = _within(indices, shape[axis], f"axis {axis}")
     stride = prod(shape[axis + 1 :])
@@ -106,11 +108,13 @@ def gather_nd(data: Array, indices: Array, batch_dims: int) -> Array:
     """Slices of `data` by coordinate rows; the first `batch_dims` axes of both go together."""
     depth = indices.shape[-1] if indices.ndim else -1
     if not 0 <= batch_dims < indices.ndim or not 0 <= depth <= data.ndim - batch_dims:
-        msg = f"indices of shape {indices.shape} with batch_dims {batch_dims} do not fit data of shape {data.shape}"
+        given = f"indices of shape {indices.shape} with batch_dims {batch_dims} do not fit data of shape {data.shape}"
+        msg = f"{given}; expected batch_dims below their ranks and at most one coordinate for each other axis of data"
         raise KernelError(msg)
     batch = data.shape[:batch_dims]
     if batch != indices.shape[:batch_dims]:
-        msg = f"the first {batch_dims} dimensions of data {data.shape} and indices {indices.shape} differ"
+        given = f"the first {batch_dims} dimensions of data {data.shape} and indices {indices.shape} differ"
+        msg = f"{given}; expected the same"
         raise KernelError(msg)
     outer = data.shape[batch_dims : batch_dims + depth]
     inner = data.shape[batch_dims + depth :]
@@ -139,7 +143,7 @@ _REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.m
 def _write(data: Array, offsets: Array, updates: Array, reduction: str) -> Array:
     """A copy of `data` with `updates` written or reduced in at flat element offsets."""
     if updates.dtype != data.dtype:
-        msg = f"updates are {updates.dtype}, data {data.dtype}; expected the same type"
+        msg = f"updates are {describe(updates)}, data {describe(data)}; expected the same type"
         raise KernelError(msg)
     flat, given = offsets.reshape(-1), updates.reshape(-1)
     if reduction == "none":
@@ -149,7 +153,7 @@ def _write(data: Array, offsets: Array, updates: Array, reduction: str) -> Array
             target[flat[part]] = given[part]
         return result
     if reduction not in _REDUCTIONS or data.dtype.kind == "O":
-        msg = f"reduction is {reduction!r} on {data.dtype}; expected none, add, mul, max or min, strings only none"
+        msg = f"reduction is {reduction!r} on {describe(data)}; expected none, add, mul, max or min, strings only none"
         raise KernelError(msg)
     wide = widen(data)
     result = wide.copy() if wide is data else wide
@@ -249,7 +253,8 @@ def tensor_scatter_24(
     if mode == "circular":
         places %= max(room, 1)
     elif places.size and not 0 <= places.min() <= places.max() < room:
-        msg = f"steps {places.min()} to {places.max()} are written to a cache of length {room}"
+        given = f"steps {places.min()} to {places.max()} are written to a cache of length {room}"
+        msg = f"{given}; expected within [0, {room - 1}]"
         raise KernelError(msg)
     result = past_cache.copy()
     np.moveaxis(result, axis, 1)[np.arange(batch)[:, None], places] = np.moveaxis(update, axis, 1)

@@ -112,7 +112,7 @@ def _cut(data: Array, begins: Sequence[int], ends: Sequence[int]) -> Array:
     for n, begin, end in zip(data.shape, begins, ends, strict=True):
         start, stop = max(-begin, 0), n - max(-end, 0)
         if start > stop:
-            msg = f"pads {begin} and {end} cut more than an axis of length {n} has"
+            msg = f"pads {begin} and {end} cut more than an axis of length {n} has; expected at most {n} in all"
             raise KernelError(msg)
         index.append(slice(start, stop))
     return data[tuple(index)]
@@ -121,7 +121,7 @@ def _cut(data: Array, begins: Sequence[int], ends: Sequence[int]) -> Array:
 def _source(mode: str, places: Array, length: int) -> Array:
     """Which element of an axis of `length` stands at each place, places outside counted from its first."""
     if length == 0:
-        msg = f"an axis of length 0 has nothing to pad in mode {mode}"
+        msg = f"an axis of length 0 has nothing to pad in mode {mode}; expected a length from 1, or mode constant"
         raise KernelError(msg)
     if mode == "edge":
         return np.clip(places, 0, length - 1)

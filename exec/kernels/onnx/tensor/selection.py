@@ -8,6 +8,7 @@ import numpy as np
 
 from exec.arrays import Array, check_size
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis
 from exec.kernels.shared.blocks import parts
@@ -20,7 +21,7 @@ from exec.kernels.shared.sorting import distinct
 def where_9(condition: Array, x: Array, y: Array) -> Array:
     """`x` where the condition holds, else `y`; all three broadcast."""
     if x.dtype != y.dtype or condition.dtype.kind != "b":
-        msg = f"types {condition.dtype}, {x.dtype} and {y.dtype}; expected bool and two of the same type"
+        msg = f"types {describe(condition)}, {describe(x)} and {describe(y)}; expected bool and two of the same type"
         raise KernelError(msg)
     shape = x.shape
     if not condition.shape == x.shape == y.shape:

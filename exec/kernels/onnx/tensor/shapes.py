@@ -45,21 +45,23 @@ def _reshape(data: Array, dims: list[int], *, keep_zero: bool = False) -> Array:
     wanted = list(dims)
     if 0 in wanted and not keep_zero:
         if any(d == 0 for d in wanted[data.ndim :]):
-            msg = f"shape {wanted} copies a dimension that the input of shape {data.shape} does not have"
+            given = f"shape {wanted} copies a dimension that the input of shape {data.shape} does not have"
+            msg = f"{given}; expected 0 only where it has one"
             raise KernelError(msg)
         wanted = [data.shape[i] if d == 0 else d for i, d in enumerate(wanted)]
     if keep_zero and 0 in wanted and -1 in wanted:
         msg = f"shape {wanted} has both 0 and -1; with allowzero the -1 cannot be inferred"
         raise KernelError(msg)
     if any(d < -1 for d in wanted):
-        msg = f"shape {wanted} has a dimension below -1"
+        msg = f"shape {wanted} has a dimension below -1; expected sizes from 0, or one -1"
         raise KernelError(msg)
     if not data.flags.c_contiguous:
         check_size(data.shape, data.dtype)
     try:
         return data.reshape(wanted)
     except (ValueError, OverflowError):
-        msg = f"cannot reshape {data.size} elements of shape {data.shape} to {wanted}"
+        given = f"cannot reshape {data.size} elements of shape {data.shape} to {wanted}"
+        msg = f"{given}; expected a shape of as many elements"
         raise KernelError(msg) from None
 
 
@@ -135,7 +137,8 @@ def transpose_1(data: Array, *, perm: Sequence[int] | None = None) -> Array:
     try:
         return data.transpose(perm)
     except ValueError:
-        msg = f"perm {list(perm)} is no permutation of the {data.ndim} axes of shape {data.shape}"
+        given = f"perm {list(perm)} is no permutation of the {data.ndim} axes of shape {data.shape}"
+        msg = f"{given}; expected each axis once"
         raise KernelError(msg) from None
 
 
@@ -144,13 +147,14 @@ def expand_8(x: Array, shape: Array) -> Array:
     """Broadcast both ways with `shape`; the result is a read-only view with strides of 0."""
     dims = integers(shape, "shape")
     if any(d < 0 for d in dims):
-        msg = f"shape {dims} has a negative dimension"
+        msg = f"shape {dims} has a negative dimension; expected sizes from 0"
         raise KernelError(msg)
     rank = max(x.ndim, len(dims))
     mine = (1,) * (rank - x.ndim) + x.shape
     theirs = [1] * (rank - len(dims)) + dims
     if any(a != b and a != 1 and b != 1 for a, b in zip(mine, theirs, strict=True)):
-        msg = f"an input of shape {x.shape} cannot be broadcast with {dims}"
+        given = f"an input of shape {x.shape} cannot be broadcast with {dims}"
+        msg = f"{given}; expected sizes of 1 or the same, from the last axis on"
         raise KernelError(msg)
     result = [b if a == 1 else a for a, b in zip(mine, theirs, strict=True)]
     check_size(result, x.dtype)

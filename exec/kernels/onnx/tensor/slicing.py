@@ -9,6 +9,7 @@ import numpy as np
 from exec.arrays import Array, check_size, zeros
 from exec.context import Context
 from exec.errors import KernelError
+from exec.inspection.statistics import describe
 from exec.kernels.registry import kernel, prepares
 from exec.kernels.shared.axes import integers, normal_axes, normal_axis, scalar_int
 
@@ -75,7 +76,7 @@ def slice_axes(
 
 def _bounds(start: int, end: int, step: int, length: int) -> slice:
     if step == 0:
-        msg = "a step is 0"
+        msg = "a step is 0; expected any other number"
         raise KernelError(msg)
     start += length if start < 0 else 0
     end += length if end < 0 else 0
@@ -124,7 +125,7 @@ def split_18(
         return split_axis(x, axis, integers(split, "split"), ctx.outputs)
     count = ctx.outputs if num_outputs is None else num_outputs
     if count != ctx.outputs:
-        msg = f"num_outputs is {count}, the node has {ctx.outputs} outputs"
+        msg = f"num_outputs is {count}, the node has {ctx.outputs} outputs; expected as many"
         raise KernelError(msg)
     length = x.shape[normal_axis(axis, x.ndim)]
     part = -(-length // count)
@@ -137,11 +138,13 @@ def split_axis(x: Array, axis: int, lengths: Sequence[int] | None, count: int) -
     length = x.shape[axis]
     if not lengths:
         if length % count:
-            msg = f"axis {axis} of length {length} cannot be split into {count} equal parts"
+            given = f"axis {axis} of length {length} cannot be split into {count} equal parts"
+            msg = f"{given}; expected a multiple of {count}"
             raise KernelError(msg)
         lengths = [length // count] * count
     if sum(lengths) != length or min(lengths) < 0 or len(lengths) != count:
-        msg = f"split {list(lengths)} for {count} outputs does not divide axis {axis} of length {length}"
+        given = f"split {list(lengths)} for {count} outputs does not divide axis {axis} of length {length}"
+        msg = f"{given}; expected a length from 0 for each, {length} in sum"
         raise KernelError(msg)
     before = (slice(None),) * axis
     parts, start = [], 0
@@ -178,10 +181,10 @@ def concat(parts: Sequence[Array], axis: int) -> Array:
             or part.shape[axis + 1 :] != first.shape[axis + 1 :]
         ):
             shapes = ", ".join(str(p.shape) for p in parts[:8])
-            msg = f"shapes {shapes} differ in more than axis {axis}"
+            msg = f"shapes {shapes} differ in more than axis {axis}; expected the same sizes elsewhere"
             raise KernelError(msg)
         if part.dtype != first.dtype:
-            msg = f"tensors of {first.dtype} and {part.dtype} cannot be joined"
+            msg = f"tensors of {describe(first)} and {describe(part)} cannot be joined; expected the same type"
             raise KernelError(msg)
         length += part.shape[axis]
     check_size((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype)
@@ -258,7 +261,7 @@ def depth_to_space_11(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
     batch, depth, height, width = x.shape
     inner = depth // (blocksize * blocksize)
     if inner * blocksize * blocksize != depth:
-        msg = f"depth {depth} is no multiple of blocksize² = {blocksize * blocksize}"
+        msg = f"depth {depth} is no multiple of blocksize² = {blocksize * blocksize}; expected a multiple"
         raise KernelError(msg)
     if mode == "DCR":
         parts = x.reshape(batch, blocksize, blocksize, inner, height, width).transpose(0, 3, 4, 1, 5, 2)
@@ -274,7 +277,7 @@ def space_to_depth_28(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
     _check_block(x, blocksize, mode)
     batch, depth, height, width = x.shape
     if height % blocksize or width % blocksize:
-        msg = f"height {height} and width {width} are no multiples of blocksize {blocksize}"
+        msg = f"height {height} and width {width} are no multiples of blocksize {blocksize}; expected multiples"
         raise KernelError(msg)
     rows, columns = height // blocksize, width // blocksize
     parts = x.reshape(batch, depth, rows, blocksize, columns, blocksize)
