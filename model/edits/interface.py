@@ -237,12 +237,13 @@ def initializers_to_inputs(
     progress: Progress = SILENT,
 ) -> None:
     """Make constants graph inputs, which for very many costs much less than one after the other."""
-    for value in progress.paced(values, of=len(values)):
-        tensor = value.initializer
-        if tensor is None:
+    types: dict[Value, Type | None] = {}
+    for value in values:
+        if value.initializer is None:
             raise ModelError(f"{value.name} is not an initializer", "", value)
         if value.type is None:
-            set_type(edit, value, tensor.type)
+            types[value] = value.initializer.type
+    set_types(edit, types, progress)
     added = [value for value in dict.fromkeys(values) if value not in graph.inputs]
     if added:
         edit.do(SetGraphInputs(graph, (*graph.inputs, *added)))
