@@ -212,9 +212,9 @@ class ElementPanel(Panel):
         if record is None or key is None:
             self._show(Trace(None, (), (), "not computed: run the model"))
             return
-        if record.result.info(key) is None:  # tracing would compute it, and show what this run has not reached
-            is_going_on = record.unfinished or self.workspace.runs.is_paused
-            self._show(Trace(None, (), (), "the run has not reached it yet" if is_going_on else "not computed"))
+        is_going_on = record.unfinished or self.workspace.runs.is_paused
+        if is_going_on and record.result.info(key) is None:  # tracing would compute what this run has not reached
+            self._show(Trace(None, (), (), "the run has not reached it yet"))
             return
         call, result, place = call_of(record, value), record.result, self.place
         links = links_of(record, value, key, self.workspace.results.node_by_number)
