@@ -425,6 +425,9 @@ class StepError(Exception):
         self.failure = failure
 
 
+#: Items of a sequence whose types an error names.
+_TOLD_ITEMS = 3
+
 #: What says by itself what was found and expected.
 _MEANT = (KernelError, MissingKernelError, MemoryError, ModelError, StepError)
 
@@ -445,8 +448,17 @@ def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseExc
         step.node.title,
         step.node.operator,
         step.operation.opset,
-        tuple(f"{plan.name(v)}: {describe(slots[s])}" for v, s in zip(step.node.inputs, step.ins, strict=False) if s),
+        tuple(f"{plan.name(v)}: {_told(slots[s])}" for v, s in zip(step.node.inputs, step.ins, strict=False) if s),
         with_lists(reason),
         inner.kind if inner is not None else kind,
         inner,
     )
+
+
+def _told(value: RuntimeValue) -> str:
+    """Type and shape of an input; of a sequence also those of its first items."""
+    told = str(describe(value))
+    if not isinstance(value, list) or not value:
+        return told
+    items = ", ".join(str(describe(item)) for item in value[:_TOLD_ITEMS])
+    return f"{told} ({items}{', …' if len(value) > _TOLD_ITEMS else ''})"

@@ -223,6 +223,12 @@ def test_types_that_an_operator_does_not_take_are_refused(op_type: str, inputs: 
     assert reason in failure.reason
 
 
+def test_errors_tell_the_first_types_of_a_sequence() -> None:
+    given = [[X, X[0], X[:, 0], X]]
+    (failure,) = run_one("", "ConcatFromSequence", given, 1, {"axis": 0}).failures
+    assert failure.inputs == ("i0: sequence of 4 (float[2,3], float[3], float[2], …)",)
+
+
 def test_types_that_a_later_version_takes_are_computed() -> None:
     """Files in the wild have them, and other programs compute them."""
     model = parse("g (int64[2] x) => (int64[2] y) { y = Max(x, x) }", header='ir_version: 4, opset_import: ["": 7]')
