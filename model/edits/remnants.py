@@ -22,7 +22,7 @@ _LARGEST = 1 << 24  # bytes; metadata are no place for more
 
 def packed(model: Model) -> str:
     """What no part of a model takes along, as text; empty where there is nothing of the kind, or too much."""
-    from model.io.place import Layout  # here, as the first window needs none of it
+    from model.io.place import Layout, Storage  # here, as the first window needs none of it
     from model.io.save import to_bytes
 
     functions, idle = uncalled(model), unused(model)
@@ -36,7 +36,7 @@ def packed(model: Model) -> str:
     rest.opset_imports = dict(model.opset_imports)
     rest.functions, rest.training_info = functions, model.training_info
     try:
-        data = to_bytes(rest, layout=Layout.INLINE)
+        data = to_bytes(rest, Storage(Layout.INLINE))
     except (ModelError, OSError):
         return ""  # weights that cannot be read
     return base64.b64encode(zlib.compress(data)).decode() if len(data) <= _LARGEST else ""

@@ -12,7 +12,7 @@ from model.attributetext import parse_float
 from model.errors import ModelError
 from model.io.encode import set_text
 from model.io.payloads import Payload, PayloadTable, Pieces, restore
-from model.io.place import Layout, Placement
+from model.io.place import Layout, Placement, Storage
 from model.io.protobuf import DecodeError, Message, TensorProto, utf8
 from model.io.source import BytesSource
 from model.io.tensors import ProtoTensor, TensorFiles
@@ -192,7 +192,7 @@ class TensorMessage:
             self.message.CopyFrom(tensor.source)
             self._files = tensor.files
         else:
-            placement = Placement(Layout.INLINE)
+            placement = Placement(Storage(Layout.INLINE))
             self.message = write_tensor(tensor, placement)
             self._files = TensorFiles(placement.table, None)
 

@@ -41,6 +41,23 @@ class Layout(enum.Enum):
     STRIPPED = "stripped"  # large values left out: for tools that need only types and shapes
 
 
+@dataclass(frozen=True)
+class Storage:
+    """Where a save puts the values of tensors.
+
+    With a layout of data files, tensors of `threshold` bytes and more go there; with STRIPPED they are left out.
+    `among`: the tensors that the layout is for, where these are not all; the others stay where they are.
+    """
+
+    layout: Layout = Layout.KEEP
+    threshold: int = 1024
+    among: Collection[Tensor] | None = None
+
+
+#: Every tensor stays where it is.
+UNMOVED: Final = Storage()
+
+
 @dataclass(slots=True)
 class DataFile:
     """A data file to be written: its name and what goes where in it."""
@@ -131,32 +148,29 @@ class Placement:
 
     `data_name` begins the names of new data files. `moved` says that the model goes to another folder, so that
     external data must come along; `beside` tells which parts are in data files of earlier saves already, `inlined`
-    which are in the model though their tensors come from data files. With `among` the layout is for these tensors, and
-    `rest` for all others.
-    `unavailable` collects tensors whose values could not be had.
+    which are in the model though their tensors come from data files. Where the layout is for some tensors, `rest` is
+    that of the others. `unavailable` collects tensors whose values could not be had.
     """
 
     def __init__(
         self,
-        layout: Layout = Layout.KEEP,
-        threshold: int = 1024,
+        storage: Storage = UNMOVED,
         data_name: str = "",
         *,
         moved: bool = False,
         beside: Mapping[Part, tuple[str, int]] | None = None,
         inlined: Iterable[Part] = (),
-        among: Collection[Tensor] | None = None,
         rest: Layout = Layout.KEEP,
     ) -> None:
-        self.layout = layout
-        self.threshold = threshold
+        self.layout = storage.layout
+        self.rest = rest if storage.among is not None else storage.layout
         self.table = PayloadTable()
         self.tables: dict[int, PayloadTable] = {id(self.table): self.table}
         self.data_files: list[DataFile] = []
         self.unavailable: list[str] = []
         self.inlined: set[Part] = set(inlined)
-        self.rest = rest
-        self._among = among
+        self._threshold = storage.threshold
+        self._among = storage.among
         self._data_name = data_name
         self._moved = moved
         self._beside = beside or {}
@@ -201,13 +215,13 @@ class Placement:
 
     def _layout_of(self, tensor: Tensor) -> Layout:
         """The one layout for all, or that for this tensor; what a save put into the model stays there."""
-        kept = self.layout if self._among is None else self.rest
         if self._among is not None and tensor in self._among:
             part = _part(tensor)
             if part is not None:
                 (self.inlined.add if self.layout is Layout.INLINE else self.inlined.discard)(part)
             return self.layout
-        return Layout.INLINE if kept is Layout.KEEP and self.inlined and _part(tensor) in self.inlined else kept
+        is_inside = self.rest is Layout.KEEP and self.inlined and _part(tensor) in self.inlined
+        return Layout.INLINE if is_inside else self.rest
 
     def _place_of(self, tensor: Tensor, layout: Layout) -> Layout | None:
         """INLINE, ONE_FILE, FILE_PER_TENSOR or STRIPPED; None to leave the message as it is."""
@@ -224,7 +238,7 @@ class Placement:
             case Layout.INLINE:
                 return None if read and not external else Layout.INLINE
             case _:
-                if tensor.nbytes >= self.threshold:
+                if tensor.nbytes >= self._threshold:
                     return layout
                 return None if read and not external else Layout.INLINE
 

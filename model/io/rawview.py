@@ -17,7 +17,6 @@ from model.attributetext import number_source
 from model.graph import Model
 from model.io.messages import LINE
 from model.io.payloads import Payload, Pieces
-from model.io.place import Layout
 from model.io.save import prepare
 from model.io.unknown import is_known
 from model.io.wire import (
@@ -83,7 +82,7 @@ class Contents:
 
 def contents_of(model: Model, progress: Progress = SILENT) -> Contents:
     """What saving the model now would write. On the thread that owns the model; reads no weights."""
-    return Contents(prepare(model, "unsaved.onnx", layout=Layout.KEEP, progress=progress).pieces)
+    return Contents(prepare(model, "unsaved.onnx", progress=progress).pieces)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import os
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from model.errors import ModelError
 from model.graph import Model
 from model.io.paced import serialized
 from model.io.payloads import Payload, Pieces, restore, total_length
-from model.io.place import Copies, DataFile, Layout, Part, Placement
+from model.io.place import UNMOVED, Copies, DataFile, Layout, Part, Placement, Storage
 from model.io.read import ModelSource, message_class, message_schema
 from model.io.replace import NewFile, remove_leftovers, save_error, sync_folder, target_of, write_pieces
 from model.io.scan import MESSAGE_LIMIT, scan
@@ -30,7 +30,6 @@ from model.io.textformats import Printed, print_message
 from model.io.write import write_function, write_graph, write_model
 from model.progress import SILENT, Progress
 from model.standalone import message_of
-from model.tensors import Tensor
 
 #: Above this many bytes of weights a text form is refused: nobody could open the result.
 TEXT_LIMIT: Final = 256 << 20
@@ -141,45 +140,36 @@ class Saving:
 def save(
     model: Model,
     path: str | os.PathLike[str],
+    storage: Storage = UNMOVED,
     *,
     form: Form | None = None,
-    layout: Layout = Layout.KEEP,
-    threshold: int = 1024,
-    among: Collection[Tensor] | None = None,
     expected: Identity | None = None,
     progress: Progress = SILENT,
 ) -> Saved:
     """Write a model to a path: `prepare` and `Saving.run` in one, on the thread that owns the model."""
-    saving = prepare(
-        model, path, form=form, layout=layout, threshold=threshold, among=among, expected=expected, progress=progress
-    )
-    return saving.run(progress)
+    return prepare(model, path, storage, form=form, expected=expected, progress=progress).run(progress)
 
 
 def prepare(
     model: Model,
     path: str | os.PathLike[str],
+    storage: Storage = UNMOVED,
     *,
     form: Form | None = None,
-    layout: Layout = Layout.KEEP,
-    threshold: int = 1024,
-    among: Collection[Tensor] | None = None,
     expected: Identity | None = None,
     progress: Progress = SILENT,
 ) -> Saving:
     """Everything a save needs of the model. Reads no weights, but for text forms, which hold them all.
 
-    `form` None takes that of the name's extension or of the file the model came from. With an external `layout`,
-    tensors of `threshold` bytes and more go to data files beside the model, which get new names; with `among` the
-    layout is for these tensors, and others stay where they are. A model that is as it was in its file is written as
-    the very bytes of that file. `expected`: refuse when the file at `path` has another identity. ModelError when the
-    form cannot hold the model.
+    `form` None takes that of the name's extension or of the file the model came from. Data files are beside the model
+    and get new names. A model that is as it was in its file is written as the very bytes of that file. `expected`:
+    refuse when the file at `path` has another identity. ModelError when the form cannot hold the model.
     """
     target = Path(path)
     source = model.source if isinstance(model.source, ModelSource) else None
     chosen = form_for(target, source) if form is None else form
     copies = source.copies if source is not None else Copies()
-    placement = _placement(target, source, copies, layout, threshold, among)
+    placement = _placement(target, source, copies, storage)
     with _misfits_told():
         message, proto = _written(model, placement, progress)
         progress.check()
@@ -204,40 +194,26 @@ def prepare(
     return saving
 
 
-def _placement(
-    target: Path,
-    source: ModelSource | None,
-    copies: Copies,
-    layout: Layout,
-    threshold: int,
-    among: Collection[Tensor] | None,
-) -> Placement:
-    """Where the tensors of a model that is saved at a path go; `among` are those that the layout is for, if not all."""
+def _placement(target: Path, source: ModelSource | None, copies: Copies, storage: Storage) -> Placement:
+    """Where the tensors of a model that is saved at a path go, with what earlier saves there did."""
     kept = copies.layout(target.absolute())
-    if layout is Layout.KEEP:
-        layout, among = kept, None
-    rest = layout if among is None else kept
+    if storage.layout is Layout.KEEP:
+        storage = replace(storage, layout=kept, among=None)
+    rest = storage.layout if storage.among is None else kept
     is_kept = rest is Layout.KEEP
     return Placement(
-        layout,
-        threshold,
+        storage,
         f"{target.name[:80]}.{uuid.uuid4().hex[:8]}",
         moved=_is_moved(target, source),
         beside=copies.beside(target.absolute()) if is_kept else None,
         inlined=copies.inlined(target.absolute()) if is_kept else (),
-        among=among,
         rest=rest,
     )
 
 
-def to_bytes(
-    model: Model, *, layout: Layout = Layout.KEEP, threshold: int = 1024, progress: Progress = SILENT
-) -> bytes:
-    """A model as a serialised ModelProto, for helpers in child processes.
-
-    Reads the weights that stay in it: `Layout.STRIPPED` leaves out those of `threshold` bytes and more.
-    """
-    placement = Placement(layout, threshold)
+def to_bytes(model: Model, storage: Storage = UNMOVED, *, progress: Progress = SILENT) -> bytes:
+    """A model as a serialised ModelProto, for helpers in child processes. Reads the weights that stay in it."""
+    placement = Placement(storage)
     with _misfits_told():
         message = write_model(model, placement, progress)
         progress.check()

@@ -37,19 +37,13 @@ def write_model(model: Model, options: argparse.Namespace, among: Collection[Ten
 
     `among` are the tensors that --external is about, where these are not all.
     """
-    from model.io.place import Layout
+    from model.io.place import Layout, Storage
     from model.io.save import save
 
     layouts = dict(zip(_LAYOUTS, (Layout.KEEP, Layout.INLINE, Layout.ONE_FILE, Layout.FILE_PER_TENSOR), strict=True))
+    storage = Storage(layouts[options.external], options.threshold, among)
     with progress(f"Writing {options.output.name}") as writing:
-        saved = save(
-            model,
-            options.output,
-            layout=layouts[options.external],
-            threshold=options.threshold,
-            among=among,
-            progress=writing,
-        )
+        saved = save(model, options.output, storage, progress=writing)
     for warning in saved.warnings:
         print(display(f"warning: {warning}", 500, elide="end"), file=sys.stderr)
     return saved

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 
 from model.errors import ModelError
 from model.graph import Model
-from model.io.place import Layout
+from model.io.place import UNMOVED, Layout, Storage
 from model.io.scan import MESSAGE_LIMIT
 from model.io.sniff import Form
 from model.progress import Progress
@@ -150,7 +150,7 @@ class SaveOptionsDialog(QDialog):
         self.threshold = QSpinBox()
         self.threshold.setAccessibleName("Smallest tensor that goes to a data file")
         self.threshold.setRange(0, 1 << 30)
-        self.threshold.setValue(1024)
+        self.threshold.setValue(UNMOVED.threshold)
         self.threshold.setSuffix(" bytes and more")
 
     def _lay_out(self) -> None:
@@ -213,10 +213,8 @@ class SaveOptionsDialog(QDialog):
         return SaveOptions(
             Path(text).expanduser().absolute(),
             self.form.currentData(),
-            self.layout_choice.currentData(),
-            self.threshold.value(),
+            Storage(self.layout_choice.currentData(), self.threshold.value(), self.among()),
             self.copy.isChecked(),
-            self.among(),
         )
 
     def try_save(self) -> None:

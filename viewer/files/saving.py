@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.errors import ModelError
-from model.io.place import Layout
+from model.io.place import UNMOVED, Storage
 from model.io.save import Saved, Saving, prepare
 from viewer.files.preparation import Preparation
 
@@ -17,23 +17,17 @@ if TYPE_CHECKING:
     from model.io.sniff import Form
     from model.io.source import Identity
     from model.progress import Progress
-    from model.tensors import Tensor
     from viewer.workspace import Workspace
 
 
 @dataclass(frozen=True)
 class SaveOptions:
-    """Where a document is written, and how. `copy`: it goes on belonging to the file it belongs to now.
-
-    `among`: the tensors that the layout is for, where these are not all.
-    """
+    """Where a document is written, and how. `copy`: it goes on belonging to the file it belongs to now."""
 
     path: Path
     form: Form | None = None
-    layout: Layout = Layout.KEEP
-    threshold: int = 1024
+    storage: Storage = UNMOVED
     copy: bool = False
-    among: frozenset[Tensor] | None = None
 
 
 @dataclass(frozen=True)
@@ -77,10 +71,8 @@ class Save:
             return prepare(
                 self.workspace.model,
                 chosen.path,
+                chosen.storage,
                 form=chosen.form,
-                layout=chosen.layout,
-                threshold=chosen.threshold,
-                among=chosen.among,
                 expected=expected,
                 progress=progress,
             )

@@ -60,11 +60,11 @@ def request(
     `formulas` says whether sizes that follow from named ones may be formulas, such as ``2*batch``.
     Costs about 5 µs a node; checks `progress` every millisecond or two.
     """
-    from model.io.place import Layout
+    from model.io.place import Layout, Storage
     from model.io.save import to_bytes
 
     header = json.dumps({"rules": dict(rules or {}), "formulas": formulas}).encode()
-    data = to_bytes(model, layout=Layout.STRIPPED, threshold=_STRIP_FROM, progress=progress)
+    data = to_bytes(model, Storage(Layout.STRIPPED, _STRIP_FROM), progress=progress)
     values = tuple(_by_name(graph, progress) for graph in model.graphs())
     return Request(header + b"\n" + data, values)
 

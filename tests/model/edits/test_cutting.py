@@ -14,7 +14,7 @@ from exec.session import Session
 from model.document import Document
 from model.edits import cutting, initializers, nodes, remnants, subgraphs, wholes
 from model.errors import ModelError
-from model.io.place import Layout
+from model.io.place import Layout, Storage
 from model.io.read import load
 from model.io.save import save, to_bytes
 from model.passes.inference import infer
@@ -343,7 +343,7 @@ def test_what_nothing_uses_may_lie_in_another_file(tmp_path, is_there):
     model = builders.model(SKIPS)
     with Document(model).edit("Add") as edit:
         initializers.add_initializer(edit, model.graph, ArrayTensor(np.arange(900.0)), "idle")
-    save(model, tmp_path / "whole.onnx", layout=Layout.ONE_FILE)
+    save(model, tmp_path / "whole.onnx", Storage(Layout.ONE_FILE))
     model = load(tmp_path / "whole.onnx")
     if not is_there:
         next(path for path in tmp_path.iterdir() if path.name != "whole.onnx").unlink()
@@ -463,7 +463,7 @@ def test_a_large_weight_used_on_both_sides_is_once_in_the_whole_unless_it_was_ch
     with document.edit("Larger") as edit:
         weight = initializers.constant_to_initializer(edit, builders.node(model, "k"))
         edit.do(SetInitializer(model.graph, weight, large))
-    first, second = (load(to_bytes(part, layout=Layout.INLINE)) for part in parts(model, "a"))
+    first, second = (load(to_bytes(part, Storage(Layout.INLINE))) for part in parts(model, "a"))
     changed = large.numpy().copy()
     changed[-1] = last
     with Document(second).edit("Change") as edit:

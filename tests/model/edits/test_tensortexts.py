@@ -11,7 +11,7 @@ from model.edits import tensors, tensortexts
 from model.edits.tensors import Place
 from model.errors import ModelError
 from model.io import read
-from model.io.place import Layout
+from model.io.place import Layout, Storage
 from model.io.read import load
 from model.io.save import save, to_bytes
 from model.recording.journal import Journal
@@ -106,7 +106,7 @@ def test_values_that_stay_in_the_file_are_not_read(document):
 
 def test_values_in_a_data_file_stay_there(document, tmp_path):
     path = tmp_path / "outside.onnx"
-    save(document.model, path, layout=Layout.ONE_FILE, threshold=100)
+    save(document.model, path, Storage(Layout.ONE_FILE, threshold=100))
     document = Document(load(path), path)
     place = Place(builders.value(document, "w"))
     describe(document, place, "values")

@@ -13,7 +13,7 @@ import pytest
 from model import load, save
 from model.errors import ModelError
 from model.io import replace
-from model.io.place import Layout
+from model.io.place import Layout, Storage
 from model.io.save import prepare
 from model.steps import SetInitializer
 from model.tensors import ArrayTensor
@@ -60,7 +60,7 @@ def test_whichever_call_fails_the_old_file_or_the_new_one_is_there_whole(path, e
             rest.unlink()
         model = load(path)
         edit(model)
-        saving = prepare(model, path, layout=layout)
+        saving = prepare(model, path, Storage(layout))
         with pytest.MonkeyPatch.context() as patch:
             failing = Failing(patch, k, getattr(errno, error))
             try:
@@ -295,7 +295,7 @@ def test_whenever_the_power_goes_the_old_model_or_the_new_one_is_there_with_its_
     edit(model)
     new = {**old, "w1": old["w1"] + 1}
     SetInitializer(model.graph, model.graph.initializers[1], ArrayTensor(new["w1"], name="w1")).apply()
-    saving = prepare(model, path, layout=layout)
+    saving = prepare(model, path, Storage(layout))
     with pytest.MonkeyPatch.context() as patch:
         recorder = Recorder(patch)
         saving.run()

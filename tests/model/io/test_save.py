@@ -12,7 +12,7 @@ import pytest
 from model import load, save
 from model.errors import ModelError
 from model.io import source
-from model.io.place import Layout
+from model.io.place import Layout, Storage
 from model.io.save import prepare
 from model.io.sniff import Form
 from model.progress import Cancelled, Progress
@@ -166,7 +166,7 @@ def test_a_model_opened_through_a_link_has_its_data_where_readers_look(external_
     (names / "e.bin").symlink_to(external_path.parent / "e.bin")
     model = load(link)
     assert_holds(model)
-    (data_file,) = save(model, link, layout=Layout.ONE_FILE).data_files
+    (data_file,) = save(model, link, Storage(Layout.ONE_FILE)).data_files
     assert data_file.parent == names
     assert link.is_symlink()
     assert_holds(load(link))
@@ -237,14 +237,14 @@ def test_more_than_two_gib_inside_one_file_is_refused(path, monkeypatch):
     edit(model)
     save(model, path)  # it already was that large
     with pytest.raises(ModelError, match="does not fit into one file"):
-        save(model, path, layout=Layout.INLINE)
+        save(model, path, Storage(Layout.INLINE))
 
 
 def test_saving_can_be_cancelled_and_leaves_no_trace(path):
     model = load(path)
     before = path.read_bytes()
     edit(model)
-    saving = prepare(model, path, layout=Layout.ONE_FILE)
+    saving = prepare(model, path, Storage(Layout.ONE_FILE))
     progress = Progress()
     progress.cancel()
     with pytest.raises(Cancelled):

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from model import load, save
 from model.errors import ModelError
 from model.graph import Value
-from model.io.place import ALIGNMENT, Layout
+from model.io.place import ALIGNMENT, Layout, Storage
 from model.steps import SetInitializer
 from model.tensors import ArrayTensor
 from model.types import ElementType
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("scan_everything")
 
 def test_weights_go_to_one_aligned_file(path):
     model = load(path)
-    saved = save(model, path, layout=Layout.ONE_FILE)
+    saved = save(model, path, Storage(Layout.ONE_FILE))
     (data_file,) = saved.data_files
     assert data_file.parent == path.parent
     proto = onnx.load(path)  # which reads the external data by itself
@@ -40,13 +40,13 @@ def test_weights_go_to_one_aligned_file(path):
 
 
 def test_each_tensor_may_have_its_own_file(path):
-    saved = save(load(path), path, layout=Layout.FILE_PER_TENSOR)
+    saved = save(load(path), path, Storage(Layout.FILE_PER_TENSOR))
     assert len(saved.data_files) == 3
     assert_holds(load(path))
 
 
 def test_small_tensors_stay_inside(path):
-    saved = save(load(path), path, layout=Layout.ONE_FILE, threshold=12_001)
+    saved = save(load(path), path, Storage(Layout.ONE_FILE, threshold=12_001))
     assert not saved.data_files
     assert_holds(load(path))
 
@@ -58,12 +58,12 @@ def test_the_same_part_of_a_file_is_written_once(tmp_path):
     proto.graph.initializer[1].name = "again"
     (tmp_path / "e.onnx").write_bytes(proto.SerializeToString())
     (tmp_path / "e.bin").write_bytes(arrays["w0"].tobytes())
-    (data_file,) = save(load(tmp_path / "e.onnx"), tmp_path / "e.onnx", layout=Layout.ONE_FILE).data_files
+    (data_file,) = save(load(tmp_path / "e.onnx"), tmp_path / "e.onnx", Storage(Layout.ONE_FILE)).data_files
     assert data_file.stat().st_size == arrays["w0"].nbytes
 
 
 def test_external_weights_can_come_inside(external_path):
-    save(load(external_path), external_path, layout=Layout.INLINE)
+    save(load(external_path), external_path, Storage(Layout.INLINE))
     (external_path.parent / "e.bin").unlink()
     assert_holds(load(external_path))
 
@@ -126,7 +126,7 @@ def test_new_values_stay_where_the_last_save_put_them(path, layout):
     for number, (kind, array) in enumerate(zip(kinds, arrays, strict=True)):
         value = Value(f"new{number}", None, model.graph)
         SetInitializer(model.graph, value, ArrayTensor(array, kind)).apply()
-    assert save(model, path, layout=layout, threshold=16).data_files
+    assert save(model, path, Storage(layout, threshold=16)).data_files
     edit(model)
     again = save(model, path)
     assert (again.data_files, again.unused) == ((), ())
@@ -166,13 +166,13 @@ def test_a_model_in_another_folder_keeps_the_data_it_brought(external_path, tmp_
 
 def test_weights_stay_where_the_last_save_put_them(path):
     model = load(path)
-    (data,) = save(model, path, layout=Layout.ONE_FILE).data_files
+    (data,) = save(model, path, Storage(Layout.ONE_FILE)).data_files
     edit(model)
     again = save(model, path)
     assert (again.data_files, again.unused) == ((), ())
     assert path.stat().st_size < 4096
     assert_holds(load(path))
-    inside = save(model, path, layout=Layout.INLINE)
+    inside = save(model, path, Storage(Layout.INLINE))
     assert inside.unused == (data,)
     assert not save(model, path).data_files
     assert path.stat().st_size > 3 * 12_000
@@ -188,7 +188,7 @@ def test_weights_of_a_small_file_stay_where_the_last_save_put_them(path, tmp_pat
     proto.graph.initializer.append(typed)
     onnx.save(proto, path)
     model = load(path)
-    made = save(model, path, layout=layout).data_files
+    made = save(model, path, Storage(layout)).data_files
     edit(model)
     again = save(model, path)
     assert (again.data_files, again.unused) == ((), ())
@@ -203,7 +203,7 @@ def test_weights_of_a_small_file_stay_where_the_last_save_put_them(path, tmp_pat
 
 def test_weights_stay_inside_once_they_were_put_there(external_path):
     model = load(external_path)
-    save(model, external_path, layout=Layout.INLINE)
+    save(model, external_path, Storage(Layout.INLINE))
     edit(model)
     save(model, external_path)
     assert external_path.stat().st_size > 3 * 12_000

@@ -16,7 +16,7 @@ from model.edits.properties import set_metadata, set_text
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
 from model.io import read
-from model.io.place import Placement
+from model.io.place import Layout, Placement, Storage
 from model.io.save import to_bytes
 from model.io.wire import encode_tag, encode_varint, schemas
 from model.io.write import write_model
@@ -411,16 +411,10 @@ def test_large_new_tensors_go_around_the_protobuf_runtime(model):
 
 def test_stripped_models_keep_small_values_only(model):
     SetInitializer(model.graph, Value("new"), ArrayTensor(np.zeros(10_000, np.float32))).apply()
-    data = to_bytes(model, layout=read_layout("STRIPPED"), threshold=100)
+    data = to_bytes(model, Storage(Layout.STRIPPED, threshold=100))
     small, large = onnx.ModelProto.FromString(data).graph.initializer
     assert small.float_data
     assert (large.data_location, list(large.dims)) == (TensorProto.EXTERNAL, [10_000])
-
-
-def read_layout(name):
-    from model.io.place import Layout
-
-    return Layout[name]
 
 
 def test_header_fields_and_metadata(proto, model):

@@ -10,7 +10,7 @@ from model.document import Document
 from model.edits import names
 from model.edits.functions import inline_calls
 from model.errors import ModelError
-from model.io.place import Layout
+from model.io.place import Layout, Storage
 from model.io.read import load
 from model.io.save import prepare, save, to_bytes
 from model.passes.convert import (
@@ -389,11 +389,11 @@ def test_constants_of_chosen_nodes_go_out_and_in_and_stay_there(tmp_path):
     path.write_bytes(to_bytes(builders.document(TWO).model))
     model = load(path)
     chosen = tensors_of([n for n in model.graph.nodes if n.op_type == "Mul"])
-    save(model, path, layout=Layout.ONE_FILE, threshold=0, among=chosen)
+    save(model, path, Storage(Layout.ONE_FILE, threshold=0, among=chosen))
     assert places(path) == {"w": True, "v": False}
     save(model, path)  # it stays where it is
     assert places(path) == {"w": True, "v": False}
-    save(model, path, layout=Layout.INLINE, among=chosen)
+    save(model, path, Storage(Layout.INLINE, among=chosen))
     assert places(path) == {"w": False, "v": False}
     save(model, path)
     assert places(path) == {"w": False, "v": False}
@@ -401,10 +401,10 @@ def test_constants_of_chosen_nodes_go_out_and_in_and_stay_there(tmp_path):
 
 def test_constants_of_chosen_nodes_come_in_from_data_files(tmp_path):
     path = tmp_path / "m.onnx"
-    save(builders.document(TWO).model, path, layout=Layout.FILE_PER_TENSOR, threshold=0)
+    save(builders.document(TWO).model, path, Storage(Layout.FILE_PER_TENSOR, threshold=0))
     model = load(path)
     chosen = tensors_of([n for n in model.graph.nodes if n.op_type == "Add"])
-    save(model, path, layout=Layout.INLINE, among=chosen)
+    save(model, path, Storage(Layout.INLINE, among=chosen))
     assert places(path) == {"w": True, "v": False}
     save(model, path)
     assert places(path) == {"w": True, "v": False}
