@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import os
 import pickle
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from array import array
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from exec.arrays import Array
 from exec.context import RuntimeValue
 from exec.operations import runtime_constant
 from exec.remote.transfer import Exchange
-from exec.snapshot import GraphSnapshot, ModelSnapshot, NodeSnapshot, TensorReference
+from exec.snapshot import AttributeSnapshot, GraphSnapshot, ModelSnapshot, NodeSnapshot, TensorReference
 from model.errors import ModelError
 from model.io.payloads import Payload
 from model.io.source import FileSource, Identity, identity_of
@@ -26,6 +28,10 @@ from model.types import ElementType
 
 #: Tensors below this size are sent, larger ones in a file are read there by the worker.
 _IN_FILE_BYTES = 1 << 16
+
+_fields_of_attribute = attrgetter(*(f.name for f in fields(AttributeSnapshot)))
+_fields_of_node = attrgetter(*(f.name for f in fields(NodeSnapshot)))
+_fields_of_graph = attrgetter(*(f.name for f in fields(GraphSnapshot) if f.name != "nodes"))  # which are the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +145,17 @@ class ModelMessage:
     names: dict[int, str]
 
 
+@dataclass(frozen=True, slots=True)
+class GraphMessage:
+    """A graph within a snapshot: its number alone where the other side has it, else all but the nodes it has."""
+
+    uid: int
+    header: Sequence[Any] = ()
+    numbers: bytes = b""  # of all its nodes
+    fresh: Sequence[NodeSnapshot] = ()
+    is_kept: bool = False  # to be known by its number from now on
+
+
 class Sender:
     """Knows what the other side has."""
 
@@ -156,7 +173,7 @@ class Sender:
         for function in snapshot.functions.values():
             wanted.update(r.number for a in function.defaults for r in _references(a.value))
         buffer = io.BytesIO()
-        _Pickler(buffer, self._nodes, self._graphs).dump(replace(snapshot, names={}, tensors={}))
+        _Pickler(buffer, self._nodes, self._graphs, graphs).dump(replace(snapshot, names={}, tensors={}))
         self._nodes.update(nodes)
         self._graphs.update(graphs)
         tensors = {n: tensor_message(snapshot.tensors[n], self._exchange) for n in sorted(wanted - self._tensors)}
@@ -192,16 +209,26 @@ def _references(value: Any) -> list[TensorReference]:
 
 
 class _Pickler(pickle.Pickler):
-    def __init__(self, buffer: io.BytesIO, nodes: set[int], graphs: set[int]) -> None:
-        super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
-        self._nodes, self._graphs = nodes, graphs
+    """Writes what the other side has as its number, and the objects of a snapshot without the detours of dataclasses."""
 
-    def persistent_id(self, thing: Any) -> Any:
-        if isinstance(thing, NodeSnapshot) and thing.uid in self._nodes:
-            return "node", thing.uid
-        if isinstance(thing, GraphSnapshot) and thing.uid in self._graphs:
-            return "graph", thing.uid
-        return None
+    def __init__(self, buffer: io.BytesIO, nodes: Collection[int], graphs: Collection[int], kept: set[int]) -> None:
+        super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
+        self._nodes, self._graphs, self._kept = nodes, graphs, kept
+
+    def reducer_override(self, thing: object) -> Any:
+        """What makes the thing on the other side, and from what."""
+        match thing:
+            case GraphSnapshot() if thing.uid in self._graphs:
+                return GraphMessage, (thing.uid,)
+            case GraphSnapshot():
+                numbers = array("q", [node.uid for node in thing.nodes]).tobytes()
+                fresh = [node for node in thing.nodes if node.uid not in self._nodes]
+                return GraphMessage, (thing.uid, _fields_of_graph(thing), numbers, fresh, thing.uid in self._kept)
+            case NodeSnapshot():
+                return NodeSnapshot, _fields_of_node(thing)
+            case AttributeSnapshot():
+                return AttributeSnapshot, _fields_of_attribute(thing)
+        return NotImplemented
 
 
 class Receiver:
@@ -216,22 +243,22 @@ class Receiver:
 
     def model(self, message: ModelMessage) -> ModelSnapshot:
         """The snapshot that was sent."""
-        snapshot: ModelSnapshot = _Unpickler(io.BytesIO(message.content), self._nodes, self._graphs).load()
-        roots = [snapshot.graph, *(f.body for f in snapshot.functions.values())]
-        pending = list(roots)
-        while pending:
-            graph = pending.pop()
-            if graph.uid in self._graphs:
-                continue
-            if graph not in roots:
-                self._graphs[graph.uid] = graph
-            for node in graph.nodes:
-                if self._nodes.setdefault(node.uid, node) is node:
-                    pending.extend(node.bodies)
+        snapshot: ModelSnapshot = _Unpickler(io.BytesIO(message.content), self._graph).load()
         self._names.update(message.names)
         for number, sent in message.tensors.items():
             self._tensors[number] = self._tensor(sent)
         return replace(snapshot, names=self._names, tensors=self._tensors)
+
+    def _graph(self, *fields_of_message: Any) -> GraphSnapshot:
+        sent = GraphMessage(*fields_of_message)
+        if not sent.header:
+            return self._graphs[sent.uid]
+        self._nodes.update((node.uid, node) for node in sent.fresh)
+        nodes = tuple(map(self._nodes.__getitem__, array("q", sent.numbers)))
+        graph = GraphSnapshot(*(*sent.header, nodes))
+        if sent.is_kept:
+            self._graphs[sent.uid] = graph
+        return graph
 
     def _tensor(self, sent: Any) -> Tensor:
         if isinstance(sent, FileRange):
@@ -242,12 +269,13 @@ class Receiver:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Only ever reads what the process that started this one has written."""
+    """Makes graphs by who has what was sent before. Only ever reads what the process that started this one wrote."""
 
-    def __init__(self, buffer: io.BytesIO, nodes: Mapping[int, Any], graphs: Mapping[int, Any]) -> None:
+    def __init__(self, buffer: io.BytesIO, graph: Callable[..., GraphSnapshot]) -> None:
         super().__init__(buffer)
-        self._known = {"node": nodes, "graph": graphs}
+        self._graph = graph
 
-    def persistent_load(self, pid: Any) -> Any:
-        kind, uid = pid
-        return self._known[kind][uid]
+    def find_class(self, module: str, name: str) -> Any:
+        """What makes a thing."""
+        is_graph = (module, name) == (GraphMessage.__module__, GraphMessage.__name__)
+        return self._graph if is_graph else super().find_class(module, name)

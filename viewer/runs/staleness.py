@@ -86,9 +86,10 @@ def outdated(things: Iterable[Thing], progress: Progress = SILENT) -> set[Thing]
     found: set[Thing] = set()
     pending = list(things)
     while pending:
-        fresh = downstream([thing for thing in pending if thing not in found], progress)
-        found.update(fresh)
-        graphs = {thing.graph for thing in fresh}
+        graphs: set[Graph | None] = set()
+        for some in _parts(downstream([thing for thing in pending if thing not in found], progress).keys(), progress):
+            found.update(some)
+            graphs.update([thing.graph for thing in some])
         functions = {graph.root.owner for graph in graphs if graph is not None}
         pending = [
             call for owner in functions if isinstance(owner, Function) for call in _calls(owner) if call not in found

@@ -1,0 +1,82 @@
+"""Models sent as differences: what arrives is what was sent, and what is known is not sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from exec.remote.messages import Receiver, Sender
+from exec.remote.transfer import Exchange
+from exec.snapshot import Snapshots
+from model.document import Transaction
+from model.edits.attributes import set_attribute
+from model.edits.nodes import change_operator, delete_and_bridge, duplicate
+from tests.model import builders
+
+NESTED = builders.BRANCHES.replace("{ no_out = Neg (x) }", "{ [deep] no_out = LeakyRelu <alpha: float = 0.5> (x) }")
+CHAIN = f"""
+<ir_version: 10, opset_import: ["" : 21]>
+chain (float[4] v0) => (float[4] v200)
+{{ {" ".join(f"[n{i}] v{i + 1} = LeakyRelu <alpha: float = 0.5> (v{i})" for i in range(200))} }}
+"""
+
+
+@pytest.fixture
+def exchange() -> Iterator[Exchange]:
+    made = Exchange.create()
+    yield made
+    made.remove()
+
+
+def plain(thing: Any) -> Any:
+    """A snapshot as tuples that compare by content; names and tensors are sent beside it."""
+    if isinstance(thing, tuple):
+        return tuple(map(plain, thing))
+    if isinstance(thing, dict):
+        return {key: plain(value) for key, value in thing.items()}
+    if type(thing).__name__.endswith("Snapshot"):
+        return tuple(plain(getattr(thing, f.name)) for f in fields(thing) if f.name not in ("names", "tensors"))
+    return thing
+
+
+def test_what_arrives_is_what_was_sent_before_and_after_each_edit(exchange):
+    document = builders.document(NESTED)
+    snapshots, sender, receiver = Snapshots(document.model), Sender(exchange), Receiver(exchange)
+
+    def arrives() -> None:
+        sent = snapshots.take()
+        got = receiver.model(sender.model(sent))
+        assert plain(got) == plain(sent)
+        assert {number: got.names[number] for number in sent.names} == dict(sent.names)
+        assert set(got.tensors) == set(sent.tensors)
+
+    deep, inner, double, choose = (builders.node(document, name) for name in ("deep", "inner", "double", "choose"))
+    changes: list[Callable[[Transaction], object]] = [
+        lambda edit: set_attribute(edit, deep, "alpha", 0.25),
+        lambda edit: change_operator(edit, inner, "Sub"),
+        lambda edit: duplicate(edit, [double]),
+        lambda edit: duplicate(edit, [choose]),
+        lambda edit: delete_and_bridge(edit, [double]),
+    ]
+
+    arrives()
+    arrives()
+    for change in changes:
+        with document.edit("change") as edit:
+            change(edit)
+        arrives()
+    for _ in changes:
+        document.undo()
+        arrives()
+
+
+def test_nodes_that_are_known_are_not_sent_again(exchange):
+    document = builders.document(CHAIN)
+    snapshots, sender = Snapshots(document.model), Sender(exchange)
+    first = sender.model(snapshots.take()).content
+    with document.edit("change") as edit:
+        set_attribute(edit, builders.node(document, "n7"), "alpha", 0.25)
+    assert len(sender.model(snapshots.take()).content) < len(first) / 5
