@@ -209,7 +209,7 @@ def _references(value: Any) -> list[TensorReference]:
 
 
 class _Pickler(pickle.Pickler):
-    """Writes what the other side has as its number, and the objects of a snapshot without the detours of dataclasses."""
+    """Writes what the other side has as its number, and objects of snapshots without the detours of dataclasses."""
 
     def __init__(self, buffer: io.BytesIO, nodes: Collection[int], graphs: Collection[int], kept: set[int]) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
