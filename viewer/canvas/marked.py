@@ -53,6 +53,8 @@ class MarkedSurface(Surface):
         for kind, search in self._searches.items():
             self._marked[kind] = dict.fromkeys(item for item in search.items if item not in search.gone)
         self._searches.clear()
+        if not any(isinstance(item, Node) and item.graph is not None for item in self._marked.get("traced", ())):
+            self._marked.pop("traced", None)  # its nodes were deleted: it would dim all that is left
         super().set_scene(scene)
         if self._shades is not None:
             self._apply_shades()

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 
 from model.attributes import make_attribute
+from model.edits import nodes as node_edits
 from model.graph import Node, Value
 from model.queries import topology
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
@@ -285,6 +286,23 @@ def test_tracing_marks_what_a_node_depends_on(show, small):
     view.workspace.mark("traced", topology.downstream(view.workspace.selection.items))
     marked = {view.scene.boxes[index].title for index in view.marks.boxes["traced"].tolist()}
     assert marked == {"Relu", "Add", "y"}
+
+
+def test_a_trace_ends_with_the_last_of_its_nodes(show, qtbot, small):
+    view = show(small.model())
+    document = view.workspace.document
+    relu = next(node for node in view.workspace.graph.nodes if node.op_type == "Relu")
+    found = topology.downstream([relu])
+    view.workspace.mark("traced", found)
+    nodes = [item for item in found if isinstance(item, Node)]
+    with document.edit("One of them") as edit:
+        node_edits.delete(edit, nodes[-1:])
+    wait(qtbot, view)
+    assert view.is_traced
+    with document.edit("All of them") as edit:
+        node_edits.delete(edit, nodes[:-1])
+    wait(qtbot, view)
+    assert not view.is_traced, "it would dim all that is left"
 
 
 def test_heat_colours_and_legend(show, small, monkeypatch):
