@@ -15,16 +15,20 @@ _SIZES = (16, 24, 32, 48)
 
 
 def icon(name: str, color: QColor | None = None) -> QIcon:
-    """The icon in a colour, the theme's text colour by default. Made anew when the theme changes; GUI thread only."""
+    """The icon in a colour, the theme's text colour by default; the text's own in a selected row.
+
+    Made anew when the theme changes; GUI thread only.
+    """
     colors = theme()
     chosen = color or colors.text
-    return _icon(name, chosen.name(), colors.stale.name())
+    return _icon(name, chosen.name(), colors.stale.name(), colors.accent_text.name())
 
 
 @cache
-def _icon(name: str, color: str, disabled: str) -> QIcon:
+def _icon(name: str, color: str, disabled: str, selected: str) -> QIcon:
     result = QIcon()
-    for mode, tint in ((QIcon.Mode.Normal, color), (QIcon.Mode.Disabled, disabled)):
+    tints = {QIcon.Mode.Normal: color, QIcon.Mode.Disabled: disabled, QIcon.Mode.Selected: selected}
+    for mode, tint in tints.items():
         for pixmap in _pixmaps(name, tint):
             result.addPixmap(pixmap, mode)
     return result

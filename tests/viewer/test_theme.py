@@ -2,8 +2,8 @@ import re
 
 import onnx.defs
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QPalette
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QColor, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QTreeWidget, QTreeWidgetItem
 
 import resources
@@ -151,6 +151,14 @@ def test_a_remembered_mode_that_is_none_means_the_systems():
         "light", "dark", "system", "system", "system",
     ]  # fmt: skip
     assert themes() is themes()
+
+
+def test_icons_of_selected_rows_have_the_colour_of_their_text(qapp):
+    chosen = themes().current
+    for color in (None, chosen.error, chosen.muted):
+        image = icon("error", color).pixmap(QSize(32, 32), QIcon.Mode.Selected).toImage()
+        pixels = [image.pixelColor(x, y) for x in range(image.width()) for y in range(image.height())]
+        assert {pixel.name() for pixel in pixels if pixel.alpha() == 255} == {chosen.accent_text.name()}
 
 
 @pytest.mark.parametrize("file", sorted(resources.path("icons").glob("*.svg")), ids=lambda path: path.stem)
