@@ -74,7 +74,7 @@ def _short_place(place: object) -> str:
 
 
 class ProblemsPanel(Panel):
-    """The list, checked bit by bit while nothing else happens; double-click goes to the place."""
+    """The list, checked bit by bit while nothing else happens; a click goes to the place."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -93,7 +93,7 @@ class ProblemsPanel(Panel):
         )
         self.lay_out(self.table, self.summary, self.fix_button, self.fix_all_button)
         self.table.activated.connect(self._go)
-        self.table.doubleClicked.connect(self._go)
+        self.table.clicked.connect(self._go)
         self.table.customContextMenuRequested.connect(self._on_menu)
         self.table.selectionModel().currentChanged.connect(lambda *_: self._update_buttons())
         self.fix_button.clicked.connect(self.fix_current)

@@ -321,7 +321,6 @@ def test_a_problem_leads_to_its_place_and_is_mended(qtbot, workspace):
     panel.table.scrollTo(index)
     position = panel.table.visualRect(index).center()
     qtbot.mouseClick(panel.table.viewport(), Qt.MouseButton.LeftButton, pos=position)
-    qtbot.mouseDClick(panel.table.viewport(), Qt.MouseButton.LeftButton, pos=position)
     assert workspace.selection.items == (relu,)
     assert panel.fix_button.isEnabled()
     qtbot.mouseClick(panel.fix_button, Qt.MouseButton.LeftButton)
