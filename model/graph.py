@@ -438,8 +438,8 @@ class Model:
     """A whole ONNX model. `opset_imports` maps normalised domains to versions; `source` is where it came from."""
 
     __slots__ = (
-        "_source", "configurations", "doc_string", "domain", "functions", "graph", "ir_version", "metadata",
-        "model_version", "opset_imports", "producer_name", "producer_version", "source", "training_info",
+        "_callable", "_source", "configurations", "doc_string", "domain", "functions", "graph", "ir_version",
+        "metadata", "model_version", "opset_imports", "producer_name", "producer_version", "source", "training_info",
         "unknown_changes",
     )  # fmt: skip
 
@@ -458,13 +458,21 @@ class Model:
         self.training_info: tuple[TrainingInfo, ...] = ()
         self.configurations: tuple[DeviceConfiguration, ...] = ()
         self.unknown_changes: tuple[UnknownChange, ...] = ()
+        self._callable: tuple[tuple[Function, ...], dict[tuple[str, str, str], Function]] = (), {}
         self.source: Any = None  # model.io.read.ModelSource, or None for a new model
         self._source: Any = None
 
     def function(self, domain: str, name: str, overload: str = "") -> Function | None:
         """The function a node of this domain, operator type and overload calls, if the model has it."""
-        key = (domain, name, overload)
-        return next((f for f in self.functions if f.key == key), None)
+        listed, known = self._callable
+        if listed is not self.functions:
+            known = {function.key: function for function in reversed(self.functions)}  # of equal ones the first
+            self._callable = self.functions, known
+        return known.get((domain, name, overload))
+
+    def forget_keys(self) -> None:
+        """A function is called by something else now."""
+        self._callable = (), {}
 
     def root_graphs(self) -> Iterator[Graph]:
         """The main graph, function bodies and training graphs, without the bodies inside them."""

@@ -51,6 +51,8 @@ class SetField:
         else:
             setattr(target, field, Values(self.value) if field == "declared" else self.value)
             _note_field(target, field, self.value)
+            if isinstance(target, Function) and target.model is not None and field in _KEY:
+                target.model.forget_keys()
         return SetField(target, field, old)
 
 
@@ -304,7 +306,9 @@ class SetInitializer:
                 del graph.initializers[index]
         elif self.tensor is not None:
             value.graph = graph
-            graph.initializers.insert(len(graph.initializers) if self.index is None else self.index, value)
+            place = len(graph.initializers) if self.index is None else self.index
+            graph.initializers.insert(place, value)
+            graph._places[value] = place
         value.initializer = self.tensor
         if known := _lookup(graph):
             known.used(value)
@@ -327,6 +331,7 @@ Step = (
 Target = Model | Graph | Function | TrainingInfo | Node | Value
 
 _DETAILS = frozenset(Details.__dataclass_fields__)
+_KEY = frozenset({"domain", "name", "overload"})  # of a function
 
 #: What SetField may set, by kind of object.
 FIELDS: Mapping[type, frozenset[str]] = {

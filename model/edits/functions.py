@@ -117,9 +117,10 @@ def call_instead(
     """
     _import(edit, graph.importer, function.domain)
     after = max(nodes, key=graph.nodes.place).next
+    given = set(outputs)
     for node in nodes:
         edit.do(RemoveNode(node))
-        edit.do(SetOutputs(node, tuple(None if v in outputs else v for v in node.outputs)))
+        edit.do(SetOutputs(node, tuple(None if v in given else v for v in node.outputs)))
     name = unique_name(function.name, node_names(graph))
     passed = {name: Attribute(name, kind, None, reference=name) for name, kind in _references(function.body).items()}
     call = Node(function.name, tuple(inputs), tuple(outputs), name=name, domain=function.domain, attributes=passed)
@@ -207,10 +208,19 @@ def add_function(edit: Transaction, name: str, domain: str = "local", overload: 
 
 def remove_function(edit: Transaction, function: Function) -> None:
     """Take a function out of the model; refused while nodes call it."""
-    call = next(iter(callers_of(edit.model, {function.key})), None)
-    if call is not None:
-        raise ModelError(f"{function.name} is called", f"{call.title} calls it; inline or delete the calls.", call)
-    edit.do(SetField(edit.model, "functions", tuple(f for f in edit.model.functions if f is not function)))
+    remove_functions(edit, [function])
+
+
+def remove_functions(edit: Transaction, functions: Collection[Function]) -> None:
+    """Take functions out of the model, which may call each other; refused while other nodes call them."""
+    leaving = {function.key: function for function in functions}
+    for call in callers_of(edit.model, leaving):
+        owner = None if call.graph is None else call.graph.root.owner
+        if not isinstance(owner, Function) or leaving.get(owner.key) is not owner or owner.key == call.operator:
+            name = leaving[call.operator].name
+            raise ModelError(f"{name} is called", f"{call.title} calls it; inline or delete the calls.", call)
+    kept = tuple(f for f in edit.model.functions if leaving.get(f.key) is not f)
+    edit.do(SetField(edit.model, "functions", kept))
 
 
 def rename_function(
@@ -261,8 +271,7 @@ def set_signature(
     """
     calls = callers_of(edit.model, {function.key})
     if inputs is not None:
-        old = function.body.inputs
-        places = [old.index(v) if v in old else None for v in inputs]
+        places = _places(function.body.inputs, inputs)
         edit.do(SetGraphInputs(function.body, inputs))
         for call in calls:
             passed = tuple(call.inputs[p] if p is not None and p < len(call.inputs) else None for p in places)
@@ -275,10 +284,17 @@ def set_signature(
         edit.do(SetField(function, "attribute_defaults", defaults))
 
 
+def _places(old: Sequence[Value], new: Iterable[Value]) -> list[int | None]:
+    """Where each value stood first before; None for those that come."""
+    known = {value: place for place, value in reversed(list(enumerate(old)))}
+    return [known.get(value) for value in new]
+
+
 def _set_outputs(edit: Transaction, function: Function, outputs: tuple[Value, ...], calls: list[Node]) -> None:
-    old = function.body.outputs
-    places = [old.index(v) if v in old else None for v in outputs]
-    _refuse_used(function, [place for place in range(len(old)) if place not in places], calls)
+    places = _places(function.body.outputs, outputs)
+    staying = set(places)
+    leaving = [place for place in range(len(function.body.outputs)) if place not in staying]
+    _refuse_used(function, leaving, calls)
     edit.do(SetGraphOutputs(function.body, outputs))
     for call in calls:
         assert call.graph is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from model.document import Transaction
 from model.edits.nodes import replace_uses
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, QuantizationAnnotation, Value
+from model.progress import SILENT, Progress
 from model.queries.scope import names_taken, node_names, unique_name
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor, SparseTensor, Tensor
@@ -127,6 +128,18 @@ def _report(old: NDArray[Any], new: NDArray[Any], kind: ElementType) -> Conversi
 
 def constant_to_initializer(edit: Transaction, node: Node) -> Value:
     """Turn a Constant node into an initializer of the same name."""
+    return constants_to_initializers(edit, [node])[0]
+
+
+def constants_to_initializers(edit: Transaction, nodes: Iterable[Node], progress: Progress = SILENT) -> list[Value]:
+    """Turn Constant nodes into initializers, which for very many costs much less than one after the other."""
+    made = dict(_constant_to_initializer(edit, node) for node in progress.paced(nodes))
+    _put_in_place_of(edit, made)
+    return list(made.values())
+
+
+def _constant_to_initializer(edit: Transaction, node: Node) -> tuple[Value, Value]:
+    """The output that is gone, and the value that is to take its place."""
     tensor = constant_tensor(node)
     output = node.outputs[0] if node.outputs else None
     graph = node.graph
@@ -135,19 +148,30 @@ def constant_to_initializer(edit: Transaction, node: Node) -> Value:
     if tensor is None or output is None or graph is None:
         detail = "A Constant node has one attribute that holds its value, and one output."
         raise ModelError(f"{node.title} is not a Constant with a known value", detail, node)
-    if any(output is v for v in graph.outputs):
+    if output in graph.outputs:
         raise ModelError(
             f"{output.name} is a graph output", "An initializer that is returned as it is needs a node; keep it.", node
         )
     value = Value(output.name, output.type)
     edit.do(RemoveNode(node))
     edit.do(SetInitializer(graph, value, tensor))
-    _put_in_place_of(edit, graph, output, value)
-    return value
+    return output, value
 
 
 def initializer_to_constant(edit: Transaction, value: Value) -> Node:
     """Turn an initializer into a Constant node at the front of its graph."""
+    return initializers_to_constants(edit, [value])[0]
+
+
+def initializers_to_constants(edit: Transaction, values: Iterable[Value], progress: Progress = SILENT) -> list[Node]:
+    """Turn initializers into Constant nodes, which for very many costs much less than one after the other."""
+    made = {value: _initializer_to_constant(edit, value) for value in progress.paced(values)}
+    _put_in_place_of(edit, {value: output for value, (_, output) in made.items()})
+    return [node for node, _ in made.values()]
+
+
+def _initializer_to_constant(edit: Transaction, value: Value) -> tuple[Node, Value]:
+    """The node, and its output, which is to take the place of the value."""
     graph = _graph_of(value)
     if value.is_input:
         raise ModelError(f"{value.name} is a graph input", "Remove it from the inputs first.", value)
@@ -157,28 +181,34 @@ def initializer_to_constant(edit: Transaction, value: Value) -> Node:
     node = _constant_node(graph, output, tensor)
     edit.do(SetInitializer(graph, value, None))
     edit.do(InsertNode(graph, node, graph.nodes.first))
-    _put_in_place_of(edit, graph, value, output)
-    return node
+    return node, output
 
 
-def _put_in_place_of(edit: Transaction, graph: Graph, old: Value, new: Value) -> None:
-    """Let a value with the same name be used, described and annotated as the one that is gone."""
-    replace_uses(edit, old, new)
-    for field, said in (("doc_string", old.doc_string), ("metadata", old.metadata)):
-        if said:
-            edit.do(SetField(new, field, said))
-    if old in graph.declared:
-        edit.do(SetField(graph, "declared", tuple(new if v is old else v for v in graph.declared)))
-    for level in graph.walk():
-        have = level.quantization_annotations
-        changed = tuple(_annotated_instead(annotation, old, new) for annotation in have)
-        if changed != have:
-            edit.do(SetField(level, "quantization_annotations", changed))
+def _put_in_place_of(edit: Transaction, instead: Mapping[Value, Value]) -> None:
+    """Let values with the same names be used, described and annotated as those that are gone."""
+    graphs: dict[Graph, None] = {}
+    for old, new in instead.items():
+        graph = old.graph or new.graph
+        assert graph is not None
+        graphs[graph] = None
+        replace_uses(edit, old, new)
+        for field, said in (("doc_string", old.doc_string), ("metadata", old.metadata)):
+            if said:
+                edit.do(SetField(new, field, said))
+    for graph in graphs:
+        declared = tuple(instead.get(value, value) for value in graph.declared)
+        if declared != graph.declared:
+            edit.do(SetField(graph, "declared", declared))
+        for level in graph.walk():
+            have = level.quantization_annotations
+            changed = tuple(_annotated_instead(annotation, instead) for annotation in have)
+            if changed != have:
+                edit.do(SetField(level, "quantization_annotations", changed))
 
 
-def _annotated_instead(annotation: QuantizationAnnotation, old: Value, new: Value) -> QuantizationAnnotation:
-    parameters = tuple((key, new if value is old else value) for key, value in annotation.parameters)
-    return replace(annotation, value=new if annotation.value is old else annotation.value, parameters=parameters)
+def _annotated_instead(annotation: QuantizationAnnotation, instead: Mapping[Value, Value]) -> QuantizationAnnotation:
+    parameters = tuple((key, instead.get(value, value)) for key, value in annotation.parameters)
+    return replace(annotation, value=instead.get(annotation.value, annotation.value), parameters=parameters)
 
 
 def constant_tensor(node: Node) -> Tensor | SparseTensor | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from model.document import Transaction
 from model.edits.functions import set_signature
-from model.edits.values import set_type, set_types
+from model.edits.values import disconnect_inputs, set_type, set_types
 from model.errors import ModelError
-from model.graph import Function, Graph, Value
+from model.graph import Function, Graph, Node, Value
 from model.progress import SILENT, Progress
-from model.queries.scope import is_visible, names_taken, unique_name
+from model.queries.scope import by_graph, is_visible, names_taken, unique_name
 from model.queries.topology import downstream
 from model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
 from model.types import UNNAMED, Dimension, Shape, TensorType, Type
@@ -50,6 +50,28 @@ def remove_unused_inputs(edit: Transaction, graph: Graph, progress: Progress = S
     unused = [value for value in graph.inputs if not value.uses]
     remove_inputs(edit, graph, unused, progress)
     return len(unused)
+
+
+def remove_values(edit: Transaction, values: Collection[Value], progress: Progress = SILENT) -> None:
+    """Take values away as far as they can be: their wires, their constants, their places among inputs and outputs.
+
+    An output of the graph that feeds nodes too only loses those wires; once it feeds none, it stops being an output.
+    """
+    wires: dict[Node, list[int]] = {}
+    feeding = set()
+    for value in values:
+        for user, index in value.uses:
+            if isinstance(user, Node):
+                wires.setdefault(user, []).append(index)
+                feeding.add(value)
+    for node, indices in progress.paced(wires.items(), of=len(wires)):
+        disconnect_inputs(edit, node, indices)
+    for graph, own in by_graph(values).items():
+        for value in progress.paced(own, of=len(own)):
+            if value.initializer is not None:
+                edit.do(SetInitializer(graph, value, None))
+        remove_outputs(edit, graph, [value for value in own if value in graph.outputs and value not in feeding])
+        remove_inputs(edit, graph, [value for value in own if value in graph.inputs and value not in graph.outputs])
 
 
 def add_output(edit: Transaction, graph: Graph, value: Value) -> None:

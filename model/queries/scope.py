@@ -39,6 +39,15 @@ def seen_by(graph: Graph) -> Iterator[Value]:
         yield from main.values() if _is_algorithm(graph) else main.initializers
 
 
+def by_graph(values: Iterable[Value]) -> dict[Graph, list[Value]]:
+    """Values of the same graph together; those that are in none are left out."""
+    found: dict[Graph, list[Value]] = {}
+    for value in values:
+        if value.graph is not None:
+            found.setdefault(value.graph, []).append(value)
+    return found
+
+
 def visible_values(graph: Graph) -> dict[str, Value]:
     """Every value a node in `graph` may use, by name. Cost: the number of values seen."""
     found: dict[str, Value] = {}

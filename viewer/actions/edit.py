@@ -8,10 +8,8 @@ from PySide6.QtWidgets import QApplication
 
 from model.document import Transaction
 from model.edits import functions, interface, nodes, subgraphs
-from model.edits.values import disconnect
 from model.graph import Function, Graph, Model, Node, Value
 from model.progress import Progress
-from model.steps import SetInitializer
 from viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
 from viewer.actions.targets import has_node, has_several, nodes_by_graph, select_between, selected_nodes
 from viewer.passes.many import CopyOf, change_many, change_nodes
@@ -122,10 +120,8 @@ def _delete(context: Context) -> None:
     def delete(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Node]:
         if chosen:
             nodes.delete(edit, [copy_of(node) for node in chosen])
-        for value in progress.paced(values, of=len(values)):
-            remove_value(edit, copy_of(value))
-        for function in functions_:
-            functions.remove_function(edit, copy_of(function))
+        interface.remove_values(edit, [copy_of(value) for value in values], progress)
+        functions.remove_functions(edit, [copy_of(function) for function in functions_])
         return ()
 
     change_many(context.opened, title, len(chosen) + len(values) + len(functions_), delete)
@@ -137,25 +133,6 @@ def _deleting(chosen: list[Node], values: list[Value], functions_: list[Function
         thing = things[0]
         return f"Delete {display(thing.title if isinstance(thing, Node) else thing.name, 60)}"
     return f"Delete {plural(len(things), 'node' if len(things) == len(chosen) else 'thing')}"
-
-
-def remove_value(edit: Transaction, value: Value) -> None:
-    """Take a value away as far as it can be: its wires, its constant, its place among the inputs or outputs.
-
-    An output of the graph that feeds nodes too only loses those wires; once it feeds none, it stops being an output.
-    """
-    wires = [(user, index) for user, index in value.uses if isinstance(user, Node)]
-    for node, index in sorted(wires, key=lambda wire: -wire[1]):
-        disconnect(edit, node, index)
-    graph = value.graph
-    if graph is None:
-        return
-    if value.initializer is not None:
-        edit.do(SetInitializer(graph, value, None))
-    if value in graph.inputs:
-        interface.remove_input(edit, graph, value)
-    elif not wires and value in graph.outputs:
-        interface.remove_output(edit, graph, value)
 
 
 def _can_delete(context: Context) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from model.document import Transaction
-from model.edits import initializers, interface
-from model.edits.initializers import constant_to_initializer
+from model.edits import interface
+from model.edits.initializers import constants_to_initializers, initializers_to_constants
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.progress import Progress
+from model.queries.scope import by_graph
 from model.typetext import parse_dimensions, parse_type, type_source
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
@@ -41,22 +42,13 @@ def _make_output(context: Context) -> None:
 
     def make(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
         own = {copy_of(value): value for value in progress.paced(values, of=len(values))}
-        for graph, made in _by_graph(own).items():
+        for graph, made in by_graph(own).items():
             workspace.types.make_outputs(
                 edit, graph, {value: own[value] for value in made if value not in graph.outputs}
             )
         return ()
 
     change_many(workspace, f"Make {_title(values)} {_as(values, 'an output', 'outputs')}", len(values), make)
-
-
-def _by_graph(values: Iterable[Value]) -> dict[Graph, list[Value]]:
-    """Values of the same graph together; those that are in none any more are left out."""
-    found: dict[Graph, list[Value]] = {}
-    for value in values:
-        if value.graph is not None:
-            found.setdefault(value.graph, []).append(value)
-    return found
 
 
 def _is_output(value: Value) -> bool:
@@ -69,7 +61,7 @@ def _remove_outputs(context: Context) -> None:
         raise ModelError("None of the selected values is an output", "There is nothing to take from the outputs.")
 
     def remove(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
-        for graph, made in _by_graph(map(copy_of, progress.paced(values, of=len(values)))).items():
+        for graph, made in by_graph(map(copy_of, progress.paced(values, of=len(values)))).items():
             interface.remove_outputs(edit, graph, [value for value in made if value in graph.outputs])
         return ()
 
@@ -110,7 +102,11 @@ def _to_constant(context: Context) -> None:
     values = _constants(context)
     become = _as(values, "a Constant node", "Constant nodes")
     title = f"Turn {_title(values)} into {become}"
-    change_each(context.opened, title, values, initializers.initializer_to_constant)
+
+    def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        return initializers_to_constants(edit, [copy_of(value) for value in values], progress)
+
+    change_many(context.opened, title, len(values), change)
 
 
 def _is_constant_node(node: Node | None) -> bool:
@@ -136,7 +132,11 @@ def _to_initializer(context: Context) -> None:
         raise ModelError("No Constant node is selected", "Only Constant nodes become initializers.")
     what = display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "Constant node")
     title = f"Turn {what} into {_as(chosen, 'an initializer', 'initializers')}"
-    change_each(context.opened, title, chosen, constant_to_initializer)
+
+    def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        return constants_to_initializers(edit, [copy_of(node) for node in chosen], progress)
+
+    change_many(context.opened, title, len(chosen), change)
 
 
 def _to_input(context: Context) -> None:
@@ -152,8 +152,8 @@ def _to_input(context: Context) -> None:
     def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
         made = [copy_of(value) for value in values]
         still = [node for node in chosen if node.graph is not None]  # some may have been made inputs meanwhile
-        made += [constant_to_initializer(edit, copy_of(node)) for node in progress.paced(still, of=len(still))]
-        for graph, constants in _by_graph(value for value in made if value.initializer is not None).items():
+        made += constants_to_initializers(edit, [copy_of(node) for node in still], progress)
+        for graph, constants in by_graph(value for value in made if value.initializer is not None).items():
             interface.initializers_to_inputs(edit, graph, constants, progress=progress)
         return made
 
@@ -185,7 +185,7 @@ def _make_constant(context: Context, values: list[Value], text: str) -> None:
         for value in progress.paced(made, of=len(made)):
             if value.initializer is None:
                 give_default(edit, value, text)
-        for graph, constants in _by_graph(value for value in made if value.is_input).items():
+        for graph, constants in by_graph(value for value in made if value.is_input).items():
             interface.inputs_to_initializers_only(edit, graph, constants)
         return ()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from model.document import Transaction
 from model.edits import functions, nodes
-from model.edits.values import disconnect
+from model.edits.values import disconnect_inputs
 from model.graph import Node
 from model.progress import Progress
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
@@ -63,10 +63,9 @@ def _disconnect_inputs(context: Context) -> None:
 
 
 def _disconnect(edit: Transaction, node: Node) -> None:
-    for index in reversed(range(len(node.inputs))):
-        value = node.inputs[index] if index < len(node.inputs) else None
-        if value is not None and value.initializer is None:
-            disconnect(edit, node, index)
+    wires = [index for index, value in enumerate(node.inputs) if value is not None and value.initializer is None]
+    if wires:
+        disconnect_inputs(edit, node, wires)
 
 
 def _add_output(context: Context) -> None:

@@ -201,6 +201,7 @@ EDITS = {
     ),
     "add function": lambda m, e, a, b, t: functions.add_function(e, t),
     "remove function": lambda m, e, a, b, t: functions.remove_function(e, function(m, a)),
+    "remove functions": lambda m, e, a, b, t: functions.remove_functions(e, e.model.functions[a % 2 :: 1 + b % 2]),
     "rename function": lambda m, e, a, b, t: functions.rename_function(e, function(m, a), name=t),
     "signature": lambda m, e, a, b, t: functions.set_signature(
         e, function(m, a), inputs=function(m, a).body.inputs[::-1], outputs=function(m, a).body.outputs[: 1 + b % 2]
@@ -216,6 +217,13 @@ EDITS = {
         e, one((n for g in m.document.model.graphs() for n in g.nodes if n.op_type == "Constant"), a), tensor(b)
     ),
     "put": lambda m, e, a, b, t: tensors.put(e, place(m, a), tensor(b)),
+    "remove values": lambda m, e, a, b, t: interface.remove_values(e, list(m.graph(a).values())[b % 9 :: 1 + b % 3]),
+    "some inputs of a node": lambda m, e, a, b, t: values.disconnect_inputs(
+        e, chosen(m.node(a)), range(len(chosen(m.node(a)).inputs))[b % 2 :: 1 + b % 3]
+    ),
+    "initializers to nodes and back": lambda m, e, a, b, t: initializers.constants_to_initializers(
+        e, initializers.initializers_to_constants(e, list(initializer(m, a).graph.initializers)[b % 2 :])[::2]
+    ),
     "remove output": lambda m, e, a, b, t: interface.remove_output(e, m.graph(a), one(m.graph(a).outputs, b)),
     "some outputs": lambda m, e, a, b, t: (
         interface.remove_outputs(e, m.graph(a), kept := list(m.graph(a).outputs)[b % 2 :: 2]),

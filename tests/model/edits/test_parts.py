@@ -239,6 +239,48 @@ def test_a_called_function_stays(branches):
         functions.remove_function(edit, branches.model.functions[0])
 
 
+def test_functions_that_call_only_each_other_go_together():
+    document = builders.document(
+        """<ir_version: 10, opset_import: ["" : 20, "local" : 1]> g (float x) => (float y) { y = Relu (x) }
+        <domain: "local", opset_import: ["" : 20, "local" : 1]> inner (a) => (b) { b = Relu (a) }
+        <domain: "local", opset_import: ["" : 20, "local" : 1]> outer (a) => (b) { b = local.inner (a) }"""
+    )
+    inner, outer = document.model.functions
+    with pytest.raises(ModelError, match="inner is called"), document.edit("Remove") as edit:
+        functions.remove_functions(edit, [inner])
+    with document.edit("Remove") as edit:
+        functions.remove_functions(edit, [inner, outer])
+    assert document.model.functions == ()
+    document.undo()
+    assert document.model.functions == (inner, outer)
+
+
+def test_a_function_is_found_by_what_it_is_called_by_now(branches):
+    model = branches.model
+    function = model.functions[0]
+    old = function.key
+    with branches.edit("Rename") as edit:
+        functions.rename_function(edit, function, name="other")
+    assert (model.function(*old), model.function(old[0], "other")) == (None, function)
+    branches.undo()
+    assert (model.function(*old), model.function(old[0], "other")) == (function, None)
+
+
+def test_an_input_that_is_returned_stops_being_both():
+    document = builders.document("g (float[2] x, float[2] z) => (float[2] x, float[2] y) { y = Neg (x) }")
+    graph = document.model.graph
+    x, z = graph.inputs
+    with document.edit("Delete") as edit:
+        interface.remove_values(edit, [x, z])
+    assert (list(graph.inputs), [v.name for v in graph.outputs]) == ([x], ["x", "y"])  # the wire alone
+    with document.edit("Delete") as edit:
+        interface.remove_values(edit, [x])
+    assert (list(graph.inputs), [v.name for v in graph.outputs]) == ([], ["y"])
+    document.undo()
+    document.undo()
+    assert_linked(document.model)
+
+
 def test_a_changed_signature_changes_its_calls(branches):
     function = branches.model.functions[0]
     extra = Value("extra")
