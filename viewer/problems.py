@@ -119,10 +119,13 @@ class Problems(QObject):
     def _collect(self) -> None:
         if self._checker is None:
             return
+        from model.checks.inferred import beside
+
         self._seen = self._checker.revision
         inferred = self._types.inferred
         checked = (_mended(problem, inferred) for problem in self._checker.problems)
-        found = [*self._read(), *checked, *self._typed]
+        found = [*self._read(), *checked]
+        found += [*beside(found, self._typed)]
         found.sort(key=lambda problem: _ORDER[problem.severity])
         is_news = (found, self.finished) != (self._listed, self._told_finished)
         self._listed, self._told_finished = found, self.finished  # equal problems may have another fix by now
@@ -138,11 +141,13 @@ class Problems(QObject):
 
 def find_problems(model: Model, inferred: Inferred, progress: Progress) -> list[Problem]:
     """All that `Problems` lists of a model but what reading its file found, errors first; on any thread."""
+    from model.checks.inferred import beside
     from model.checks.models import steps_of_check
     from model.checks.parts import concerning
 
     found = concerning(model, (problem for problem in progress.paced(steps_of_check(model)) if problem is not None))
-    problems = [*(_mended(problem, inferred) for problem in found), *_contradictions(model, inferred, progress)]
+    problems = [_mended(problem, inferred) for problem in found]
+    problems += [*beside(problems, _contradictions(model, inferred, progress))]
     return sorted(problems, key=lambda problem: _ORDER[problem.severity])
 
 
@@ -161,11 +166,13 @@ def _mended(problem: Problem, inferred: Inferred | None) -> Problem:
 
 
 def _contradictions(model: Model, inferred: Inferred, progress: Progress) -> Iterator[Problem]:
-    """Declared types that cannot be, each with a fix."""
+    """Nodes that do not take what they get, and declared types that cannot be, each with a fix."""
+    from model.checks.inferred import check_inferred
     from model.checks.problem import Fix, warning
     from model.declaring import declare
     from model.passes.inference import disagreements
 
+    yield from progress.paced(check_inferred(inferred))
     for value, declared, found in disagreements(model, inferred, progress):
         yield warning(
             "declared-type",

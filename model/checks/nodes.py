@@ -13,7 +13,7 @@ from model.checks.problem import Fix, Problem, error, warning
 from model.checks.types import check_type
 from model.document import Transaction
 from model.graph import Function, Model, Node, Value
-from model.queries.types import declared_type
+from model.queries.types import TypeOf, declared_type
 from model.schemas import Parameter, Schema
 from model.schemas.schema import type_text
 from model.steps import SetField, SetInputs, SetOutputs
@@ -137,7 +137,7 @@ def _check_signature(node: Node, schema: Schema, version: int) -> Iterator[Probl
         return
     yield from _check_arity(node, schema)
     yield from check_against(node, schema)
-    yield from _check_types(node, schema)
+    yield from check_types(node, schema)
     yield from _check_bodies(node)
 
 
@@ -181,8 +181,8 @@ def _trim(node: Node, what: str, most: int) -> Fix | None:
     return None
 
 
-def _check_types(node: Node, schema: Schema) -> Iterator[Problem]:
-    """Declared types against the constraints, and against each other where they share one."""
+def check_types(node: Node, schema: Schema, type_of: TypeOf = declared_type) -> Iterator[Problem]:
+    """Types, else the declared ones, against the constraints, and against each other where they share one."""
     bound: dict[str, tuple[str, str]] = {}
     slots = (
         ("input", node.inputs, schema.input),
@@ -191,7 +191,7 @@ def _check_types(node: Node, schema: Schema) -> Iterator[Problem]:
     for what, values, formal in slots:
         for index, value in enumerate(values):
             parameter = formal(index)
-            text = type_text(declared_type(value)) if value is not None else None
+            text = type_text(type_of(value)) if value is not None else None
             if parameter is None or text is None or value is None:
                 continue
             if parameter.types and text not in parameter.types:

@@ -128,3 +128,28 @@ def test_what_is_wrong_in_a_body_or_function_shows_at_the_nodes_that_hold_it(win
     with tab.workspace.document.edit("Mend") as edit:
         edit.do(SetField(wrong, "op_type", "Abs"))
     qtbot.waitUntil(lambda: not marked(), timeout=30_000)
+
+
+def test_a_function_that_does_not_take_what_a_call_gives_is_a_problem_until_it_is_mended(qapp, qtbot):
+    model = builders.model("""
+        <ir_version: 10, opset_import: ["" : 18, "f" : 1]>
+        g (float[3] x) => (float[3] y) { a = Cast<to = 7>(x) [good] b = f.Sum(x, x) [bad] c = f.Sum(x, a) y = Relu(b) }
+        <domain: "f", opset_import: ["" : 18]> Sum (p, q) => (r) { r = Add(p, q) }
+    """)
+    workspace = Workspace(Document(model), title="calls")
+    workspace.problems.start()
+    workspace.types.start()
+
+    def misfits():
+        return [p.message for p in workspace.problems.all if p.rule == "type"]
+
+    try:
+        qtbot.waitUntil(lambda: len(misfits()) == 1, timeout=30_000)
+        assert misfits() == ["q of Add is tensor(int64), p is tensor(float) in the call bad"]
+        with workspace.document.edit("Cast to float") as edit:
+            edit.do(SetAttribute(model.graph.nodes[0], "to", make_attribute("to", 1)))
+        qtbot.waitUntil(lambda: not misfits(), timeout=30_000)
+        workspace.document.undo()
+        qtbot.waitUntil(lambda: len(misfits()) == 1, timeout=30_000)
+    finally:
+        workspace.close()

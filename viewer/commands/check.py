@@ -1,4 +1,4 @@
-"""Every problem of a model with its place: rules of the specification, signatures, and contradictions of types.
+"""Every problem of a model with its place: rules of the specification, signatures, inferred types.
 
 Exit status 1 when there is an error; warnings and remarks alone are fine.
 """
@@ -9,6 +9,7 @@ import argparse
 from typing import Any
 
 from model.checks import Problem, check_model
+from model.checks.inferred import beside, check_inferred
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.inference import disagreements, infer
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, and how much to say."""
     parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
     parser.add_argument("--errors", action="store_true", help="leave out warnings and remarks")
-    parser.add_argument("--no-inference", action="store_true", help="do not compare declared with inferred types")
+    parser.add_argument("--no-inference", action="store_true", help="go by declared types alone")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,6 +49,7 @@ def find(model: Model, *, infer_types: bool = True) -> list[Problem]:
     if infer_types:
         with progress("Inferring types") as inferring:
             inferred = infer(model, progress=inferring)
+        problems += [*beside(problems, check_inferred(inferred))]
         for value, declared, found in disagreements(model, inferred):
             message = f"{value.name} is declared {type_text(declared)}"
             problems.append(

@@ -6,27 +6,37 @@ The one place outside model.io that sees messages, because onnx's inference spea
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from typing import Any
 
 from model.io.decode import bodies, read_type
 from model.io.encode import write_type
 from model.io.protobuf import ModelProto, TypeProto
 from model.passes.inference.call import Call, Rule
+from model.passes.inference.faults import Faults
 from model.passes.inference.formulas import fill
-from model.passes.inference.library import infer_model, infer_node, with_attributes
-from model.passes.inference.reply import encode
+from model.passes.inference.known import (
+    common,
+    is_better,
+    is_full,
+    is_partly_open,
+    pad,
+    surely_sized,
+    weight,
+    without_dims,
+)
+from model.passes.inference.library import Refused, infer_model, infer_node, with_attributes
+from model.passes.inference.reply import Fault, Spot, encode
 from model.passes.inference.rules import RULES, user_rule
 from model.passes.inference.shape_values import ShapeValues
+from model.passes.inference.turning import formal_types, joined
 from model.types import (
     UNNAMED,
     Dimension,
     ElementType,
-    OptionalType,
-    SequenceType,
     Shape,
-    SparseTensorType,
     TensorType,
     Type,
     element_type,
@@ -58,7 +68,7 @@ def run(payload: bytes) -> bytes:
     inference.run()
     if asked["formulas"]:
         inference.find_formulas(data)
-    return encode(inference.result())
+    return encode(inference.result(), inference.faults())
 
 
 class Inference:
@@ -78,6 +88,10 @@ class Inference:
         self._first_calls: dict[int, Any] = {}  # by id of the function
         self._told: Mapping[str, Any] = {}  # attributes that the call gives whose function is looked at
         self._improved = False  # whether the last sweep found more than was known
+        self._again = False  # whether it is not the first call of a function whose inside is looked at
+        self._faults = Faults()
+        self._looked: set[tuple[Any, ...]] = set()  # signatures of calls
+        self._answers: dict[Any, tuple[list[Type | None], dict[Any, Fault]]] = {}  # of calls, in one sweep of all
         # The runtime hands out one Python object per message only while that object lives, so all of them are kept.
         self._alive = [graph for root in self._all_roots() for graph in _walk(root)]
         self._main = list(_walk(model.graph))
@@ -92,7 +106,7 @@ class Inference:
         for _ in range(_ROUNDS):
             self._collect()
             self._improved = False
-            self._sweep(self._model.graph, {}, self._imports, 0)
+            self._sweep_all()
             if not self._improved:
                 break
             self._declare()
@@ -108,13 +122,13 @@ class Inference:
         """Tell open sizes in terms of named ones; `data` is the model. What follows from them may follow by rules."""
         for _ in range(_FORMULA_ROUNDS):
             found = [self._types(graph) for graph in self._alive]
-            if not any(_is_partly_open(kind) for types in found for kind in types.values()):
+            if not any(is_partly_open(kind) for types in found for kind in types.values()):
                 return
-            filled = fill(data, found, lambda size: _weight(size) < 2)
+            filled = fill(data, found, lambda size: weight(size) < 2)
             self._news = {id(graph): names for graph, names in zip(self._alive, filled, strict=True) if names}
             self._improved = False
             if id(self._model.graph) in self._news:
-                self._sweep(self._model.graph, {}, self._imports, 0)
+                self._sweep_all()
             if not self._improved:
                 return
 
@@ -128,9 +142,18 @@ class Inference:
             for graph in self._alive
         ]
 
+    def faults(self) -> list[Fault]:
+        """Nodes that do not take what they get; graphs are counted as in `result`."""
+        numbers = {id(graph): number for number, graph in enumerate(self._alive)}
+
+        def spot(of: Spot) -> Spot:
+            return numbers[of[0]], of[1]
+
+        return [replace(f, spot=spot(f.spot), calls=tuple(map(spot, f.calls))) for f in self._faults.found.values()]
+
     def _without_made_up(self, kind: Type) -> Type:
         def size(dim: Dimension) -> Dimension:
-            return None if _weight(dim) == 1 and dim not in self._given else dim
+            return None if weight(dim) == 1 and dim not in self._given else dim
 
         return with_sizes(kind, size)
 
@@ -182,7 +205,7 @@ class Inference:
             types = self._types(graph)
             for info in (*graph.value_info, *graph.input, *graph.output):
                 kind = self._type(info.type)
-                if kind is not None and _is_better(kind, types.get(info.name)):
+                if kind is not None and is_better(kind, types.get(info.name)):
                     types[info.name] = kind
 
     def _type(self, message: Any) -> Type | None:
@@ -211,6 +234,11 @@ class Inference:
                 info.type.Clear()
                 write_type(info.type, kind)
 
+    def _sweep_all(self) -> None:
+        """Go through the main graph, asking anew what functions return: more may be known of their insides."""
+        self._answers.clear()
+        self._sweep(self._model.graph, {}, self._imports, 0)
+
     # -- node by node --------------------------------------------------------------------------------------------
 
     def _sweep(self, graph: Any, outer: Mapping[str, Type], imports: Mapping[str, int], depth: int) -> None:
@@ -226,39 +254,47 @@ class Inference:
             if self._budget < 0:
                 return
             # Calls and bodies are known by their messages.
-            is_plain = self._told and not bodies(written) and self._function(written) is None
-            node = with_attributes(written, self._told) if is_plain else written
+            is_plain = not bodies(written) and self._function(written) is None
+            node = with_attributes(written, self._told) if is_plain and self._told else written
             if self._is_worth_asking(node, visible, improved):
-                found = self._infer_node(node, visible, imports, values, depth)
+                found = self._infer_node(graph, node, visible, imports, values, depth)
                 for name, kind in zip(node.output, found, strict=False):
-                    if name and kind is not None and _is_better(kind, visible.get(name)):
+                    if name and kind is not None and is_better(kind, visible.get(name)):
                         types[name] = visible[name] = kind
                         improved.add(name)
                         self._improved = True
+            elif is_plain:
+                self._faults.check_types(graph, node, _domain(node), visible, imports)
             values.visit(node, visible)
 
     def _is_worth_asking(self, node: Any, visible: Mapping[str, Type], improved: Set[str]) -> bool:
         """Whether more may be found out of a node than onnx's inference over the whole graph did."""
         known = [visible.get(name) for name in node.output if name]
-        if not all(map(_is_full, known)) or bodies(node) or self._is_first_call(node):
+        if not all(map(is_full, known)) or bodies(node) or self._is_new_call(node, visible):
             return True
         if not improved and node.op_type not in _RESHAPING:
             return False
         is_touched = node.op_type in _RESHAPING or not improved.isdisjoint(node.input)
-        return is_touched and any(map(_is_partly_open, known))
+        return is_touched and any(map(is_partly_open, known))
 
     def _infer_node(
-        self, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues, depth: int
+        self,
+        graph: Any,
+        node: Any,
+        visible: Mapping[str, Type],
+        imports: Mapping[str, int],
+        values: ShapeValues,
+        depth: int,
     ) -> Sequence[Type | None]:
-        domain = "" if node.domain == "ai.onnx" else node.domain
+        domain = _domain(node)
         function = self._function(node)
         if function is not None:
-            return self._infer_function(function, node, visible, depth)
+            return self._infer_function(graph, function, node, visible, depth)
         if bodies(node):
             return self._infer_bodies(node, visible, imports, values, depth)
-        found = self._ask_onnx(node, domain, visible, imports, values)
+        found = self._ask_onnx(graph, node, visible, imports, values)
         rule = self._rules.get((domain, node.op_type)) or self._rules.get((node.domain, node.op_type))
-        if rule is not None and (len(found) < len(node.output) or not all(map(_is_full, found))):
+        if rule is not None and (len(found) < len(node.output) or not all(map(is_full, found))):
             call = Call(
                 [visible.get(name) if name else None for name in node.input],
                 _attributes(node),
@@ -269,16 +305,16 @@ class Inference:
             ours: list[Type | None] = []
             with suppress(TypeError, ValueError, IndexError, ArithmeticError):  # a node that cannot run: checks say so
                 ours = list(rule(call))
-            found = [b if _is_better(b, a) else a for a, b in _pad(list(found), ours, len(node.output))]
+            found = [b if is_better(b, a) else a for a, b in pad(list(found), ours, len(node.output))]
         if not found and domain == "" and node.op_type == "Constant":
             found = [_referred_constant(node)]
         shaped = values.shape_of_result(node, visible)
-        if shaped is not None and (not found or _is_better(shaped, found[0])):
+        if shaped is not None and (not found or is_better(shaped, found[0])):
             found = [shaped, *found[1:]]
         return found
 
     def _ask_onnx(
-        self, node: Any, domain: str, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues
+        self, graph: Any, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues
     ) -> list[Type | None]:
         given = {}
         for name in node.input:
@@ -289,35 +325,62 @@ class Inference:
                 given[name] = TypeProto()
                 write_type(given[name], kind)
         constants = {name: t for name in node.input if (t := values.tensor(name)) is not None}
-        return [None if t is None else read_type(t) for t in infer_node(node, domain, given, constants, imports)]
+        try:
+            found = infer_node(node, _domain(node), given, constants, imports)
+        except Refused as refused:
+            self._faults.note(graph, node, visible, refused)
+            return []
+        self._faults.note(graph, node, visible, None)
+        return [None if t is None else read_type(t) for t in found]
 
     def _function(self, node: Any) -> Any:
         return self._functions.get((node.domain, node.op_type, node.overload))
 
-    def _is_first_call(self, node: Any) -> bool:
+    def _is_new_call(self, node: Any, visible: Mapping[str, Type]) -> bool:
+        """Whether a node calls a function for types and attributes with which nobody has looked into it."""
         function = self._function(node)
-        return function is not None and id(function) not in self._first_calls
+        return function is not None and self._signature(function, node, visible) not in self._looked
+
+    def _signature(self, function: Any, node: Any, visible: Mapping[str, Type]) -> tuple[Any, ...]:
+        given = (a.SerializeToString() for a in with_attributes(node, self._told).attribute)
+        return id(function), *map(visible.get, node.input), *given
 
     def _infer_function(
-        self, function: Any, node: Any, visible: Mapping[str, Type], depth: int
+        self, graph: Any, function: Any, node: Any, visible: Mapping[str, Type], depth: int
     ) -> Sequence[Type | None]:
-        """Types inside a function are those of its first call; each call gets its own outputs."""
+        """Types inside a function are those of its first call; each call gets its own outputs.
+
+        Calls that give the same types and attributes are looked at once.
+        """
         if depth >= _DEEPEST:
             return []
-        imports = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
-        first = self._first_calls.setdefault(id(function), node) is node
-        kept = dict(self._types(function))
+        is_new = id(function) not in self._first_calls
+        first = self._first_calls.setdefault(id(function), node) is node and (is_new or not self._again)
         formal = {f: visible[a] for f, a in zip(function.input, node.input, strict=False) if a in visible}
-        self._found[id(function)] = dict(formal)
-        outer = self._told
-        given = with_attributes(node, outer).attribute
+        given = with_attributes(node, self._told).attribute
+        key = self._signature(function, node, visible)
+        self._looked.add(key)
+        if first or key not in self._answers:
+            with self._faults.within(graph, node) as found:
+                self._answers[key] = self._answer(function, formal, given, depth, first), found
+        result, found = self._answers[key]
+        self._faults.found.update(found)
+        return result
+
+    def _answer(
+        self, function: Any, formal: dict[str, Type], given: Iterable[Any], depth: int, first: bool
+    ) -> list[Type | None]:
+        """What a function returns for types and attributes. Its inner types are kept if it is the first call."""
+        before = {} if first else {id(graph): self._found.pop(id(graph), {}) for graph in _walk(function)}
+        imports = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
+        self._found[id(function)] = formal
+        outer = self._told, self._again
         self._told = {a.name: a for a in (*function.attribute_proto, *given)}
-        self._sweep(function, formal, imports, depth + 1)
-        self._told = outer
-        inner = self._found[id(function)]
-        result = [inner.get(name) for name in function.output]
-        if not first and kept:
-            self._found[id(function)] = {**inner, **kept}
+        self._again = self._again or not first
+        self._sweep(function, dict(formal), imports, depth + 1)
+        self._told, self._again = outer
+        result = [self._found[id(function)].get(name) for name in function.output]
+        self._found.update(before)
         return result
 
     def _infer_bodies(
@@ -327,15 +390,17 @@ class Inference:
             return []
         if node.op_type == "Loop":
             body = next(iter(bodies(node)))
-            return _joined(node, [self._infer_loop(node, body, visible, imports, depth)], visible)
-        results = [
-            self._infer_body(body, _formal_types(node, body, visible), visible, imports, depth) for body in bodies(node)
-        ]
+            return joined(node, [self._infer_loop(node, body, visible, imports, depth)], visible)
+        with self._faults.in_branch() if node.op_type == "If" else nullcontext():
+            results = [
+                self._infer_body(body, formal_types(node, body, visible), visible, imports, depth)
+                for body in bodies(node)
+            ]
         is_true = values.truth(node) if node.op_type == "If" and len(results) == 2 else None
         if is_true is not None:
             chosen = next(a.name for a in node.attribute if a.HasField("g")) == "then_branch"
             return results[0 if chosen is is_true else 1]
-        return _joined(node, results, visible)
+        return joined(node, results, visible)
 
     def _infer_body(
         self,
@@ -348,7 +413,7 @@ class Inference:
         types = self._types(body)
         for value, given in zip(body.input, formal, strict=False):
             kind = given or self._formal.get((id(body), value.name))
-            if kind is not None and _is_better(kind, types.get(value.name)):
+            if kind is not None and is_better(kind, types.get(value.name)):
                 types[value.name] = kind
         self._sweep(body, visible, imports, depth + 1)
         inner = {**visible, **types}
@@ -358,122 +423,22 @@ class Inference:
         self, node: Any, body: Any, visible: Mapping[str, Type], imports: Mapping[str, int], depth: int
     ) -> list[Type | None]:
         """What a Loop carries keeps the sizes that it has after a turn if it had them before."""
-        carried = [_surely_sized(visible.get(name)) for name in node.input[2:]]
+        carried = [surely_sized(visible.get(name)) for name in node.input[2:]]
         before = {id(graph): dict(self._types(graph)) for graph in _walk(body)}
-        was_improved = self._improved
+        was_improved, faults = self._improved, dict(self._faults.found)
         for _ in range(_LOOP_TRIALS):
             results = self._infer_body(body, [*_TURN, *carried], visible, imports, depth)
-            kept = [_common(a, _surely_sized(b)) for a, b in zip(carried, results[1:], strict=False)]
+            kept = [common(a, surely_sized(b)) for a, b in zip(carried, results[1:], strict=False)]
             if kept == carried[: len(kept)]:
                 return results
             self._found.update({key: dict(types) for key, types in before.items()})
             self._improved, carried = was_improved, kept
-        return self._infer_body(body, [*_TURN, *map(_without_dims, carried)], visible, imports, depth)
+            self._faults.reset(faults)
+        return self._infer_body(body, [*_TURN, *map(without_dims, carried)], visible, imports, depth)
 
 
-def _formal_types(node: Any, body: Any, visible: Mapping[str, Type]) -> list[Type | None]:
-    actual = [visible.get(name) if name else None for name in node.input]
-    match node.op_type:
-        case "Scan":
-            if _is_batched(node, body):
-                actual = [_without(kind, 0) for kind in actual[1:]]
-            states = len(actual) - _scanned(node)
-            axes = _axes(node, "scan_input_axes", len(actual) - states)
-            return [*actual[:states], *map(_without, actual[states:], axes)]
-        case "SequenceMap":
-            return [kind.element if isinstance(kind, SequenceType) else kind for kind in actual]
-        case _:
-            return [None] * len(body.input)
-
-
-def _scanned(node: Any) -> int:
-    """How many inputs a Scan goes through; they are its last."""
-    return next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
-
-
-def _is_batched(node: Any, body: Any) -> bool:
-    """Whether it is the Scan of version 8: lengths of sequences come first, and all else has a batch in front."""
-    return len(node.input) == len(body.input) + 1
-
-
-def _surely_sized(kind: Type | None) -> Type | None:
-    """The type without sizes that inference only made up a name for: two of one name need not be equal."""
-    if isinstance(kind, TensorType) and kind.shape is not None:
-        return TensorType(kind.element_type, Shape(tuple(d if _weight(d) > 1 else None for d in kind.shape.dims)))
-    return kind
-
-
-def _without_dims(kind: Type | None) -> Type | None:
-    """A loop may change the sizes of what it carries, rarely the rank."""
-    if isinstance(kind, TensorType) and kind.shape is not None:
-        return TensorType(kind.element_type, Shape((None,) * kind.shape.rank))
-    return kind
-
-
-def _axes(node: Any, name: str, count: int) -> list[int]:
-    """Along which axes a Scan goes through its inputs, or puts its outputs together: 0 where it says nothing."""
-    given = next((list(a.ints) for a in node.attribute if a.name == name), [])
-    return (given + [0] * count)[:count]
-
-
-def _without(kind: Type | None, axis: int) -> Type | None:
-    if isinstance(kind, TensorType) and kind.shape is not None and -kind.shape.rank <= axis < kind.shape.rank:
-        dims = list(kind.shape.dims)
-        del dims[axis]
-        return TensorType(kind.element_type, Shape(tuple(dims)))
-    return kind
-
-
-def _joined(node: Any, results: list[list[Type | None]], visible: Mapping[str, Type]) -> Sequence[Type | None]:
-    """Types of a node's outputs from those of its bodies."""
-    match node.op_type:
-        case "If" if len(results) == 2:
-            return [_common(a, b) for a, b in zip(*results, strict=False)]
-        case "Loop" if results:
-            carried = max(len(node.input) - 2, 0)
-            return [*results[0][1 : 1 + carried], *(_with(kind, 0, None) for kind in results[0][1 + carried :])]
-        case "Scan" if results:
-            is_batched = _is_batched(node, next(iter(bodies(node))))
-            scanned = _scanned(node)
-            states = len(node.input) - is_batched - scanned
-            axes = _axes(node, "scan_output_axes", len(results[0]) - states)
-            length = None if is_batched else _scan_length(node, scanned, visible)
-            made = (_with(kind, axis, length) for kind, axis in zip(results[0][states:], axes, strict=True))
-            joined = [*results[0][:states], *made]
-            return [_with(kind, 0, None) for kind in joined] if is_batched else joined
-        case "SequenceMap" if results:
-            return [SequenceType(kind) for kind in results[0]]
-        case _:
-            return []
-
-
-def _scan_length(node: Any, scanned: int, visible: Mapping[str, Type]) -> Dimension:
-    """How often a Scan runs its body: as long as what it goes through."""
-    axes = _axes(node, "scan_input_axes", scanned)
-    for name, axis in zip(node.input[len(node.input) - scanned :], axes, strict=True):
-        kind = visible.get(name)
-        if isinstance(kind, TensorType) and kind.shape is not None and -kind.shape.rank <= axis < kind.shape.rank:
-            return kind.shape.dims[axis]
-    return None
-
-
-def _with(kind: Type | None, axis: int, size: Dimension) -> Type | None:
-    if isinstance(kind, TensorType) and kind.shape is not None:
-        dims = list(kind.shape.dims)
-        dims.insert(axis if axis >= 0 else len(dims) + 1 + axis, size)
-        return TensorType(kind.element_type, Shape(tuple(dims)))
-    return kind
-
-
-def _common(a: Type | None, b: Type | None) -> Type | None:
-    if a == b or not isinstance(a, TensorType) or not isinstance(b, TensorType):
-        return a if a == b else None
-    if a.element_type != b.element_type:
-        return None
-    if a.shape is None or b.shape is None or a.shape.rank != b.shape.rank:
-        return TensorType(a.element_type)
-    dims = tuple(x if x == y else None for x, y in zip(a.shape.dims, b.shape.dims, strict=True))
-    return TensorType(a.element_type, Shape(dims))
+def _domain(node: Any) -> str:
+    return "" if node.domain == "ai.onnx" else str(node.domain)
 
 
 # -- messages -------------------------------------------------------------------------------------------------
@@ -558,41 +523,3 @@ _PLAIN: dict[int, Callable[[Any], Any]] = {
     7: lambda a: list(a.ints),
     8: lambda a: [_decoded(s) for s in a.strings],
 }
-
-
-def _is_full(kind: Type | None) -> bool:
-    """Whether there is nothing left to find out that matters: the rank is known."""
-    if isinstance(kind, (TensorType, SparseTensorType)):
-        return kind.shape is not None and kind.element_type != 0
-    if isinstance(kind, (SequenceType, OptionalType)):
-        return kind.element is not None
-    return kind is not None
-
-
-def _is_partly_open(kind: Type | None) -> bool:
-    """Whether a size of a tensor has neither a number nor a name that someone gave it."""
-    return isinstance(kind, TensorType) and kind.shape is not None and any(_weight(d) < 2 for d in kind.shape.dims)
-
-
-def _weight(dim: Dimension) -> int:
-    """How much is known of a size: a number, a name, a name that onnx's inference made up, or nothing."""
-    if dim is None:
-        return 0
-    return 3 if isinstance(dim, int) else 1 if dim.startswith("unk__") else 2
-
-
-def _is_better(new: Type | None, old: Type | None) -> bool:
-    if new is None:
-        return False
-    if old is None or (not _is_full(old) and _is_full(new)):
-        return True
-    if isinstance(new, TensorType) and isinstance(old, TensorType) and new.shape is not None and old.shape is not None:
-        same_rank = new.shape.rank == old.shape.rank
-        return same_rank and sum(map(_weight, new.shape.dims)) > sum(map(_weight, old.shape.dims))
-    return False
-
-
-def _pad(first: list[Any], second: list[Any], length: int) -> Iterator[tuple[Any, Any]]:
-    first += [None] * (length - len(first))
-    second += [None] * (length - len(second))
-    return zip(first[:length], second[:length], strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from model.errors import ModelError
 from model.isolation import run_isolated
-from model.passes.inference.reply import decode
+from model.passes.inference.reply import Fault, decode
 from model.progress import SILENT, Progress
 from model.queries.types import declared_type
 from model.types import TensorType, Type
@@ -35,6 +35,21 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Misfit:
+    """A node that does not take the types of its inputs, or (`is_type` False) their sizes, in onnx's words.
+
+    Inside a function `calls` lead there, outer ones first. It is not sure where the node may never run.
+    """
+
+    node: Node
+    calls: tuple[Node, ...]
+    reason: str
+    is_type: bool
+    is_sure: bool
+    types: tuple[Type | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Inferred:
     """What was found out. `types` holds only what is known; `problem` says why there is nothing at all.
 
@@ -42,6 +57,7 @@ class Inferred:
     """
 
     types: dict[Value, Type] = field(default_factory=dict)
+    misfits: tuple[Misfit, ...] = ()
     problem: str = ""
     said: bytes = field(default=b"", repr=False)
     asked: tuple[dict[str, Value], ...] = field(default=(), repr=False)
@@ -112,11 +128,22 @@ def answer(
     if before is not None and (before.said, before.asked) == (digest, asked.values):
         return before
     found: dict[Value, Type] = {}
-    for types, values in zip(decode(reply), asked.values, strict=True):
+    graphs, faults = decode(reply)
+    for types, values in zip(graphs, asked.values, strict=True):
         for name, kind in types.items():
             if name in values:
                 found[values[name]] = kind
-    return Inferred(found, said=digest, asked=asked.values)
+    misfits = tuple(_misfits(faults, asked.values))
+    return Inferred(found, misfits=misfits, said=digest, asked=asked.values)
+
+
+def _misfits(faults: Iterable[Fault], values: Sequence[Mapping[str, Value]]) -> Iterator[Misfit]:
+    for fault in faults:
+        outputs = [values[number].get(name) for number, name in (fault.spot, *fault.calls)]
+        node, *calls = (None if value is None else value.producer for value in outputs)
+        known = tuple(call for call in calls if call is not None)
+        if node is not None and len(known) == len(calls):
+            yield Misfit(node, known, fault.reason, fault.is_type, fault.is_sure, fault.types)
 
 
 def infer(model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT) -> Inferred:

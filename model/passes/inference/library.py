@@ -8,6 +8,7 @@ a later `import onnx` meets both and goes on with them.
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,6 +20,8 @@ from model.io.protobuf import AttributeProto, ModelProto, NodeProto, TensorProto
 
 _NAME = "onnx_cpp2py_export"
 _MODULE = f"onnx.{_NAME}"
+_ABOUT_TYPES = ("has inconsistent type", "has unsupported type")  # in what the checker says
+_TAG = re.compile(r"\[\w+Error\]|\(op_type:\w*(, node name: [^)]*)?\):?")  # what stands before a reason
 _IR_VERSION = 10  # it matters to functions in a model, of which single nodes know nothing
 
 
@@ -30,6 +33,15 @@ def infer_model(model: ModelProto) -> ModelProto | None:
     return None
 
 
+class Refused(Exception):
+    """A node does not take the types it is given (`is_type`), or their sizes; other faults of its are not told."""
+
+    def __init__(self, reason: str, is_type: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.is_type = is_type
+
+
 def infer_node(
     node: NodeProto,
     domain: str,
@@ -39,7 +51,7 @@ def infer_node(
 ) -> list[TypeProto | None]:
     """Types of a node's outputs, from those of all its inputs and the data of constant ones.
 
-    Empty where nothing can be told: an operator without signature, or inputs that it does not take.
+    Empty where nothing can be told, as of an operator without signature. Raises Refused for inputs it does not take.
     """
     defs = library().defs
     newest = defs.schema_version_map()[""][1]
@@ -47,18 +59,27 @@ def infer_node(
         schema = defs.get_schema(node.op_type, imports.get(domain, newest), domain)
     except (defs.SchemaError, TypeError):  # TypeError: a name that is no UTF-8, a version beyond 32 bits
         return []
-    with suppress(Exception):
-        found = schema._infer_node_outputs(
-            node.SerializeToString(),
-            {name: kind.SerializeToString() for name, kind in given.items()},
-            {name: tensor.SerializeToString() for name, tensor in constants.items()},
-            {},
-            {"": 1, **imports},
-            _IR_VERSION,
-        )
-        if found:
-            return [TypeProto.FromString(found[name]) if name in found else None for name in node.output]
-    return []
+    checker, inference = library().checker, library().shape_inference
+    found: Mapping[str, bytes] = {}
+    refused = None
+    with suppress(Exception):  # plain RuntimeErrors
+        try:
+            found = schema._infer_node_outputs(
+                node.SerializeToString(),
+                {name: kind.SerializeToString() for name, kind in given.items()},
+                {name: tensor.SerializeToString() for name, tensor in constants.items()},
+                {},
+                {"": 1, **imports},
+                _IR_VERSION,
+            )
+        except inference.InferenceError as error:
+            refused = Refused(_TAG.sub("", str(error)).strip(), is_type=False)
+        except checker.ValidationError as error:  # most of these a look at the signature tells as well
+            if any(words in str(error) for words in _ABOUT_TYPES):
+                refused = Refused(str(error), is_type=True)
+    if refused is not None:
+        raise refused
+    return [TypeProto.FromString(found[name]) if name in found else None for name in node.output] if found else []
 
 
 def with_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> NodeProto:

@@ -1,32 +1,58 @@
-"""What the child answers: the types found in each graph, each distinct type written once."""
+"""What the child answers: the types found in each graph, each distinct type written once, and what does not fit."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from model.types import Shape, TensorType, Type, element_type
 
+#: A graph by the id of its message, and a node in it by its first output, which has a name.
+Spot = tuple[Any, str]
 
-def encode(graphs: Sequence[Mapping[str, Type]]) -> bytes:
-    """Types by value name, graph by graph. Runs in the child."""
-    numbers: dict[Type, int] = {}
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A node that does not take the types it gets, or their sizes; `calls` lead to its function, outer ones first."""
+
+    spot: Spot
+    calls: tuple[Spot, ...]
+    reason: str
+    is_type: bool  # else sizes do not fit
+    is_sure: bool  # else it may stand in a branch that is never taken
+    types: tuple[Type | None, ...]
+
+
+def encode(graphs: Sequence[Mapping[str, Type]], faults: Iterable[Fault] = ()) -> bytes:
+    """Types by value name, graph by graph, and faults, whose spots count these graphs. Runs in the child."""
+    numbers: dict[Type | None, int] = {}
     named = [{name: numbers.setdefault(kind, len(numbers)) for name, kind in types.items()} for types in graphs]
-    return json.dumps([[_written(kind) for kind in numbers], named]).encode()
+    told = [
+        [f.spot, f.calls, f.reason, f.is_type, f.is_sure, [numbers.setdefault(t, len(numbers)) for t in f.types]]
+        for f in faults
+    ]
+    return json.dumps([[_written(kind) for kind in numbers], named, told]).encode()
 
 
-def decode(reply: bytes) -> Iterator[dict[str, Type]]:
+def decode(reply: bytes) -> tuple[list[dict[str, Type]], list[Fault]]:
     """The same, as `encode` was given them."""
-    written, named = json.loads(reply)
+    written, named, told = json.loads(reply)
     kinds = [_read(content) for content in written]
-    for graph in named:
-        yield {name: kind for name, number in graph.items() if (kind := kinds[number]) is not None}
+    graphs = [{name: t for name, number in graph.items() if (t := kinds[number]) is not None} for graph in named]
+    faults = [
+        Fault(tuple(spot), tuple(map(tuple, calls)), reason, is_type, is_sure, tuple(kinds[n] for n in types))
+        for spot, calls, reason, is_type, is_sure, types in told
+    ]
+    return graphs, faults
 
 
-def _written(kind: Type) -> Any:
+def _written(kind: Type | None) -> Any:
     """A plain tensor as its number and sizes, anything else as its message."""
+    if kind is None:
+        return None
     if isinstance(kind, TensorType) and not kind.denotation and (kind.shape is None or not kind.shape.denotations):
         return [int(kind.element_type), None if kind.shape is None else list(kind.shape.dims)]
     from model.io.encode import write_type
@@ -38,6 +64,8 @@ def _written(kind: Type) -> Any:
 
 
 def _read(content: Any) -> Type | None:
+    if content is None:
+        return None
     if isinstance(content, list):
         number, dims = content
         return TensorType(element_type(number), None if dims is None else Shape(tuple(dims)))

@@ -1,0 +1,42 @@
+"""Problems that show once types are inferred: nodes that do not take what they get, in functions for each call."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from model import schemas
+from model.checks.nodes import check_types
+from model.checks.problem import Problem, error, warning
+
+if TYPE_CHECKING:
+    from model.passes.inference.infer import Inferred, Misfit
+
+
+def check_inferred(inferred: Inferred) -> Iterator[Problem]:
+    """What inference came upon. Costs as much as there is to tell."""
+    return (_problem(misfit) for misfit in inferred.misfits if misfit.node.graph is not None)
+
+
+def beside(known: Collection[Problem], found: Iterable[Problem]) -> Iterator[Problem]:
+    """What was found with inferred types, but for the nodes that are known not to fit their declared ones."""
+    told = {problem.place for problem in known if problem.rule == "type"}
+    return (problem for problem in found if problem.rule != "type" or problem.place not in told)
+
+
+def _problem(misfit: Misfit) -> Problem:
+    node = misfit.node
+    assert node.graph is not None
+    where = f" in the call {' › '.join(call.title for call in misfit.calls)}" if misfit.calls else ""
+    pairs = zip(node.inputs, misfit.types, strict=False)  # an edit may have come since
+    types = {value: kind for value, kind in pairs if value is not None and kind is not None}
+    given = ", ".join(f"{value.name} is {kind}" for value, kind in types.items())
+    if misfit.is_type:
+        schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+        found = None if schema is None else next(check_types(node, schema, types.get), None)
+        if found is not None:
+            return error("type", f"{found.message}{where}", node, found.detail)
+        return error("type", f"{node.title} does not take the types it gets{where}", node, f"{misfit.reason}: {given}.")
+    make = error if misfit.is_sure else warning
+    detail = f"{misfit.reason.rstrip('. ')}. {given}.".lstrip(". ")
+    return make("shape", f"{node.title} cannot work on what it gets{where}", node, detail)

@@ -1,0 +1,123 @@
+"""Nodes that do not take what they get, as they show once types are inferred."""
+
+from model.checks.inferred import beside, check_inferred
+from model.passes.inference import infer
+from tests.model import builders
+
+
+def told(body, functions="", *, inputs="float[3] x, int64[3] z", outputs="float[3] y"):
+    model = builders.model(f"""
+        <ir_version: 10, opset_import: ["" : 18, "f" : 1]>
+        g ({inputs}) => ({outputs}) {{ {body} }}
+        {functions}
+    """)
+    inferred = infer(model)
+    assert inferred.problem == ""
+    return [(p.severity, p.rule, p.message, p.place) for p in check_inferred(inferred)], model
+
+
+def facts(problems):
+    return [(severity, rule, message) for severity, rule, message, _ in problems]
+
+
+ADD = '<domain: "f", opset_import: ["" : 18]> Sum (a, b) => (c) { c = Add(a, b) }'
+
+
+def test_types_that_nothing_declares_are_held_against_signatures():
+    problems, model = told("a = Cast<to = 7>(x) b = Relu(x) y = Add(a, b)", outputs="float[3] y")
+    assert facts(problems) == [("error", "type", "b of Add is tensor(float), a is tensor(int64)")]
+    assert problems[0][3] is model.graph.outputs[0].producer
+
+
+def test_a_type_that_an_operator_does_not_take():
+    problems, _ = told("a = Cast<to = 9>(x) b = Relu(a) y = Cast<to = 1>(b)")
+    assert facts(problems) == [("error", "type", "Input X of Relu is tensor(bool)")]
+
+
+def test_sizes_that_do_not_fit():
+    problems, _ = told("a = Concat<axis = 0>(x, x) y = Add(a, x)")
+    assert facts(problems) == [("error", "shape", "Add cannot work on what it gets")]
+
+
+def test_a_function_is_looked_at_for_each_signature_of_its_calls():
+    problems, model = told(
+        "[first] a = f.Sum(x, x) [wrong] b = f.Sum(x, z) [again] c = f.Sum(x, z) [other] d = f.Sum(z, x) y = Relu(a)",
+        ADD,
+    )
+    assert facts(problems) == [
+        ("error", "type", "b of Add is tensor(int64), a is tensor(float) in the call wrong"),
+        ("error", "type", "b of Add is tensor(float), a is tensor(int64) in the call other"),
+    ]
+    assert {place for *_, place in problems} == {model.functions[0].body.nodes[0]}
+
+
+def test_functions_in_functions_are_told_with_all_calls():
+    outer = '<domain: "f", opset_import: ["" : 18, "f" : 1]> Outer (p, q) => (r) { [inner] r = f.Sum(p, q) }'
+    problems, _ = told("[one] a = f.Outer(x, x) [two] b = f.Outer(x, z) y = Relu(a)", f"{ADD} {outer}")
+    assert facts(problems) == [
+        ("error", "type", "b of Add is tensor(int64), a is tensor(float) in the call two › inner")
+    ]
+
+
+def test_attributes_that_calls_give_count():
+    cast = '<domain: "f", opset_import: ["" : 18]> As <to> (a) => (c) { b = Cast<to = @to>(a) c = Relu(b) }'
+    problems, _ = told("[good] y = f.As<to = 1>(z) [bad] o = f.As<to = 9>(z) [none] p = f.As(z)", cast)
+    assert facts(problems) == [("error", "type", "Input X of Relu is tensor(bool) in the call bad")]
+
+
+def test_bodies_of_functions_are_inferred_for_each_call():
+    """The types of the first call stayed in the branches of its If."""
+    either = """<domain: "f", opset_import: ["" : 18]> Either (k, a) => (c) {
+        c = If (k) <then_branch = t () => (s) { s = Neg(a) }, else_branch = e () => (u) { u = Abs(a) }>
+    }"""
+    problems, _ = told(
+        "a = f.Either(k, x) b = f.Either(k, z) y = Add(a, b)", either, inputs="bool k, float[3] x, int64[3] z"
+    )
+    assert facts(problems) == [("error", "type", "b of Add is tensor(int64), a is tensor(float)")]
+
+
+def test_a_branch_that_may_never_run_is_a_warning():
+    problems, _ = told(
+        """y = If (k) <then_branch = t () => (s) { [never] w = Concat<axis = 0>(x, x) s = Add(w, x) },
+                       else_branch = e () => (u) { u = Abs(x) }>""",
+        inputs="bool k, float[3] x",
+    )
+    assert facts(problems) == [("warning", "shape", "Add cannot work on what it gets")]
+
+
+def test_what_a_loop_grows_is_no_misfit():
+    """A guess at the sizes that a loop carries is taken back."""
+    problems, _ = told(
+        """y = Loop (n, k, x) <body = b (int64 i, bool c, float[?] v) => (bool c_out, float[?] w) {
+               c_out = Identity(c) w = Concat<axis = 0>(v, v) }>""",
+        inputs="int64 n, bool k, float[3] x",
+        outputs="float[M] y",
+    )
+    assert problems == []
+
+
+def test_what_declared_types_told_is_not_told_again():
+    from model.checks import check_model
+
+    _, model = told("y = Add(x, z)")
+    known = check_model(model)
+    assert "type" in {problem.rule for problem in known}
+    found = list(check_inferred(infer(model)))
+    assert found
+    assert list(beside(known, found)) == []
+
+
+def test_very_many_calls_cost_one_look():
+    from model.io.protobuf import ModelProto
+    from model.io.save import to_bytes
+    from model.passes.inference.child import Inference
+
+    calls = " ".join(f"v{n} = f.Sum(x, {'z' if n == 250 else 'x'})" for n in range(500))
+    _, model = told(f"{calls} y = Relu(v0)", ADD)
+    inference = Inference(ModelProto.FromString(to_bytes(model)), {})
+    looked = []
+    sweep = inference._sweep
+    inference._sweep = lambda graph, *rest: (looked.append(id(graph)), sweep(graph, *rest))[1]
+    inference.run()
+    assert 0 < looked.count(id(inference._alive[1])) <= 6  # two signatures, in a few rounds
+    assert len(inference.faults()) == 1
