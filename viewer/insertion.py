@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from model import schemas
 from model.edits import nodes
 from model.edits.values import connect
+from model.errors import ModelError
 from model.graph import Graph, Node, Value
 from model.queries.scope import is_visible
+from viewer.changes import is_in_model
 from viewer.places import place_text
+from viewer.selection import Item
 from viewer.text import display
 from viewer.widgets.operator_palette import Operator, OperatorPalette
 from viewer.workspace import Workspace, graph_of
@@ -21,26 +27,63 @@ if TYPE_CHECKING:
 _MOST_INPUTS = 64
 
 
-def operator_palette(window: QWidget, workspace: Workspace) -> OperatorPalette:
-    """A palette over a window, to be opened once; see its `choose_for`."""
-    return OperatorPalette(window, workspace.report, partial(_offer_newer, window, workspace))
+def operator_palette(window: QWidget, workspace: Workspace, places: Collection[Item] = ()) -> OperatorPalette:
+    """A palette over a window, to be opened once; see its `choose_for`. `places`: what the operator is chosen for."""
+    return OperatorPalette(window, workspace.report, partial(_offer_newer, window, workspace, places))
 
 
-def _offer_newer(window: QWidget, workspace: Workspace, operator: Operator, graph: Graph) -> None:
-    """Open what raises the version of a domain: never unasked, since other nodes may mean something else there."""
+def _offer_newer(
+    window: QWidget,
+    workspace: Workspace,
+    places: Collection[Item],
+    operator: Operator,
+    graph: Graph,
+    use: Callable[[Operator], object],
+) -> None:
+    """Open what raises the version of a domain: never unasked, since other nodes may mean something else there.
+
+    After a conversion the operator is used as it was to be, where that is still there.
+    """
     from viewer.dialogs.convert import ConvertDialog
     from viewer.dialogs.lifetime import show_aside
 
-    if not operator.domain:
-        show_aside(workspace, ConvertDialog(workspace, window, opset=operator.needs))
-        return
     name, domain = display(operator.op_type, 60), display(operator.domain, 60)
+    if not operator.domain:
+        dialog = ConvertDialog(workspace, window, opset=operator.needs, purpose=f"Use {name}")
+        dialog.converted.connect(lambda: _use_converted(workspace, places, operator, graph, use))
+        show_aside(workspace, dialog)
+        return
     workspace.reveal(graph.importer or workspace.model)
     workspace.message(
         "info",
         f"{name} needs version {operator.needs} of {domain}",
         "The inspector shows the versions that are imported, to be changed there.",
     )
+
+
+def _use_converted(
+    workspace: Workspace,
+    places: Collection[Item],
+    operator: Operator,
+    graph: Graph,
+    use: Callable[[Operator], object],
+) -> None:
+    """Go on with an operator now that the model was converted for it; say so where that cannot be."""
+    name = display(operator.op_type, 60)
+    version = graph.opset_imports.get(operator.domain, 0)
+    if not all(map(is_in_model, (graph, *places))):
+        detail = (
+            "What it was chosen for is gone: the conversion or an edit replaced it. Choose a place and add it again."
+        )
+        workspace.message("warning", f"{name} has no place in the model as it is now", detail)
+    elif version < operator.needs:
+        detail = f"It is of operator set {operator.needs}; after the conversion {version} is imported."
+        workspace.message("warning", f"{name} is not there yet", detail)
+    else:
+        try:
+            use(replace(operator, schema=schemas.find(operator.op_type, version, operator.domain), needs=0))
+        except ModelError as error:
+            workspace.report(error)
 
 
 def target_graph(workspace: Workspace) -> Graph:
@@ -62,10 +105,12 @@ def caption(workspace: Workspace) -> str:
     return f"It is added to {place_text(workspace.graph)}, unconnected."
 
 
-def insert(workspace: Workspace, operator: Operator, *, aside: bool = False) -> Node:
-    """Add an operator where the selection says (see `caption`), select and show it. `aside`: chosen with Shift."""
+def insert(workspace: Workspace, operator: Operator, graph: Graph, *, aside: bool = False) -> Node:
+    """Add an operator where the selection says (see `caption`), select and show it. `aside`: chosen with Shift.
+
+    `graph` is the target of this selection, or the one that was shown when nothing was selected.
+    """
     item = workspace.selection.current
-    graph = target_graph(workspace)
     with workspace.document.edit(f"Add {display(operator.op_type, 60)}") as edit:
         if isinstance(item, Value) and item.uses and not aside and operator.takes(None):
             node = nodes.insert_on_edge(

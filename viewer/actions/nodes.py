@@ -24,12 +24,14 @@ def _add(context: Context) -> None:
     from viewer.insertion import caption, insert, operator_palette, target_graph
 
     workspace = context.opened
+    graph, places = target_graph(workspace), workspace.selection.items
 
     def chosen(operator: Operator, shift: bool) -> None:
-        insert(workspace, operator, aside=shift)
+        workspace.selection.set(places)  # converting for it may have led elsewhere
+        insert(workspace, operator, graph, aside=shift)
 
-    palette = operator_palette(context.window, workspace)
-    palette.choose_for(target_graph(workspace), chosen, caption=caption(workspace))
+    palette = operator_palette(context.window, workspace, places)
+    palette.choose_for(graph, chosen, caption=caption(workspace))
 
 
 def _change_operator(context: Context) -> None:
@@ -45,7 +47,7 @@ def _change_operator(context: Context) -> None:
 
         change_each(workspace, f"Change {what} to {display(operator.op_type, 60)}", targets, change)
 
-    palette = operator_palette(context.window, workspace)
+    palette = operator_palette(context.window, workspace, targets)
     palette.choose_for(
         target_graph(workspace), chosen, caption=f"Turn {what} into; inputs and attributes it knows are kept."
     )

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -61,15 +61,21 @@ class ConvertDialog(QDialog):
     """What is chosen is rehearsed on a copy and listed; Convert compares outputs and makes it one edit of the document.
 
     Where nothing that is computed changes, the dialog closes with the edit; else it stays to tell how outputs compare.
-    `opset` is the operator set that is chosen to begin with.
+    `opset` is the operator set that is chosen to begin with. With a `purpose`, what conversion is the first step of,
+    it closes in any case, and a message tells how outputs compare.
     """
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None, *, opset: int | None = None) -> None:
+    converted = Signal()  #: and closed; not where the dialog was closed before
+
+    def __init__(
+        self, workspace: Workspace, parent: QWidget | None = None, *, opset: int | None = None, purpose: str = ""
+    ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Convert")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(560, 620)
         self._workspace = workspace
+        self._purpose = purpose
         self._trial: Trial | None = None
         self._revision = -1
         self._is_done = False
@@ -103,7 +109,7 @@ class ConvertDialog(QDialog):
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
         self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
         self.cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
-        self.ok.setText("Convert")
+        self.ok.setText(f"Convert and {self._purpose}".replace("&", "&&") if self._purpose else "Convert")
         self.ok.setEnabled(False)
         self.weights = self.buttons.addButton("&Weights…", QDialogButtonBox.ButtonRole.ActionRole)
         self.weights.setToolTip("Move weights out to data files or back into the model: that is a way of saving it")
@@ -331,7 +337,7 @@ class ConvertDialog(QDialog):
         elif trial is None or self._workspace.document.revision != self._revision:
             self.preview()
         elif trial.before is None:
-            self._change(trial, self.accept)
+            self._change(trial, self._close_converted)
         else:
             self._lock(True)
             self.state.setText("Comparing outputs…")
@@ -355,7 +361,15 @@ class ConvertDialog(QDialog):
             return
         self._change(trial, lambda: self._tell(said))
 
+    def _close_converted(self) -> None:
+        self.accept()
+        self.converted.emit()
+
     def _tell(self, said: str) -> None:
+        if self._purpose:
+            self._workspace.message("info", self.title().replace("Convert", "Converted", 1), f"{said}.")
+            self._close_converted()
+            return
         self.state.setText(f"Converted; {said}.")
         self.ok.setText("Close")
         self.ok.setEnabled(True)

@@ -101,13 +101,16 @@ def first_sentence(doc: str) -> str:
 
 
 class OperatorPalette(ChoicePopup):
-    """Choose an operator. One that the imports of the graph are too old for is handed to `offer_newer` instead."""
+    """Choose an operator. One that the imports of the graph are too old for is handed to `offer_newer` first.
+
+    That gets the operator, the graph, and what to do with the operator once it is there.
+    """
 
     def __init__(
         self,
         window: QWidget,
         report: Callable[[ModelError], None],
-        offer_newer: Callable[[Operator, Graph], object],
+        offer_newer: Callable[[Operator, Graph, Callable[[Operator], object]], object],
     ) -> None:
         super().__init__(window, "Operator", report)
         self._offer_newer = offer_newer
@@ -149,10 +152,14 @@ class OperatorPalette(ChoicePopup):
             return _choice(operator, graph, run)
         whose = "function" if isinstance(graph.importer, Function) else "model"
         what, offered = (
-            (operator.domain, "Enter goes there.") if operator.domain else ("operator set", "Enter offers to convert.")
+            (operator.domain, "Enter goes there.") if operator.domain else ("operator set", "Enter converts first.")
         )
         return replace(
-            _choice(operator, graph, lambda chosen, _shift: self._offer_newer(chosen, graph)),
+            _choice(
+                operator,
+                graph,
+                lambda chosen, shift: self._offer_newer(chosen, graph, lambda there: run(there, shift)),
+            ),
             detail=f"From {what} {operator.needs} on; this {whose} imports {graph.opset_imports[operator.domain]}. "
             + offered,
             rank=_FROM_LATER,

@@ -298,7 +298,7 @@ def test_an_operator_of_a_newer_opset_offers_to_convert_the_model(desk):
     popup.field.setText("gelu")
     first, *others = popup.shown()
     assert first.note == "ai.onnx 20"
-    assert first.detail == "From operator set 20 on; this model imports 18. Enter offers to convert."
+    assert first.detail == "From operator set 20 on; this model imports 18. Enter converts first."
     assert "com.microsoft 1" in [choice.note for choice in others]
     before = ops(desk)
     desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
@@ -306,6 +306,85 @@ def test_an_operator_of_a_newer_opset_offers_to_convert_the_model(desk):
     assert dialog.opset.currentData() == 20
     assert (ops(desk), desk.workspace.model.opset_imports[""]) == (before, 18)  # nothing was done unasked
     dialog.reject()
+
+
+AT_18 = """<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) {
+    [first] a = Relu (x)
+    [second] y = Neg (a)
+}"""
+
+
+def choose_gelu(desk, action="node.add", modifier=NONE):
+    """Choose it in the palette; the dialog that converts for it, when it may be agreed to."""
+    desk.run(action)
+    popup = desk.child(OperatorPalette)
+    popup.field.setText("gelu")
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return, modifier)
+    dialog = desk.child(ConvertDialog)
+    assert dialog.ok.text() == "Convert and Use Gelu"
+    desk.qtbot.waitUntil(dialog.ok.isEnabled, timeout=20_000)
+    return dialog
+
+
+def convert(desk, dialog):
+    desk.qtbot.mouseClick(dialog.ok, Qt.MouseButton.LeftButton)
+    desk.qtbot.waitUntil(lambda: desk.workspace.model.opset_imports[""] == 20, timeout=20_000)
+    desk.settle()
+
+
+@pytest.mark.parametrize(("modifier", "wired"), [
+    (NONE, ["Relu", "Gelu", "Neg"]), (SHIFT, ["Relu", "Neg"]),
+])  # fmt: skip
+def test_after_the_conversion_the_operator_is_added_where_it_was_asked_for(desk, modifier, wired):
+    desk.open(AT_18)
+    desk.select(desk.value("a"))
+    dialog = choose_gelu(desk, modifier=modifier)
+    desk.select(desk.node("second"))  # as one looks at what changes
+    convert(desk, dialog)
+    assert sorted(ops(desk)) == ["Gelu", "Neg", "Relu"]
+    gelu = desk.workspace.selection.current
+    assert (gelu.op_type, gelu.inputs) == ("Gelu", (desk.value("a"),))
+    way = [desk.value("y").producer]
+    while way[0].inputs[0].producer is not None:
+        way.insert(0, way[0].inputs[0].producer)
+    assert [node.op_type for node in way] == wired
+    assert desk.messages()[-1] == "Converted to operator set 20"
+    assert desk.document.undo_title == "Add Gelu"
+    desk.run("edit.undo")
+    assert (ops(desk), desk.document.undo_title) == (["Relu", "Neg"], "Convert to operator set 20")
+    desk.run("edit.undo")
+    assert desk.workspace.model.opset_imports[""] == 18
+
+
+def test_after_the_conversion_the_operator_of_a_node_is_changed(desk):
+    desk.open(AT_18)
+    desk.select(desk.node("first"))
+    convert(desk, choose_gelu(desk, "node.change_operator"))
+    assert ops(desk) == ["Gelu", "Neg"]
+    assert desk.node("first").op_type == "Gelu"
+
+
+def test_an_operator_whose_place_is_gone_after_the_conversion_is_told_of(desk):
+    desk.open(AT_18)
+    desk.select(desk.node("second"))
+    dialog = choose_gelu(desk)
+    desk.run("edit.delete")
+    desk.qtbot.waitUntil(lambda: not dialog.ok.isEnabled())
+    desk.qtbot.waitUntil(dialog.ok.isEnabled, timeout=20_000)
+    convert(desk, dialog)
+    assert ops(desk) == ["Relu"]
+    assert desk.messages()[-1] == "Gelu has no place in the model as it is now"
+
+
+def test_an_operator_that_is_converted_for_in_too_small_steps_is_told_of(desk):
+    desk.open(AT_18)
+    dialog = choose_gelu(desk)
+    dialog.opset.setCurrentIndex(dialog.opset.findData(19))
+    desk.qtbot.waitUntil(lambda: not dialog.ok.isEnabled())
+    desk.qtbot.waitUntil(dialog.ok.isEnabled, timeout=20_000)
+    desk.qtbot.mouseClick(dialog.ok, Qt.MouseButton.LeftButton)
+    desk.qtbot.waitUntil(lambda: desk.messages()[-1:] == ["Gelu is not there yet"], timeout=20_000)
+    assert (ops(desk), desk.workspace.model.opset_imports[""]) == (["Relu", "Neg"], 19)
 
 
 def test_a_function_that_is_behind_its_model_is_offered_the_version_of_the_model(desk):
@@ -316,7 +395,7 @@ def test_a_function_that_is_behind_its_model_is_offered_the_version_of_the_model
     desk.run("node.add")
     popup = desk.child(OperatorPalette)
     popup.field.setText("gelu")
-    assert popup.shown()[0].detail == "From operator set 20 on; this function imports 18. Enter offers to convert."
+    assert popup.shown()[0].detail == "From operator set 20 on; this function imports 18. Enter converts first."
     desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
     dialog = desk.child(ConvertDialog)
     assert dialog.opset.currentData() == 20

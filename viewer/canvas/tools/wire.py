@@ -316,7 +316,7 @@ class WireTool(Tool):
         def chosen(operator: Operator, _shift: bool) -> None:
             add_fed_by(workspace, operator, value, graph)
 
-        palette = operator_palette(self.view.window(), workspace)
+        palette = operator_palette(self.view.window(), workspace, [value])
         palette.choose_for(
             graph,
             chosen,
