@@ -1,10 +1,20 @@
-"""A property list: rows with fields, edited with F2, Enter or a double-click."""
+"""A property list: rows with fields, edited with F2, Enter, a double-click or by typing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt, Signal
+from PySide6.QtCore import (
+    QCoreApplication,
+    QEvent,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import (
     QAction,
     QContextMenuEvent,
@@ -29,6 +39,7 @@ from viewer.widgets.fields.reorder import Reorder
 from viewer.widgets.fields.rows import Field, Row, RowAction
 
 _CHEVRON = 10
+_SHIFT = Qt.KeyboardModifier.ShiftModifier
 _SPLIT_REACH = 3  # pixels to either side of where labels and values part
 _KEYS = {
     (Qt.Key.Key_Delete, Qt.KeyboardModifier.NoModifier): "remove",
@@ -51,9 +62,9 @@ _KEY_TEXTS = {"remove": "Del", "up": "Alt+Up", "down": "Alt+Down", "add": "Ins",
 class RowTree(QTreeView):
     """Shows rows and edits their fields in the document given.
 
-    F2, Enter or a double-click edits the value, Shift+F2 the label; what has no text, a tensor say, opens. Del,
-    Alt+Up, Alt+Down, Ins and Shift+Enter run the row's action of that kind; the menu key lists all. Rows of an ordered
-    list are also dragged to another place. `report` gets what an action was refused with.
+    F2, Enter or a double-click edits the value, typing begins it anew, Shift+F2 edits the label; what has no text, a
+    tensor say, opens. Del, Alt+Up, Alt+Down, Ins and Shift+Enter run the row's action of that kind; the menu key lists
+    all. Rows of an ordered list are also dragged to another place. `report` gets what an action was refused with.
     """
 
     current_row_changed = Signal(object)  # Row | None
@@ -314,7 +325,7 @@ class RowTree(QTreeView):
         if action_id is not None and self._run_of(index, action_id):
             return
         plain = modifiers == Qt.KeyboardModifier.NoModifier
-        if event.key() == Qt.Key.Key_F2 and modifiers == Qt.KeyboardModifier.ShiftModifier:
+        if event.key() == Qt.Key.Key_F2 and modifiers == _SHIFT:
             self.begin_edit(index.siblingAtColumn(0))
         elif event.key() == Qt.Key.Key_F2 and plain:
             self._edit_row(index)
@@ -322,8 +333,20 @@ class RowTree(QTreeView):
             self._open_row(index)
         elif event.key() == Qt.Key.Key_C and modifiers == Qt.KeyboardModifier.ControlModifier:
             self._copy(index)
-        else:
+        elif not self._type_into(index, event):
             super().keyPressEvent(event)
+
+    def _type_into(self, index: QModelIndex, event: QKeyEvent) -> bool:
+        """Begin the value anew with what is typed, as in a table; False where nothing is typed or can be."""
+        field = self._field_at(index.siblingAtColumn(1))
+        shift_alone = not event.modifiers() & ~(_SHIFT | Qt.KeyboardModifier.KeypadModifier)
+        if not (shift_alone and event.text().isprintable() and event.text().strip()):
+            return False
+        if field is None or field.open is not None or not self.begin_edit(index.siblingAtColumn(1)):
+            return False
+        if self.editor is not None:
+            QCoreApplication.sendEvent(self.editor, event)
+        return True
 
     def _open_row(self, index: QModelIndex) -> None:
         """Edit the value, else follow the row, else edit the label, else open or close what is under it."""

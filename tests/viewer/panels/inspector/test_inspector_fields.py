@@ -27,6 +27,23 @@ def test_what_is_typed_survives_changes_elsewhere(qtbot, panel, workspace):
     assert node.attributes["alpha"].value == pytest.approx(0.7)
 
 
+def test_typing_on_a_row_begins_its_value_anew(qtbot, panel, workspace):
+    node = relu(workspace)
+    workspace.selection.set([node])
+    panel.tree._set_current(index(panel, "attributes", "alpha"))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_Space)
+    assert panel.tree.editor is None
+    qtbot.keyClicks(panel.tree, "3")
+    editor = panel.tree.editor
+    assert editor is not None
+    qtbot.keyClicks(editor, ".5")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    assert node.attributes["alpha"].value == 3.5
+    panel.tree._set_current(index(panel, "attributes"))
+    qtbot.keyClicks(panel.tree, "a")
+    assert panel.tree.editor is None, "a heading has no value"
+
+
 def test_the_current_row_survives_undo_and_another_node(qtbot, panel, workspace):
     first, second = relu(workspace), workspace.model.graph.nodes[1]
     workspace.selection.set([first])
