@@ -19,7 +19,7 @@ from exec.expectations import kind_of
 from exec.memory import keep_freed_memory, return_freed_memory
 from exec.operations import Library
 from exec.patching import patched
-from exec.plan import MISSING, Plan, Step, ValueKey
+from exec.plan import MISSING, Kinds, Plan, Step, ValueKey
 from exec.runner import Observer, Run
 from exec.snapshot import ModelSnapshot
 from exec.store import Entry, Outline, Store
@@ -127,16 +127,11 @@ class Engine:
         plan = self._plan_within(limits, snapshot, options.seed, fed)
         if isinstance(plan, str):
             return self._unplanned(snapshot, options, plan, begun)
-        slots = plan.template.copy()
-        given = {value: feed for value, feed in feeds.items() if ((), value) in plan.slots}
-        of_steps = self._number(plan, given)
-        for value in given:
-            slots[plan.slots[(), value]] = self._feeds[value][1]
+        slots, of_steps, kinds = self._take(plan, feeds)
         targets = _targets(plan, options)
         needed, kept = self._needed(plan, of_steps, targets, slots, fresh=options.fresh)
         _refuse_missing(plan, needed, slots, snapshot)
         run = Run(plan, self.library, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
-        kinds = tuple([(value, kind_of(feed)) for value, feed in given.items()])
         execution = Execution(self.library, self._store, plan, run, of_steps, kept, options, begun, kinds)
         if needed is plan.everything:
             run.code = plan.code_for(kinds)
@@ -166,6 +161,15 @@ class Engine:
         run = Run(plan, self.library, plan.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
         run.stopped = stopped
         return Execution(self.library, self._store, plan, run, [], {}, options, begun, ())
+
+    def _take(self, plan: Plan, feeds: Mapping[int, RuntimeValue]) -> tuple[list[RuntimeValue], list[int], Kinds]:
+        """Take up the feeds of a plan: slots that hold them and constants, tokens of steps, the kind of each feed."""
+        given = {value: feed for value, feed in feeds.items() if ((), value) in plan.slots}
+        of_steps = self._number(plan, given)
+        slots = plan.template.copy()
+        for value in given:
+            slots[plan.slots[(), value]] = self._feeds[value][1]
+        return slots, of_steps, tuple([(value, kind_of(feed)) for value, feed in given.items()])
 
     def _settle(self) -> None:
         """Take over what the last run computed; left until somebody wants it."""
@@ -272,8 +276,7 @@ class Engine:
                 producer = producers.get(slot)
                 if producer is not None:
                     wanted[producer.index] = 1
-        needed.reverse()
-        return needed, kept
+        return needed[::-1], kept
 
 
 def _wanted(plan: Plan, targets: set[int] | None) -> bytearray:

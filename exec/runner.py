@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from exec.operations import Library, Prepared
 from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Plan, Step, refusal
 from exec.results import Failure, StepError, failure_of
 from exec.values import distinct_bytes, refuse_large
+from exec.walking import Halt, Walk
 from model.errors import ModelError, errors_to
 from model.progress import SILENT, Cancelled
 
@@ -54,25 +55,6 @@ _BUFFER = 256
 Estimate = Callable[[int], tuple[float, float]]
 
 Observer = Callable[[Sequence[Finished]], None]
-
-
-class Place(NamedTuple):
-    """A place between two steps of a turn of a body; None: its beginning or its end. Bodies in it lie one deeper."""
-
-    previous: Step | None
-    following: Step | None
-    depth: int
-
-
-class Watch(Protocol):
-    """What to stop at inside bodies."""
-
-    def between(self, plan: Plan, place: Place, slots: list[RuntimeValue]) -> str:
-        """Why to stop at a place in a body, or nothing to go on."""
-
-
-class _Halt(Exception):
-    """Stop in the middle of a body, before the node whose body it is counts as computed."""
 
 
 class Run:
@@ -107,12 +89,7 @@ class Run:
         self.dead: dict[int, Failure] = {}  # slots that will never have a value
         self.summaries: dict[int, Summary] = {}
         self.stopped = ""
-        self.watch: Watch | None = None  # asked in bodies; see `halted`
-        self.passed = 0  # places in bodies of the step that is next which it has been through; not looked at again
-        self.halted = ""  # why `watch` stopped the last call of execute; its step begins anew with the next
-        self.place: Place | None = None  # where it did
-        self.places = 0  # in bodies, that the last call of execute has come through
-        self._depth = 0
+        self.walk = Walk()  # of the last call of execute
         self.held = self.peak = 0  # bytes
         self.keep: set[int] | None = None  # slots never let go; None: all, as long as the budget lasts
         self._frames: dict[int, Frame] = {}  # by id of the plan
@@ -140,7 +117,7 @@ class Run:
         `expected(n)` gives the seconds the first n steps are expected to take, and all, for the progress.
         """
         self._expected = expected  # only meanwhile: it refers to who refers to this
-        self.halted, self.place, self.places, self._depth = "", None, 0, 0
+        self.walk.begin()
         end = len(self.code) if count is None else min(len(self.code), len(self.stamps) + count)
         set_limits(self.limits)
         self._connect(self.plan, self.slots)
@@ -150,7 +127,7 @@ class Run:
                 np.setbufsize(_BUFFER)
                 if not self.dead and end == len(self.code):
                     self._fast()
-                while len(self.stamps) < end and not (self.stopped or self.halted):
+                while len(self.stamps) < end and not (self.stopped or self.walk.halted):
                     self._careful(self.code[len(self.stamps)])
         finally:
             set_limits(None)
@@ -216,9 +193,8 @@ class Run:
         if isinstance(error, Cancelled):
             self.stopped = "cancelled"
             return
-        if isinstance(error, _Halt):
-            self.halted = str(error)
-            return
+        if isinstance(error, Halt):
+            return  # the walk knows where
         if isinstance(error, (LimitError, StepError)) and self._late():
             self.stopped = "time limit"
             return
@@ -378,29 +354,11 @@ class Run:
         for slot, value in zip(plan.inputs, inputs, strict=True):
             slots[slot] = value
         kinds = tuple([kind_of(slots[slot]) for slot in plan.looked_at])
-        code = plan.code_for(kinds) if self.watch is None else self._watched(plan, slots, self.watch)
+        watch = self.walk.watch
+        code = plan.code_for(kinds) if watch is None else self.walk.steps(plan, slots, watch)
         results = self._frame(plan, slots, code)
         plan.came_through(kinds)
         return results
-
-    def _watched(self, plan: Plan, slots: list[RuntimeValue], watch: Watch) -> Iterator[Code]:
-        """The steps of a body, with a look before, between and after them; of those that are constant, a look only."""
-        self._depth += 1
-        previous = None
-        for step in plan.steps:
-            self._look_inside(plan, Place(previous, step, self._depth), slots, watch)
-            if not step.folded:
-                yield step.code().guarded()
-            previous = step
-        self._look_inside(plan, Place(previous, None, self._depth), slots, watch)
-        self._depth -= 1
-
-    def _look_inside(self, plan: Plan, place: Place, slots: list[RuntimeValue], watch: Watch) -> None:
-        self.places += 1
-        reason = watch.between(plan, place, slots) if self.places > self.passed else ""
-        if reason:
-            self.place = place
-            raise _Halt(reason)
 
     def expansion(self, plan: Plan, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run the function body of an operator that has no kernel."""
@@ -458,7 +416,7 @@ class Run:
             limits = self.limits
             if limits.deadline is not None or limits.progress.cancelled:
                 self._check()
-        except (Cancelled, StepError, _Halt):
+        except (Cancelled, StepError, Halt):
             del clocks[begun:]
             raise
         except Exception as error:

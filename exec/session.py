@@ -17,8 +17,9 @@ from exec.inspection.nonfinite import NAN, Sought, beginning, kinds_of
 from exec.inspection.statistics import describe
 from exec.plan import MISSING, Path, Plan, Step, ValueKey
 from exec.results import Failure, RunResult
-from exec.runner import Observer, Place
+from exec.runner import Observer
 from exec.snapshot import ModelSnapshot, Snapshots
+from exec.walking import Place
 from model.document import Document
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
@@ -302,13 +303,14 @@ class Stepper:
     def _past(self, step: Step, stops: _Stops) -> str:
         """Compute a step, going on from where it waits; why to stop inside its bodies, or behind it."""
         run = self._execution.run
-        run.watch, self._inside = stops if stops.conditions else None, None
+        walk = run.walk
+        walk.watch, self._inside = stops if stops.conditions else None, None
         self._execution.advance(1)
-        run.watch = None
-        if run.halted:
-            self._inside, run.passed = run.place, run.places
-            return f"in {step.node.title!r}, {run.halted}"
-        run.passed = 0
+        walk.watch = None
+        if walk.halted:
+            self._inside, walk.passed = walk.place, walk.places
+            return f"in {step.node.title!r}, {walk.halted}"
+        walk.passed = 0
         self._last = step
         return self._stops.after(self._execution.plan, step, run.slots)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from model.edits.functions import boundary, constants_taken, in_graph_order
 from model.edits.initializers import put_constant
 from model.edits.nodes import fresh_names, replace_uses
 from model.edits.values import ensure_order, rename_value, why_not_connect
-from model.edits.wholes import joint
+from model.edits.wholes import Joint, joint
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
 from model.progress import SILENT, Progress
@@ -209,19 +209,28 @@ def merge(
     _bring_operators(edit, graph, Fragment(part, other.functions, other.opset_imports))
     known = known.without(part.nodes, shared) if known else None
     copies = cloner.nodes([node for node in part.nodes if node not in shared])
-    points = known.insertion_points(copies) if known else repeat(None)
-    for node, before in progress.paced(zip(copies, points, strict=False), of=len(copies)):
-        edit.do(InsertNode(graph, node, before))
+    _insert(edit, graph, copies, known, progress)
     _bring_declarations(edit, graph, part, cloner)
     made = _bring_outputs(edit, graph, part, cloner)
     fed = [_feed(edit, graph, name, made.get(output), output) for name, output in (feeding or {}).items()]
     if not keep_outputs:
-        linked = (*fed, *(here[name] for name in links.values()))
-        inner = {value for value in linked if not known or not known.gives(value)}
-        edit.do(SetGraphOutputs(graph, tuple(value for value in graph.outputs if value not in inner)))
+        _drop_outputs(edit, graph, (*fed, *(here[name] for name in links.values())), known)
     if known:
         known.finish(edit, copies, keep_outputs=keep_outputs)
     return copies
+
+
+def _insert(edit: Transaction, graph: Graph, nodes: list[Node], known: Joint | None, progress: Progress) -> None:
+    """Insert nodes: last, or where they were in the one whole that both models are known to be parts of."""
+    points = known.insertion_points(nodes) if known else repeat(None)
+    for node, before in progress.paced(zip(nodes, points, strict=False), of=len(nodes)):
+        edit.do(InsertNode(graph, node, before))
+
+
+def _drop_outputs(edit: Transaction, graph: Graph, linked: Iterable[Value], known: Joint | None) -> None:
+    """Let values that feed the other side be outputs no more, but those that the one whole gives."""
+    inner = {value for value in linked if not known or not known.gives(value)}
+    edit.do(SetGraphOutputs(graph, tuple(value for value in graph.outputs if value not in inner)))
 
 
 def _bring_outputs(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner) -> dict[str, Value | None]:

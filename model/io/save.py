@@ -170,11 +170,8 @@ def prepare(
     chosen = form_for(target, source) if form is None else form
     copies = source.copies if source is not None else Copies()
     placement = _placement(target, source, copies, storage)
-    with _misfits_told():
-        message, proto = _written(model, placement, progress)
-        progress.check()
-        data = serialized(proto, progress)
-    progress.check()
+    message = message_of(model)
+    proto, data = _written(model, message, placement, progress)
     saving = Saving(
         target, [], placement.data_files, placement.warnings(), expected, copies, placement.rest, placement.inlined
     )
@@ -214,11 +211,7 @@ def _placement(target: Path, source: ModelSource | None, copies: Copies, storage
 def to_bytes(model: Model, storage: Storage = UNMOVED, *, progress: Progress = SILENT) -> bytes:
     """A model as a serialised ModelProto, for helpers in child processes. Reads the weights that stay in it."""
     placement = Placement(storage)
-    with _misfits_told():
-        message = write_model(model, placement, progress)
-        progress.check()
-        data = serialized(message, progress)
-    progress.check()
+    _, data = _written(model, "ModelProto", placement, progress)
     pieces = restore(data, message_schema("ModelProto"), list(placement.tables.values()))
     if total_length(pieces) > MESSAGE_LIMIT:
         raise ModelError("The model is too large", "One message can hold at most 2 GiB.")
@@ -235,19 +228,27 @@ def form_for(path: Path, source: ModelSource | None) -> Form:
     return Form.BINARY
 
 
-def _written(model: Model, placement: Placement, progress: Progress) -> tuple[str, Any]:
-    """The kind of message and the message: what a lone graph or function was as long as it is nothing more."""
-    message = message_of(model)
+def _written(model: Model, message: str, placement: Placement, progress: Progress) -> tuple[Any, bytes]:
+    """A model as this kind of message, and the bytes of that."""
+    with _misfits_told():
+        proto = _message(model, message, placement, progress)
+        progress.check()
+        data = serialized(proto, progress)
+    progress.check()
+    return proto, data
+
+
+def _message(model: Model, message: str, placement: Placement, progress: Progress) -> Any:
     match message:
         case "GraphProto":
-            return message, write_graph(model.graph, placement, progress)
+            return write_graph(model.graph, placement, progress)
         case "FunctionProto":
-            return message, write_function(model.functions[0], placement, progress)
+            return write_function(model.functions[0], placement, progress)
         case "NodeProto":
-            return message, write_graph(model.graph, placement, progress).node[0]
+            return write_graph(model.graph, placement, progress).node[0]
         case "TensorProto":
-            return message, write_graph(model.graph, placement, progress).initializer[0]
-    return message, write_model(model, placement, progress)
+            return write_graph(model.graph, placement, progress).initializer[0]
+    return write_model(model, placement, progress)
 
 
 def _is_unmodified(source: ModelSource, found: Format, data: bytes, progress: Progress) -> bool:

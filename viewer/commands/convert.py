@@ -43,6 +43,16 @@ with --nodes:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, what to convert, and the file to write."""
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
+    _add_meaning_arguments(parser)
+    _add_form_arguments(parser)
+    add_nodes_argument(parser, "convert these alone")
+    parser.epilog = _PART
+    add_check_arguments(parser, runs=1)
+    add_output_arguments(parser)
+
+
+def _add_meaning_arguments(parser: argparse.ArgumentParser) -> None:
+    """What operators and values are to be."""
     parser.add_argument("--opset", type=int, metavar="N", help="convert to this version of ai.onnx")
     parser.add_argument(
         "--converter", choices=tuple(CONVERTERS), default="auto",
@@ -64,6 +74,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--free", action="append", default=[], metavar="[INPUT:AXIS=]NAME",
         help="give one dimension of an input this name, or the first one of all inputs and outputs; the rest follows",
     )  # fmt: skip
+
+
+def _add_form_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is written differently and means the same."""
     parser.add_argument(
         "--strip", action="append", default=[], metavar="PART",
         help="take away: doc, metadata, producer, types or inputs (those that nothing uses)",
@@ -80,10 +94,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sort", action="store_true", help="bring nodes into an order in which each comes after what it needs"
     )
-    add_nodes_argument(parser, "convert these alone")
-    parser.epilog = _PART
-    add_check_arguments(parser, runs=1)
-    add_output_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -118,9 +118,8 @@ class ConvertDialog(QDialog):
         self.buttons.accepted.connect(self.apply)
         self.buttons.rejected.connect(self.reject)
 
-    def _make_form(self, holder: QWidget) -> None:
-        form = QFormLayout(holder)
-        form.setContentsMargins(0, 0, 0, 0)
+    def _make_fields(self) -> None:
+        """Scope, operator set, precision and dimensions."""
         self.scope = ScopeBox(self._workspace)
         self.opset = self._make_opset()
         self.converter = QComboBox()
@@ -139,6 +138,11 @@ class ConvertDialog(QDialog):
         self.freeze = QLineEdit()
         self.free = QLineEdit()
         self.free.setToolTip("A name for the first dimension of all inputs and outputs, or INPUT:AXIS=NAME for one")
+
+    def _make_form(self, holder: QWidget) -> None:
+        form = QFormLayout(holder)
+        form.setContentsMargins(0, 0, 0, 0)
+        self._make_fields()
         for title, field in (
             ("Con&vert:", self.scope),
             ("&Operator set:", self.opset),

@@ -8,7 +8,7 @@ alone. Where onnx's cannot convert one node it gives up the model, and some of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -74,13 +74,7 @@ def convert_opset(
         current = owner.opset_imports.get("")
         if current is None or current == version:
             continue
-        nodes = list(_standard_nodes(edit.model, roots))
-        ways.prepare(nodes, current)
-        # Constants last: those that become attributes are gone by then.
-        for node in sorted(nodes, key=lambda node: node.op_type == "Constant"):
-            progress.check()
-            if node.graph is not None:
-                ways.convert(node, current)
+        ways.convert_all(list(_standard_nodes(edit.model, roots)), current, progress)
         edit.do(SetField(owner, "opset_imports", {**owner.opset_imports, "": version}))
         report.changed(f"operator set {current} became {version}", owner)
     return report
@@ -156,14 +150,18 @@ class _Ways:
         self._converter = converter
         self._onnx = onnx
 
-    def prepare(self, nodes: Iterable[Node], current: int) -> None:
-        """Ask onnx's converter for all nodes of an operator set that it comes first for."""
-        if self._converter == "onnx":
+    def convert_all(self, nodes: Sequence[Node], current: int, progress: Progress) -> None:
+        """Convert the nodes of an operator set; ModelError names the first that neither way can."""
+        if self._converter == "onnx":  # it is asked for all at once
             changing = (Hands(self._conversion, node) for node in nodes if self._is_other(node, current))
             self._onnx.prepare(changing, current)
+        # Constants last: those that become attributes are gone by then.
+        for node in sorted(nodes, key=lambda node: node.op_type == "Constant"):
+            progress.check()
+            if node.graph is not None:
+                self._convert(node, current)
 
-    def convert(self, node: Node, current: int) -> None:
-        """ModelError where neither way can."""
+    def _convert(self, node: Node, current: int) -> None:
         if self._converter == "onnx" and self._is_other(node, current):
             self._by_onnx_first(node, current)
             return

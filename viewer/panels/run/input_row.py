@@ -59,19 +59,6 @@ class InputRow(QWidget):
         self._inputs = inputs
         self._name = value.name
         shown = display(value.name, 60) or "(unnamed)"
-        name = QLabel(shown)
-        name.setTextFormat(Qt.TextFormat.PlainText)
-        font = QFont(name.font())
-        font.setWeight(QFont.Weight.Medium)
-        name.setFont(font)
-        name.setToolTip(plain_tip(display(value.name, 500)))
-        name.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        kind = QLabel(type_text(value.type))
-        kind.setTextFormat(Qt.TextFormat.PlainText)
-        kind.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        title = QHBoxLayout()
-        title.addWidget(name, 1)
-        title.addWidget(kind)
         element = _element_of(value.type)
         kinds = [kind for kind in _KINDS if kind[1] != "range" or element is not ElementType.STRING]
         self.source = Combo(f"Source of {shown}", kinds)
@@ -90,7 +77,7 @@ class InputRow(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 4)
         layout.setSpacing(4)
-        layout.addLayout(title)
+        layout.addLayout(_title(value, shown))
         layout.addWidget(self.source)
         layout.addWidget(self._stack)
         layout.addWidget(self.note)
@@ -120,6 +107,24 @@ class InputRow(QWidget):
 
     def _choose(self, source: InputSource) -> None:
         self._inputs.set_source(self._name, source)
+
+
+def _title(value: Value, shown: str) -> QHBoxLayout:
+    """The name of an input and its type."""
+    name = QLabel(shown)
+    name.setTextFormat(Qt.TextFormat.PlainText)
+    font = QFont(name.font())
+    font.setWeight(QFont.Weight.Medium)
+    name.setFont(font)
+    name.setToolTip(plain_tip(display(value.name, 500)))
+    name.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+    kind = QLabel(type_text(value.type))
+    kind.setTextFormat(Qt.TextFormat.PlainText)
+    kind.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+    row = QHBoxLayout()
+    row.addWidget(name, 1)
+    row.addWidget(kind)
+    return row
 
 
 def _element_of(declared: Type | None) -> object:
