@@ -9,6 +9,11 @@ it is the value of the last turn. What numpy has no type for is stored as `exec.
     {"seed": 0, "inputs": ["x"], "values": [[["x"], {"key": "x"}], [["block", "scores"], {"key": "block > scores"}]]}
 
 One array may be the value of several places: what a call gives is what the function in it gives.
+
+What the nodes took is in arrays of the same length: ``__nodes__`` has for each the calls and bodies around it and the
+name of its first output, as above, ``__states__`` a name of `State`, ``__seconds__``, ``__bytes__`` (of its outputs)
+and ``__turns__`` (how often it ran, if it is in a body) what it took. ``__run__`` has the keys they really have and
+the addresses as ``"profile"``; files that were written before do without.
 """
 
 from __future__ import annotations
@@ -21,36 +26,61 @@ from typing import Any
 
 import numpy as np
 
-from exec.archive import Stored, stored_value, writing
+from exec.archive import Archive, Stored, stored_value, writing
 from exec.context import RuntimeValue
 from exec.inputs import read_npz
 from exec.inspection.compare import value_keys
 from exec.plan import ValueKey
-from exec.results import RunResult
+from exec.results import NodeResult, RunResult, State
 from model.errors import ModelError
 
 #: The key that is no value; no exporter names values like this.
 _RUN = "__run__"
+
+#: The states of nodes that took something.
+RAN = (State.DONE, State.KEPT, State.CONSTANT)
 
 #: Where a value is: the calls and bodies around it, outermost first, and its name.
 Address = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What a node took in a run; see `NodeResult`."""
+
+    state: State
+    seconds: float
+    nbytes: int
+    turns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SavedRun:
-    """What the file of a run holds. `is_run`: it was saved as one, so that addresses tell where values are."""
+    """What the file of a run holds. `is_run`: it was saved as one, so that addresses tell where values are.
+
+    `costs` are by the first outputs of nodes; like `peak_bytes` they are missing in files of before.
+    """
 
     inputs: dict[str, RuntimeValue]
     seed: int
     values: dict[Address, RuntimeValue] = field(repr=False)
     is_run: bool
+    costs: dict[Address, Cost] = field(default_factory=dict, repr=False)
+    peak_bytes: int = 0
 
 
-def save_run(result: RunResult, path: str, inputs: Sequence[str], addresses: Mapping[ValueKey, Address]) -> int:
+def save_run(
+    result: RunResult,
+    path: str,
+    inputs: Sequence[str],
+    addresses: Mapping[ValueKey, Address],
+    nodes: Mapping[Address, NodeResult],
+) -> int:
     """Write every value that was computed or given, and which of them are inputs; how many there are.
 
     What has no address, such as constants, which are in the model, is left out, and so is what calls of functions
-    pass on of it. OSError when the file cannot be written.
+    pass on of it. Of `nodes`, by the addresses of their first outputs, it is written what they took. OSError when the
+    file cannot be written.
     """
     slots = result.layout.slots
     constant = {slot for key, slot in slots.items() if key not in addresses}
@@ -64,9 +94,33 @@ def save_run(result: RunResult, path: str, inputs: Sequence[str], addresses: Map
             if place not in held:
                 held[place] = archive.add(" > ".join(addresses[key]), result.value(key))
             values.append((addresses[key], held[place]))
-        text = json.dumps({"seed": result.seed, "inputs": list(inputs), "values": values})
+        profile = _write_costs(archive, nodes) | {"peak_bytes": result.peak_bytes}
+        text = json.dumps({"seed": result.seed, "inputs": list(inputs), "values": values, "profile": profile})
         archive.add(_RUN, np.array(text, object))
     return len(held)
+
+
+def _write_costs(archive: Archive, nodes: Mapping[Address, NodeResult]) -> dict[str, Any]:
+    ran = [(address, node) for address, node in nodes.items() if node.state in RAN]
+    columns = {
+        "nodes": np.array([" > ".join(address) for address, _ in ran], object),
+        "states": np.array([node.state.name for _, node in ran], object),
+        "seconds": np.array([node.seconds for _, node in ran], np.float64),
+        "bytes": np.array([node.nbytes for _, node in ran], np.int64),
+        "turns": np.array([node.turns for _, node in ran], np.int64),
+    }
+    keys = {name: archive.add(f"__{name}__", column) for name, column in columns.items()}
+    return {"addresses": [address for address, _ in ran], "arrays": keys}
+
+
+def _read_costs(arrays: Mapping[str, Any], told: Mapping[str, Any]) -> dict[Address, Cost]:
+    names = "states", "seconds", "bytes", "turns"
+    states, *numbers = (stored_value(arrays, told["arrays"][name]) for name in names)
+    if any(part.dtype.kind not in "fi" or not np.all(np.isfinite(part) & (part >= 0)) for part in numbers):
+        msg = "what nodes took is no time, memory or count"
+        raise ValueError(msg)
+    rows = zip(told["addresses"], states.tolist(), *(part.tolist() for part in numbers), strict=True)
+    return {_address(address): Cost(State[state], *rest) for address, state, *rest in rows}
 
 
 def _keys(result: RunResult) -> Iterator[ValueKey]:
@@ -88,10 +142,13 @@ def load_run(path: Path) -> SavedRun:
         content = json.loads(str(told.item()))
         values = {_address(address): stored_value(arrays, stored) for address, stored in content["values"]}
         names, seed = [str(name) for name in content["inputs"]], int(content["seed"])
+        profile = content.get("profile")
+        costs, peak = ({}, 0) if profile is None else (_read_costs(arrays, profile), int(profile["peak_bytes"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         detail = f"{_RUN} in it does not tell of a run: {error}"
         raise ModelError(f"{path.name} cannot be read", detail, str(path)) from None
-    return SavedRun({name: values[name,] for name in names if (name,) in values}, seed, values, is_run=True)
+    inputs = {name: values[name,] for name in names if (name,) in values}
+    return SavedRun(inputs, seed, values, is_run=True, costs=costs, peak_bytes=max(0, peak))
 
 
 def _address(content: Any) -> Address:

@@ -174,15 +174,17 @@ class ProfilePanel(Panel):
             if not result.inside and not self._is_inside(node):
                 seconds += result.seconds
         moments = record.result.timeline(progress) if with_memory else ()
-        return _Found(known, operators, seconds or 1.0, is_partly_kept, moments)
+        return _Found(known, operators, seconds, is_partly_kept, moments)
 
     def _show(self, record: Record, found: _Found) -> None:
         total = found.seconds
         kept = " (partly of earlier runs)" if found.is_partly_kept else ""
-        count = sum(map(len, found.operators.values()))
-        self.summary.setText(
-            f"{plural(count, 'node')} · {duration_text(total)}{kept} · {bytes_text(record.result.peak_bytes)} held"
-        )
+        count = plural(sum(map(len, found.operators.values())), "node")
+        if total:
+            held = bytes_text(record.result.peak_bytes)
+            self.summary.setText(f"{count} · {duration_text(total)}{kept} · {held} held")
+        else:
+            self.summary.setText(f"{count} · no times: {'the file has none' if record.loaded else 'nothing ran'}")
         self.summary.setToolTip(
             "Held: the most at a time, with every value that is kept to be looked at.\n"
             "Memory over the run: what it takes when each is freed after its last use."
@@ -209,7 +211,7 @@ class ProfilePanel(Panel):
                 Cell(self._place(node, result), tip=display(node.name, 500)),
                 Cell(display(result.operator, 60)),
                 Cell(duration_text(result.seconds), result.seconds) if spent else Cell(""),
-                Cell(f"{result.seconds / total:.1%}", result.seconds) if spent else Cell(""),
+                Cell(_share(result.seconds, total), result.seconds) if spent else Cell(""),
                 Cell("" if info is None or info.kind != "tensor" else shape_text(info.shape)),
                 Cell(bytes_text(result.nbytes), result.nbytes),
                 Cell(count_text(macs), macs) if macs else Cell(""),
@@ -243,6 +245,10 @@ def _seconds(one: _Ran) -> Key:
 _NODE_KEYS = {2: _seconds, 3: _seconds, 5: lambda one: one[1].nbytes}
 
 
+def _share(seconds: float, total: float) -> str:
+    return f"{seconds / total:.1%}" if total else ""
+
+
 def _operator_rows(groups: Mapping[str, Sequence[NodeResult]], total: float) -> list[Row]:
     rows = []
     for operator, members in groups.items():
@@ -252,7 +258,7 @@ def _operator_rows(groups: Mapping[str, Sequence[NodeResult]], total: float) -> 
             Cell(display(operator, 80)),
             Cell(f"{len(members):,}", len(members)),
             Cell(duration_text(seconds), seconds),
-            Cell(f"{seconds / total:.1%}", seconds),
+            Cell(_share(seconds, total), seconds),
             Cell(duration_text(seconds / len(members)), seconds / len(members)),
             Cell(bytes_text(size), size),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,12 @@ from exec.inspection.statistics import nbytes
 from exec.plan import MISSING, Layout, StepLayout, ValueKey
 from exec.plan import Path as CallPath
 from exec.results import NodeResult, RunResult, State
-from exec.saved import SavedRun, load_run, save_run
+from exec.saved import Address, Cost, SavedRun, load_run, save_run
 from model.errors import ModelError
-from model.graph import Node
+from model.graph import Node, Value
 from model.progress import Progress
 from model.queries.calls import called_by
-from viewer.runs.addresses import addresses_in
+from viewer.runs.addresses import Addresses, addresses_in
 from viewer.slices import Latest
 from viewer.text import plural
 
@@ -34,14 +35,16 @@ def write_run(workspace: Workspace, path: Path) -> None:
     result, inputs, known = record.result, list(record.feeds), addresses_in(workspace)
     bodies = [(call, number) for call, values in result.bodies.items() for number in values]
 
-    def named(progress: Progress) -> dict[ValueKey, tuple[str, ...]]:
+    def named(progress: Progress) -> tuple[dict[ValueKey, Address], dict[Address, NodeResult]]:
         keys = progress.paced([*result.layout.slots, *bodies])
-        return {key: address for key in keys if (address := known.of(key)) is not None}
+        values = {key: address for key in keys if (address := known.of(key)) is not None}
+        ran = progress.paced([*result.nodes, *result.inner])
+        return values, {address: node for node in ran if (address := _address_of(workspace, node, known)) is not None}
 
-    def write(named: dict[ValueKey, tuple[str, ...]]) -> None:
+    def write(named: tuple[dict[ValueKey, Address], dict[Address, NodeResult]]) -> None:
         def work(_progress: Progress) -> int:
             try:
-                return result.apply(save_run, str(path), inputs, named)
+                return result.apply(save_run, str(path), inputs, *named)
             except (LookupError, OSError) as error:
                 raise ModelError(f"{path.name} cannot be written", str(error), str(path)) from error
 
@@ -51,6 +54,13 @@ def write_run(workspace: Workspace, path: Path) -> None:
         workspace.jobs.start("Save the run", work, done=done)
 
     Latest(workspace).begin(named, write, at_once=len(result.layout.slots) < _FEW)
+
+
+def _address_of(workspace: Workspace, ran: NodeResult, known: Addresses) -> Address | None:
+    """That of the first output of a node, which tells the node too."""
+    node = workspace.results.node_by_number(ran.node)
+    output = None if node is None else next((value for value in node.outputs if value is not None), None)
+    return None if output is None else known.of((ran.path, workspace.runs.session.number(output)))
 
 
 def take_up_run(workspace: Workspace, path: Path) -> None:
@@ -80,7 +90,11 @@ def take_up_run(workspace: Workspace, path: Path) -> None:
         def work(progress: Progress) -> tuple[RunResult | None, int, SavedRun]:
             pairs = progress.paced(saved.values.items())
             values = {key: value for address, value in pairs if (key := known.find(address)) is not None}
-            result = _result(workspace, values, saved.seed, progress) if values else None
+            took = progress.paced(saved.costs.items())
+            costs = {key: cost for address, cost in took if (key := known.find(address)) is not None}
+            result = _result(workspace, values, costs, progress) if values else None
+            if result is not None:
+                result.seed, result.peak_bytes = saved.seed, saved.peak_bytes
             return result, len(saved.values) - len(values), saved
 
         Latest(workspace).begin(work, lambda told: found(*told), at_once=len(saved.values) < _FEW)
@@ -91,8 +105,14 @@ def take_up_run(workspace: Workspace, path: Path) -> None:
     workspace.jobs.start("Read a run", lambda _progress: load_run(path), done=done, supersede="load")
 
 
-def _result(workspace: Workspace, values: Mapping[ValueKey, Any], seed: int, progress: Progress) -> RunResult:
-    """Values as what a run gave. Only what was saved is known of it: no times, and of bodies no nodes."""
+#: What is known of a node whose values a file has, but not what they took.
+_UNTIMED = Cost(State.KEPT, 0.0, 0)
+
+
+def _result(
+    workspace: Workspace, values: Mapping[ValueKey, Any], costs: Mapping[ValueKey, Cost], progress: Progress
+) -> RunResult:
+    """Values as what a run gave, and what their nodes took; only what was saved is known of it."""
     number, value_of = workspace.runs.session.number, workspace.results.value_by_number
     slots: dict[ValueKey, int] = {}
     held: dict[int, int] = {}  # slots by object: one value may be in several places
@@ -112,6 +132,8 @@ def _result(workspace: Workspace, values: Mapping[ValueKey, Any], seed: int, pro
             contents.append(content)
         if value.producer is not None and called_by(value.producer) is None:
             makers[key[0], value.producer] = None
+    took = {(path, node): cost for (path, value), cost in costs.items() if (node := _producer(value_of(value)))}
+    inner = [_ran(workspace, path, node, cost) for (path, node), cost in progress.paced(took.items()) if cost.turns]
     steps, nodes = [], []
     for index, (path, node) in enumerate(progress.paced(makers)):
         reads, outs = (
@@ -119,10 +141,26 @@ def _result(workspace: Workspace, values: Mapping[ValueKey, Any], seed: int, pro
             for ends in (node.inputs, node.outputs)
         )
         size = sum(nbytes(contents[slot]) for slot in outs if slot)
-        operator = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
         steps.append(StepLayout(index, number(node), path, reads, outs, bool(node.bodies)))
-        nodes.append(NodeResult(number(node), path, operator, node.name or node.op_type, State.KEPT, 0.0, size))
+        nodes.append(_ran(workspace, path, node, took.get((path, node), replace(_UNTIMED, nbytes=size))))
     outputs = tuple([slots.get(((), number(v)), 0) for v in workspace.runs.inputs.graph.outputs])
     layout = Layout(slots, outputs, workspace.runs.session.snapshots.names, steps)
     state = workspace.document.current.id
-    return RunResult(layout, contents, lambda: nodes, number, seed=seed, state=state, bodies=bodies)
+    return RunResult(layout, contents, lambda: nodes, number, state=state, bodies=bodies, inner=inner)
+
+
+def _producer(value: Value | None) -> Node | None:
+    return None if value is None else value.producer
+
+
+def _ran(workspace: Workspace, path: CallPath, node: Node, cost: Cost) -> NodeResult:
+    number, graph = workspace.runs.session.number, node.graph
+    operator = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    around: list[int] = []
+    while graph is not None and isinstance(graph.owner, Node):
+        around.insert(0, number(graph.owner))
+        graph = graph.owner.graph
+    title, inside = node.name or node.op_type, tuple(around)
+    return NodeResult(
+        number(node), path, operator, title, cost.state, cost.seconds, cost.nbytes, turns=cost.turns, inside=inside
+    )

@@ -13,6 +13,7 @@ from model.steps import SetField, SetInput
 from tests.viewer.runs.driving import edit, idle, node, opened, run, value
 from viewer.runs import comparing
 from viewer.runs.afterwards import take_up_run, write_run
+from viewer.settings import RUN_IN_PROCESS
 
 NESTED = """
 <ir_version: 9, opset_import: ["" : 17, "own" : 1]>
@@ -108,6 +109,69 @@ def test_a_saved_run_is_shown_where_its_values_belong_without_running(window, qt
         order = [row.name for row in panel.rows]
         order = order[order.index("v") :]  # a function has a t too
         assert order.index("t") < order.index("y") < order.index("r") < order.index("z")
+
+
+def profile_rows(window):
+    """What the profile shows by node: name, operator, time, share, output, memory, multiply-adds and state."""
+    profile = window.docks.open("profile")
+    return {tuple(cell.text for cell in row.cells) for row in profile.nodes.source.rows}, profile.summary.text()
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["worker", "thread"])
+def test_a_saved_run_has_the_profile_of_the_run(window, qtbot, nested, tmp_path, own):
+    window.settings.set(RUN_IN_PROCESS, own)
+    workspace = opened(window, qtbot, nested)
+    workspace.runs.inputs.set_source("b", Constant(True))
+    run(qtbot, workspace)
+    shown = profile_rows(window)
+    assert {row[0] for row in shown[0]} >= {"one", "two", "one > t", "loop", "loop › scale"}
+    write_run(workspace, tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    took = {one.node: one.seconds for one in workspace.results.current.result.nodes}
+    seconds = took[workspace.runs.session.number(node(workspace, "loop"))]
+    window.remove_tab(window.tab)
+    with np.load(tmp_path / "run.npz") as arrays:
+        times = dict(zip(arrays["__nodes__"].tolist(), arrays["__seconds__"].tolist(), strict=True))
+        turns = dict(zip(arrays["__nodes__"].tolist(), arrays["__turns__"].tolist(), strict=True))
+    assert times["y"] == seconds
+    assert turns["loop.body > t"] == 3
+    workspace = opened(window, qtbot, nested)
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        take_up_run(workspace, tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    assert profile_rows(window) == shown
+
+
+def test_a_file_of_before_has_values_and_no_times(window, qtbot, nested, saved, tmp_path):
+    with np.load(saved[0]) as arrays:
+        kept = {key: arrays[key] for key in arrays.files}
+    told = json.loads(kept["__run__"].item())
+    del told["profile"]
+    kept["__run__"] = np.array(json.dumps(told))
+    np.savez(tmp_path / "before.npz", **kept)
+    workspace = opened(window, qtbot, nested)
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        take_up_run(workspace, tmp_path / "before.npz")
+    assert workspace.results.value_of(value(workspace, "y")) is not None
+    _, summary = profile_rows(window)
+    assert summary.endswith("no times: the file has none")
+
+
+def test_a_value_may_have_the_name_of_what_nodes_took(window, qtbot, tmp_path):
+    path = tmp_path / "times.onnx"
+    head = '<ir_version: 9, opset_import: ["" : 17]>'
+    model = onnx.parser.parse_model(head + "a (float[2] x) => (float[2] y) { [relu] y = Relu (x) }")
+    model.graph.node[0].output[0] = model.graph.output[0].name = "__seconds__"
+    onnx.save(model, path)
+    workspace = opened(window, qtbot, path)
+    run(qtbot, workspace)
+    seconds = workspace.results.node_of(node(workspace, "relu")).seconds
+    write_run(workspace, tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        take_up_run(workspace, tmp_path / "run.npz")
+    assert workspace.results.value_of(value(workspace, "__seconds__")).shape == (2,)
+    assert workspace.results.node_of(node(workspace, "relu")).seconds == seconds
 
 
 def test_what_a_run_after_a_loaded_one_changed_is_marked_though_a_worker_has_it(make_window, qtbot, nested, saved):
@@ -238,6 +302,8 @@ def test_a_run_of_another_state_of_the_model_shows_what_is_still_there(window, q
         json.dumps({"seed": 0, "inputs": ["x"], "values": [[["x"], {"key": "x", "type": "no type"}]]}),
         json.dumps({"seed": 0, "inputs": ["x"], "values": [[["x"], [[[[[[[[[[[]]]]]]]]]]]]]}),
         json.dumps({"seed": "much", "inputs": 5, "values": 7}),
+        json.dumps({"seed": 0, "inputs": ["x"], "values": [], "profile": {"addresses": [], "arrays": {}}}),
+        json.dumps({"seed": 0, "inputs": ["x"], "values": [], "profile": 5}),
     ],
 )
 def test_a_file_that_claims_to_be_a_run_is_refused(window, qtbot, nested, tmp_path, told):
