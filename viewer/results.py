@@ -4,11 +4,13 @@
     results.changed             which values to look at again
 
 A result belongs to a state of the document. An edit makes what depends on it stale; going back to a state that was
-run (undo) shows its values again without a run. What a run that goes on has computed is shown too, until its end.
+run (undo) shows its values again without a run, be it only a part that is known of them. What a run that goes on has
+computed is shown too, until its end.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from model.document import Change
     from viewer.workspace import Workspace
 
-#: How many results are remembered, and how many bytes they may have computed together.
+#: How many whole results are remembered, and how many parts; and how many bytes all may have computed together.
 _MOST_RECORDS = 16
 _MOST_BYTES = 2 << 30
 
@@ -63,6 +65,16 @@ class Record:
     call: CallPath = ()  # of a function, whose values are shown where there were several
     fetching: set[ValueKey] = field(default_factory=set)
     problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be brought
+
+    @property
+    def is_part(self) -> bool:
+        """Whether a run for the same inputs may give more."""
+        return not (self.whole or self.loaded)
+
+    def is_part_of(self, other: Record) -> bool:
+        """Whether another has all that this has: a part, and then all there is, of the same model and inputs."""
+        same = (self.state, self.inputs) == (other.state, other.inputs)
+        return self.is_part and same and (other.run == self.run or not other.is_part)
 
     def key(self, value: Value) -> ValueKey | None:
         """Where the result has a value: in the call that is shown or else the first, if it is inside a function."""
@@ -289,8 +301,8 @@ class Results(QObject):
         self._search.begin(lambda progress: stale_after(things, known, progress), found)
 
     def _recall(self, state: int) -> Record | None:
-        known = [r for r in self._records if r.state == state and r.inputs == self._inputs]
-        return next((r for r in reversed(known) if r.whole or r.loaded), None)
+        known = [r for r in reversed(self._records) if r.state == state and r.inputs == self._inputs]
+        return next((r for r in known if not r.is_part), known[0] if known else None)
 
     # -- runs ------------------------------------------------------------------------------------------------
 
@@ -311,8 +323,7 @@ class Results(QObject):
         if record is not None:
             self._was_begun = True
             self._inputs = record.inputs
-            self._records.append(record)
-            self._forget_old()
+            self.keep(record)
             if self._may_show(record):
                 self._show(record)
         elif self.current is not None and self.current.unfinished:
@@ -326,10 +337,21 @@ class Results(QObject):
                 self._show(before)
         self.run_finished.emit()
 
+    def keep(self, record: Record) -> None:
+        """Remember what a run gave, without showing it: the model has gone on. Called by whoever runs."""
+        self._records = [r for r in self._records if not r.is_part_of(record)]
+        self._records.append(record)
+        self._forget_old()
+
     @property
     def _shows_document(self) -> bool:
         """Whether what is shown was computed for the very state the document is in."""
         return self.current is not None and self.current.state == self._document.current.id
+
+    @property
+    def shows_part(self) -> bool:
+        """Whether what is shown is for the document as it is, but not all that a run would give."""
+        return self.current is not None and self.current.is_part and self._shows_document
 
     def _may_show(self, record: Record) -> bool:
         """Not when the document went back, while the run went on, to a state whose values are shown."""
@@ -354,7 +376,9 @@ class Results(QObject):
         if record is not self.current:
             if record.unfinished:
                 self._resting = self.previous, self.current
-            self.previous, self.current = self.current, record
+            if self.current is None or not self.current.is_part_of(record):
+                self.previous = self.current
+            self.current = record
         self._nodes = None
         if record.state == self._document.current.id:
             self._search.stop()
@@ -366,12 +390,15 @@ class Results(QObject):
 
     def _forget_old(self) -> None:
         kept: list[Record] = []
+        counts: Counter[bool] = Counter()
         total = 0
         for record in reversed(self._records):
             total += record.result.computed_bytes
-            if len(kept) >= 2 and (len(kept) >= _MOST_RECORDS or total > _MOST_BYTES):
+            if len(kept) >= 2 and total > _MOST_BYTES:
                 break
-            kept.append(record)
+            counts[record.is_part] += 1
+            if counts[record.is_part] <= _MOST_RECORDS:
+                kept.append(record)
         self._records = kept[::-1]
         oldest = min(r.revision for r in self._records)
         self._log = [entry for entry in self._log if entry[0] > oldest]

@@ -20,8 +20,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from exec.errors import WorkerUnavailable
 from exec.plan import Path as CallPath
 from exec.remote.session import WorkerSession
-from exec.results import RunResult
-from exec.session import Breakpoint, Request, Session, Stepper
+from exec.results import RunResult, State
+from exec.session import Breakpoint, Request, Session
 from model.errors import ModelError
 from model.graph import Function, Node, Value
 from model.progress import Progress
@@ -34,6 +34,7 @@ from viewer.results import Record
 from viewer.runs.alarm import Alarm
 from viewer.runs.courtesy import Courtesy
 from viewer.runs.edge_notes import EdgeNotes
+from viewer.runs.finished import FinishedNodes
 from viewer.runs.hunting import Hunt
 from viewer.runs.inputs import Recipe, RunInputs
 from viewer.runs.marks import RunMarks
@@ -51,9 +52,6 @@ if TYPE_CHECKING:
 
 #: Milliseconds between an edit and the run it starts, so that typing starts one run, not five.
 _LIVE_DELAY = 120
-#: Milliseconds between two looks at which nodes have finished.
-_NEWS = 80
-_MOST_NEWS = 2000  # nodes that are told of then: what that takes is far below a frame
 #: What the run of a graph with more nodes gave is too much to be looked through for garbage.
 _MANY = 10_000
 
@@ -83,11 +81,8 @@ class RunControl(QObject):
         self._so_far = SoFar(workspace.jobs, self._value, self)
         self._can_start_worker = True
         self._turn = threading.Lock()  # of runs in this process: one that is superseded ends before the next
-        self._news: list[int] = []
-        self._finished_nodes = 0  # since the document was opened
-        self._news_lock = threading.Lock()
-        self._news_timer = QTimer(self, interval=_NEWS)
-        self._news_timer.timeout.connect(self._tell_news)
+        self._finished = FinishedNodes(self._number, self._node, self)
+        self._finished.told.connect(self.nodes_finished)
         self._live_timer = QTimer(self, singleShot=True, interval=_LIVE_DELAY)
         self._live_timer.timeout.connect(self._run_live)
         workspace.results.node_by_number = self._node
@@ -149,6 +144,9 @@ class RunControl(QObject):
             return None
         following = self._run.stepper.next_node
         return None if following is None else following[1]
+
+    def _number(self, node: Node) -> int:
+        return 0 if self._session is None else self._session.number(node)
 
     def _node(self, number: int) -> Node | None:
         found: Node | None = None if self._session is None else self._session.snapshots.nodes.object(number)
@@ -321,7 +319,7 @@ class RunControl(QObject):
         return replace(request, options=replace(request.options, until=None, values=keys, outputs=False))
 
     def _launch(self, run: OneRun, work: Callable[[Progress], None]) -> None:
-        self._news_timer.start()
+        self._finished.start(run)
         self._workspace.results.is_running = True
         show = partial(self._see, run)
         self._so_far.start(lambda: self._look(run), show, lambda: self._count(run))
@@ -338,15 +336,15 @@ class RunControl(QObject):
         """Off the GUI thread."""
         session = self._session
         assert session is not None
-        run.relay = Relay(progress)
+        run.relay, observe = Relay(progress), self._finished.observe
         if isinstance(session, WorkerSession):
             stepping = run.aim.mode == "step"
-            run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe, stepping=stepping)
+            run.stepper = session.steps(run.request, progress=run.relay, observer=observe, stepping=stepping)
             run.result = run.stepper.result().work_out()
             return
         with self._turn:
             progress.check()
-            run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe)
+            run.stepper = session.steps(run.request, progress=run.relay, observer=observe)
             if run.aim.mode == "run":
                 run.stepper.go_on()
             run.result = run.stepper.result().work_out()
@@ -381,7 +379,7 @@ class RunControl(QObject):
 
     def _over(self) -> None:
         self._job = self._run = None
-        self._news_timer.stop()
+        self._finished.stop()
         self._so_far.stop()
 
     def _failed(self, error: BaseException, run: OneRun) -> None:
@@ -418,10 +416,9 @@ class RunControl(QObject):
 
     def _ended(self, run: OneRun) -> None:
         if run.serial != self._serial or run is not self._run:
-            return  # a newer run is on its way
-        self._tell_news()
-        with self._news_lock:
-            self._news.clear()  # the end says more
+            self._keep_part(run)  # a newer run is on its way
+            return
+        self._finished.tell()
         result = run.result
         may_go_on = result is not None and result.stopped not in CUT_OFF
         waiting = may_go_on and run.stepper is not None and not run.stepper.done
@@ -435,6 +432,12 @@ class RunControl(QObject):
         else:
             self._workspace.set_run_state("Stopped")
         self.state_changed.emit()
+
+    def _keep_part(self, run: OneRun) -> None:
+        """Another run took the place of this one: an undo brings back what it had computed."""
+        result = run.result
+        if result is not None and result.counts[State.DONE]:
+            self._workspace.results.keep(run.record(result))
 
     def _tell_end(self, run: OneRun, result: RunResult) -> None:
         if not self.is_paused:
@@ -455,7 +458,7 @@ class RunControl(QObject):
         session, stepper = self._session, run.stepper
         at = session.at if isinstance(session, WorkerSession) else None if stepper is None else stepper.next_key
         node = None if at is None else self._node(at[1])
-        return object() if node is not None and node.bodies else self._finished_nodes
+        return object() if node is not None and node.bodies else self._finished.count
 
     def _look(self, run: OneRun) -> RunResult | None:
         """What a run has computed up to now. Off the GUI thread."""
@@ -471,32 +474,6 @@ class RunControl(QObject):
         if run is self._run and self.is_running:
             self._workspace.results.see(run.record(result, unfinished=True), fresh)
 
-    # -- nodes that finish -----------------------------------------------------------------------------------
-
-    def _observe(self, finished: Sequence[Any]) -> None:
-        """On the thread of the run."""
-        numbers = []
-        for one in finished:
-            step = getattr(one, "step", None)
-            if step is not None:
-                numbers.append(step.path[0] if step.path else step.node.node)
-            elif isinstance(one.node, Node) and self._session is not None:
-                numbers.append(one.path[0] if one.path else self._session.number(one.node))
-        with self._news_lock:
-            self._news += numbers
-            self._finished_nodes += len(numbers)
-
-    def _tell_news(self) -> None:
-        """Tell which nodes have finished: so many, the others wait for the next time."""
-        stepper = None if self._run is None else self._run.stepper
-        if isinstance(stepper, Stepper):
-            stepper.tell()  # a worker does so by itself
-        with self._news_lock:
-            numbers, self._news = self._news[:_MOST_NEWS], self._news[_MOST_NEWS:]
-        nodes = [node for number in dict.fromkeys(numbers) if (node := self._node(number)) is not None]
-        if nodes:
-            self.nodes_finished.emit(nodes)
-
     # -- live ------------------------------------------------------------------------------------------------
 
     def set_live(self, live: bool) -> None:
@@ -511,15 +488,20 @@ class RunControl(QObject):
         if self.is_paused:
             self._run = None  # it belongs to another model now
             self.state_changed.emit()
-        if self.live and self._workspace.results.stale:
+        if self.live and self._lacks_values:
             self._live_timer.start(_LIVE_DELAY)
             return  # which tells by itself
         self._live_timer.stop()
         self._tell.follow()
 
+    @property
+    def _lacks_values(self) -> bool:
+        """Whether a run would give more than is shown: an edit made it stale, or brought back a part."""
+        return bool(self._workspace.results.stale) or self._workspace.results.shows_part
+
     def _on_inputs(self) -> None:
         is_known = self._workspace.results.recall(self.inputs.recipe().signature)
-        if self.live and not is_known:
+        if self.live and (not is_known or self._lacks_values):
             self._live_timer.start(_LIVE_DELAY)
             return
         self._live_timer.stop()
@@ -575,7 +557,7 @@ class RunControl(QObject):
         self._open.discard(self)
         self._serial += 1
         self._live_timer.stop()
-        self._news_timer.stop()
+        self._finished.stop()
         self._preparing.stop()
         self._so_far.stop()
         session, self._session = self._session, None

@@ -48,7 +48,8 @@ class RunNews:
         if record is not said:
             failures = record.result.failures
             failed = f": {plural(len(failures), 'node')} failed" if failures else ""
-            text = f"Values of an earlier run are back{failed}"
+            part = ": of some nodes only" if record.is_part else ""
+            text = f"Values of an earlier run are back{failed or part}"
         self._workspace.set_run_state(text)
         if record is not self._shown:
             self._shown = record

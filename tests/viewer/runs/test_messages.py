@@ -198,7 +198,7 @@ def test_a_value_that_a_run_could_not_compute_says_why(window, qtbot, workspace)
     edit(workspace, "mean", "axes", [2, 3])
     workspace.runs.run_to(node(workspace, "relu"))
     idle(qtbot, workspace)
-    assert shown_instead(window, qtbot, workspace, "y") == "The last run did not come here: press Run (F6)."
+    assert shown_instead(window, qtbot, workspace, "y") == "Not computed: the run did not come here. Press Run (F6)."
     run(qtbot, workspace, "run.step")
     assert "the run waits" in shown_instead(window, qtbot, workspace, "y")
 

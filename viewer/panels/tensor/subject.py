@@ -219,7 +219,7 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
         return f"Not computed, because {node.because.title or node.because.operator} failed, which it needs."
     if workspace.runs.is_paused:
         return "Not computed yet: the run waits. Step (F10) or continue it (F8)."
-    return "The last run did not come here: press Run (F6)."
+    return "Not computed: the run did not come here. Press Run (F6)."
 
 
 def mismatch_text(declared: Type | None, kind: ElementType | None, shape: tuple[int, ...]) -> str:

@@ -1,0 +1,76 @@
+"""Tells while a run goes on which nodes it has finished: gathered on its thread, told on that of the window."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from exec.session import Stepper
+from model.graph import Node
+
+if TYPE_CHECKING:
+    from viewer.runs.one_run import OneRun
+
+#: Milliseconds between two words about them.
+_PACE = 80
+_MOST = 2000  # nodes that are told of then: what that takes is far below a frame
+
+
+class FinishedNodes(QObject):
+    """Those of one run after the other, from `start` to `stop`. Not all that the end of a run overtakes are told.
+
+    `number_of` and `node_of` translate between nodes and their numbers in runs.
+    """
+
+    told = Signal(object)  # list[Node] that have been computed, be it in calls of functions among them
+
+    def __init__(
+        self, number_of: Callable[[Node], int], node_of: Callable[[int], Node | None], parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._number_of, self._node_of = number_of, node_of
+        self._run: OneRun | None = None
+        self._news: list[int] = []
+        self._lock = threading.Lock()
+        self._timer = QTimer(self, interval=_PACE)
+        self._timer.timeout.connect(self.tell)
+        self.count = 0  # since the document was opened; read on any thread
+
+    def start(self, run: OneRun) -> None:
+        """A run starts, or goes on."""
+        self._run = run
+        self._timer.start()
+
+    def stop(self) -> None:
+        """It has ended or waits, which says more than what was not told yet."""
+        self._run = None
+        self._timer.stop()
+        with self._lock:
+            self._news.clear()
+
+    def observe(self, finished: Sequence[Any]) -> None:
+        """Nodes have finished. On the thread of the run."""
+        numbers = []
+        for one in finished:
+            step = getattr(one, "step", None)
+            if step is not None:
+                numbers.append(step.path[0] if step.path else step.node.node)
+            elif isinstance(one.node, Node):
+                numbers.append(one.path[0] if one.path else self._number_of(one.node))
+        with self._lock:
+            self._news += numbers
+            self.count += len(numbers)
+
+    def tell(self) -> None:
+        """Tell of those that have finished since: so many, the others wait for the next time."""
+        stepper = None if self._run is None else self._run.stepper
+        if isinstance(stepper, Stepper):
+            stepper.tell()  # a worker does so by itself
+        with self._lock:
+            numbers, self._news = self._news[:_MOST], self._news[_MOST:]
+        nodes = [node for number in dict.fromkeys(numbers) if (node := self._node_of(number)) is not None]
+        if nodes:
+            self.told.emit(nodes)
