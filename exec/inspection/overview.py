@@ -141,18 +141,28 @@ def _fits(info: ValueInfo, declared: Type) -> bool:
     )
 
 
-def tensor_type(found: ValueInfo, declared: Type) -> Type | None:
+def tensor_type(found: ValueInfo, declared: Type, inferred: Type | None = None) -> Type | None:
     """The type of a tensor in place of a declared one that it contradicts; None for what is no tensor.
 
-    Symbols of the declared shape stay where the rank is right.
+    Symbols of the declared shape stay where the rank is right; a wrong size may be any where the inferred one may.
     """
     if found.element_type is None:
         return None
-    kept = declared.shape.dims if isinstance(declared, TensorType) and declared.shape is not None else ()
     dims: tuple[Dimension, ...] = found.shape
-    if len(kept) == len(dims):
-        dims = tuple([n if isinstance(d, int) else d for d, n in zip(kept, dims, strict=True)])
+    kept, free = (_dims_of(type_, len(dims)) or dims for type_ in (declared, inferred))
+    dims = tuple(
+        [
+            d if d == n or not isinstance(d, int) else n if isinstance(f, int) else f
+            for d, n, f in zip(kept, dims, free, strict=True)
+        ]
+    )
     return (SparseTensorType if found.kind == "sparse" else TensorType)(found.element_type, Shape(dims))
+
+
+def _dims_of(type_: Type | None, rank: int) -> tuple[Dimension, ...]:
+    """The dimensions of a tensor type of a rank; none of any other."""
+    dims = type_.shape.dims if isinstance(type_, TensorType) and type_.shape is not None else ()
+    return dims if len(dims) == rank else ()
 
 
 def actual_type(value: RuntimeValue, declared: Type) -> Type | None:

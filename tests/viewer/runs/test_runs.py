@@ -326,6 +326,21 @@ def test_declarations_of_a_large_model_are_looked_at_while_the_window_goes_on(wi
     assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
 
 
+def test_a_wrong_size_that_follows_a_symbol_is_corrected_to_the_symbol(window, qtbot, tmp_path):
+    text = """<ir_version: 9, opset_import: ["" : 17]>
+    g (float[batch,2] x) => (float[1,2] y, float[3,2] z) { y = Neg (x)  z = Abs (x) }"""
+    path = tmp_path / "freed.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    workspace = opened(window, qtbot, path)
+    workspace.runs.inputs.set_source("x", Constant([[1.0, 2.0]] * 3))
+    run(qtbot, workspace)
+    panel = window.docks.open("run")
+    qtbot.waitUntil(lambda: workspace.types.inferred is not None)
+    panel.outcome.correct.click()
+    assert value(workspace, "y").type.shape == Shape(("batch", 2)), "declared 1, computed 3"
+    assert value(workspace, "z").type.shape == Shape((3, 2)), "declared 3, computed 3"
+
+
 SEQUENCE = """<ir_version: 9, opset_import: ["" : 17]>
 g (float[2] x) => (float[2] s, float[2] y) <bool yes = {1}> {
   s = SequenceConstruct (x, x)

@@ -210,7 +210,8 @@ class OutcomeSection(Section):
             detail = "Every value has the type and shape declared for it, or none is declared."
             self._workspace.message("info", "There is nothing to correct", detail)
             return
-        types = {value: tensor_type(one.found, one.declared) for value, one in wrong}
+        known = self._workspace.types.type_of
+        types = {value: tensor_type(one.found, one.declared, known(value)) for value, one in wrong}
         others = {value: one for value, one in wrong if types[value] is None}
         if not others:
             self._declare(types)
