@@ -253,4 +253,14 @@ def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Proble
         given = [value for value in given if value.initializer is None]
     for what, have, want in (("inputs", len(given), inputs), ("outputs", len(body.outputs), outputs)):
         if have != want and not (what == "outputs" and have > want):
-            yield error("body", f"{name} of {node.title} has {have} {what}", body, f"{node.op_type} expects {want}.")
+            fix = _give_less(node, want - have) if what == "outputs" else None
+            told = f"{name} of {node.title} has {have} {what}"
+            yield error("body", told, body, f"{node.op_type} expects {want}.", fix)
+
+
+def _give_less(node: Node, count: int) -> Fix | None:
+    """Take away the last outputs of a node, which its body does not give, where nothing uses them."""
+    kept, extra = node.outputs[:-count], node.outputs[-count:]
+    if any(value is not None and value.uses for value in extra):
+        return None
+    return Fix(f"Drop unused outputs of {node.title}", lambda edit: edit.do(SetOutputs(node, kept)))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from model.document import Transaction
+from model.edits.bodies import add_body_outputs, remove_body_inputs, remove_body_outputs
 from model.edits.functions import set_signature
 from model.edits.values import disconnect_inputs, set_type, set_types
 from model.errors import ModelError
@@ -25,7 +26,10 @@ def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type |
 
 
 def remove_input(edit: Transaction, graph: Graph, value: Value) -> None:
-    """Remove a graph input. Refused while nodes use it and it has no initializer to take its place."""
+    """Remove a graph input; of a body what belongs to it goes too, see `model.edits.bodies`.
+
+    Refused while nodes use it and it has no initializer to take its place.
+    """
     remove_inputs(edit, graph, [value])
 
 
@@ -38,7 +42,10 @@ def remove_inputs(edit: Transaction, graph: Graph, values: Sequence[Value], prog
             raise ModelError(
                 f"Input {value.name} is used", "Disconnect it first, or give it an initializer as its constant.", value
             )
-    if leaving := set(values):
+    leaving = set(values)
+    if leaving and isinstance(graph.owner, Node):
+        remove_body_inputs(edit, graph, graph.owner, {i for i, v in enumerate(graph.inputs) if v in leaving})
+    elif leaving:
         _set_inputs(edit, graph, tuple(v for v in graph.inputs if v not in leaving))
     for value in progress.paced(values, of=len(values)):
         if value.initializer is not None and value.type == value.initializer.type:
@@ -75,7 +82,7 @@ def remove_values(edit: Transaction, values: Collection[Value], progress: Progre
 
 
 def add_output(edit: Transaction, graph: Graph, value: Value) -> None:
-    """Make a value an output of the graph."""
+    """Make a value an output of the graph; of a body its node gives it too."""
     add_outputs(edit, graph, [value])
 
 
@@ -88,12 +95,14 @@ def add_outputs(edit: Transaction, graph: Graph, values: Sequence[Value]) -> Non
             raise ModelError(
                 f"{value.name} is not visible here", "A graph returns values of its own or around it.", value
             )
-    if values:
+    if values and isinstance(graph.owner, Node):
+        add_body_outputs(edit, graph, graph.owner, dict.fromkeys(values))
+    elif values:
         _set_outputs(edit, graph, (*graph.outputs, *dict.fromkeys(values)))
 
 
 def remove_output(edit: Transaction, graph: Graph, value: Value) -> None:
-    """Let the graph no longer return a value; the value stays."""
+    """Let the graph no longer return a value, which stays; of a body what belongs to it goes too."""
     remove_outputs(edit, graph, [value])
 
 
@@ -102,7 +111,10 @@ def remove_outputs(edit: Transaction, graph: Graph, values: Sequence[Value]) -> 
     for value in values:
         if value not in graph.outputs:
             raise ModelError(f"{value.name} is not an output of {graph.name or 'the graph'}", "", value)
-    if leaving := set(values):
+    leaving = set(values)
+    if leaving and isinstance(graph.owner, Node):
+        remove_body_outputs(edit, graph, graph.owner, {i for i, v in enumerate(graph.outputs) if v in leaving})
+    elif leaving:
         _set_outputs(edit, graph, tuple(v for v in graph.outputs if v not in leaving))
 
 

@@ -304,6 +304,9 @@ EDITS = {
 
 #: Functions that need no edit of their own here, and why.
 ELSEWHERE = {
+    "bodies.add_body_outputs": "by add_outputs",
+    "bodies.remove_body_inputs": "by remove_inputs",
+    "bodies.remove_body_outputs": "by remove_outputs",
     "functions.call_instead": "by extract_function",
     "functions.replace_by_body": "by inline_call",
     "nodes.bridge": "by delete_and_bridge",

@@ -1,0 +1,141 @@
+"""Inputs and outputs of bodies: by the specification each belongs to one of the node, and goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from model.document import Transaction
+from model.edits.nodes import set_output_count
+from model.errors import ModelError
+from model.graph import Graph, Node, Value
+from model.steps import SetAttribute, SetGraphInputs, SetGraphOutputs, SetInputs, SetOutputs
+
+_Thing = TypeVar("_Thing")
+
+
+@dataclass(frozen=True, slots=True)
+class _Tie:
+    """Which input and output of a node stand for those of its body."""
+
+    output: int = 0  # of the body, that is the node's first
+    carried: int = 0  # values that each step hands to the next: as many inputs as outputs, the first ones
+    input: int = 0  # of the body, that is the first carried one
+    fed: int = 0  # input of the node that gives this one
+
+
+def _tie(node: Node) -> _Tie | None:
+    """None for operators that nobody knows, and where an attribute that counts is missing."""
+    if node.domain:
+        return None
+    match node.op_type:
+        case "If" | "SequenceMap":
+            return _Tie()
+        case "Loop":
+            return _Tie(output=1, carried=max(len(node.inputs) - 2, 0), input=2, fed=2)
+        case "Scan":
+            count = node.attributes.get("num_scan_inputs")
+            if count is None or not isinstance(count.value, int):
+                return None
+            fed = 1 if node.graph is not None and node.graph.opset_imports.get("", 9) < 9 else 0
+            return _Tie(carried=max(len(node.inputs) - fed - count.value, 0), fed=fed)
+    return None
+
+
+def add_body_outputs(edit: Transaction, body: Graph, node: Node, values: Collection[Value]) -> None:
+    """Let a body return more; the node gives it too, of an If once both branches return it."""
+    tie = _tie(node)
+    before = _given_by(node, body, tie)
+    edit.do(SetGraphOutputs(body, (*body.outputs, *values)))
+    now = _given_by(node, body, tie)
+    if now > before == len(node.outputs):
+        set_output_count(edit, node, now)
+
+
+def _given_by(node: Node, body: Graph, tie: _Tie | None) -> int:
+    """How many outputs its bodies have for a node."""
+    return 0 if tie is None else min(len(branch.outputs) for branch in _together(node, body)) - tie.output
+
+
+def _together(node: Node, body: Graph) -> tuple[Graph, ...]:
+    return node.bodies if node.op_type == "If" else (body,)
+
+
+def remove_body_outputs(edit: Transaction, body: Graph, node: Node, places: Collection[int]) -> None:
+    """Let a body return less, its node and the other branch of an If too; what is carried on goes as an input too.
+
+    Refused while something uses what would be lost.
+    """
+    tie = _tie(node)
+    if tie is None:
+        edit.do(SetGraphOutputs(body, _without(body.outputs, places)))
+        return
+    if min(places) < tie.output:
+        detail = f"The body of {node.title} must return it."
+        raise ModelError(f"{body.outputs[0].name} says whether the loop goes on", detail, body)
+    for branch in _together(node, body):
+        edit.do(SetGraphOutputs(branch, _without(branch.outputs, places)))
+    given = {place - tie.output for place in places}
+    _remove_carried(edit, body, node, tie, {place for place in given if place < tie.carried})
+    _shorten(edit, node, ("scan_output_axes", "scan_output_directions"), {place - tie.carried for place in given})
+    _refuse_used(node, [value for place, value in enumerate(node.outputs) if place in given], "what the body gives")
+    edit.do(SetOutputs(node, _without(node.outputs, given)))
+
+
+def _remove_carried(edit: Transaction, body: Graph, node: Node, tie: _Tie, carried: Collection[int]) -> None:
+    """Take away the inputs of what is no longer carried from step to step."""
+    gone = {place + tie.input for place in carried}
+    _refuse_used(node, [value for place, value in enumerate(body.inputs) if place in gone], "what the last step gave")
+    if carried:
+        edit.do(SetGraphInputs(body, _without(body.inputs, gone)))
+        edit.do(SetInputs(node, _without(node.inputs, {place + tie.fed for place in carried})))
+
+
+def _refuse_used(node: Node, leaving: Sequence[Value | None], what: str) -> None:
+    value = next((value for value in leaving if value is not None and value.uses), None)
+    if value is not None:
+        raise ModelError(f"{value.name} is used", f"It is {what} in {node.title}; disconnect it first.", value)
+
+
+def remove_body_inputs(edit: Transaction, body: Graph, node: Node, places: Collection[int]) -> None:
+    """Let a body take less, its node too; what each step hands to the next goes as an output too."""
+    tie = _tie(node)
+    if tie is None or node.op_type == "If":
+        edit.do(SetGraphInputs(body, _without(body.inputs, places)))
+        return
+    if min(places) < tie.input:
+        detail = f"The body of {node.title} must take it."
+        raise ModelError(f"{body.inputs[min(places)].name} is what every step is told", detail, body)
+    carried = {place for place in places if place - tie.input < tie.carried}
+    others = {body.inputs[place] for place in places if place not in carried}
+    if carried:
+        remove_body_outputs(edit, body, node, {place - tie.input + tie.output for place in carried})
+    _remove_taken(edit, body, node, {place for place, value in enumerate(body.inputs) if value in others})
+
+
+def _remove_taken(edit: Transaction, body: Graph, node: Node, places: Collection[int]) -> None:
+    """Take inputs of a body away that are given anew to each step, and those of the node that give them."""
+    edit.do(SetGraphInputs(body, _without(body.inputs, places)))
+    tie = _tie(node)
+    taken = {place + tie.fed for place in places} if tie and node.op_type != "Loop" else set()
+    taken &= set(range(len(node.inputs)))
+    if tie is None or not taken:
+        return
+    edit.do(SetInputs(node, _without(node.inputs, taken)))
+    scans = node.attributes.get("num_scan_inputs")
+    if scans is not None and isinstance(scans.value, int):
+        _shorten(edit, node, ("scan_input_axes", "scan_input_directions"), {place - tie.carried for place in places})
+        edit.do(SetAttribute(node, scans.name, replace(scans, value=scans.value - len(taken), source=None)))
+
+
+def _shorten(edit: Transaction, node: Node, names: Iterable[str], places: Collection[int]) -> None:
+    """Take elements out of attributes that have one for each of such inputs or outputs."""
+    for attribute in filter(None, map(node.attributes.get, names)):
+        if isinstance(attribute.value, tuple):
+            value: Any = _without(attribute.value, places)
+            edit.do(SetAttribute(node, attribute.name, replace(attribute, value=value, source=None)))
+
+
+def _without(things: Sequence[_Thing], places: Collection[int]) -> tuple[_Thing, ...]:
+    return tuple(thing for place, thing in enumerate(things) if place not in places)
