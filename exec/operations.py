@@ -170,6 +170,10 @@ class Library:
             self.weight_bytes += nbytes(value)
         return value
 
+    def constant_read(self, number: int) -> RuntimeValue | None:
+        """The values of a tensor that has been read; None when it has not."""
+        return self._arrays.get(number)
+
     def free_values(self, graph: GraphSnapshot) -> tuple[int, ...]:
         """Values a body takes from outside, its own bodies included; without recursion over the nesting."""
         if graph.uid not in self._free:

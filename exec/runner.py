@@ -477,10 +477,16 @@ def bind(plan: Plan, library: Library, steps: Iterable[Step]) -> list[int]:
     """Bring the constants that steps read into the plan's template; the slots that are new there.
 
     Initializers that the file keeps as sparse tensors are tensors like any other to the nodes that read them. A step
-    whose constant cannot be read will fail in all runs of this plan.
+    whose constant cannot be read will fail in all runs of this plan. Constants that were read before are brought too:
+    those who read them may be kept, and what is inside a called function has no other value to show.
     """
     new = []
     template, given, constants = plan.template, plan.given, plan.constants
+    for slot, number in constants.items():
+        if slot not in given and isinstance(known := library.constant_read(number), np.ndarray):
+            template[slot] = known
+            given.add(slot)
+            new.append(slot)
     for step in steps:
         for slot in step.reads:
             if slot in constants and slot not in given:

@@ -56,6 +56,33 @@ def test_a_value_that_was_not_kept_is_computed_when_it_becomes_an_output() -> No
     np.testing.assert_array_equal(after.outputs["a"], -x)
 
 
+def test_a_constant_has_its_value_inside_a_function_whose_nodes_were_all_kept() -> None:
+    document = Document(load(onnx.parser.parse_model(CALL).SerializeToString()))
+    session = Session(document)
+    session.run({"x": X})
+    call, after = node(document.model, "v"), node(document.model, "y")
+    with document.edit("Change alpha") as edit:
+        edit.do(SetAttribute(after, "alpha", make_attribute("alpha", 0.25)))
+    with document.edit("Rewire") as edit:  # so that the run is planned anew
+        edit.do(SetGraphOutputs(document.model.graph, (*document.model.graph.outputs, call.outputs[0])))
+    result = session.run({"x": X})
+    formal = document.model.functions[0].body.inputs[1]
+    np.testing.assert_array_equal(result.value(formal, (session.number(call),)), [2, 3, 4])
+    assert result.info(formal, (session.number(call),)) is not None
+
+
+CALL = """
+<ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+g (float[3] x) => (float[3] y) <float[3] w = {2, 3, 4}>
+{
+    v = local.scale (x, w)
+    y = LeakyRelu <alpha: float = 0.5> (v)
+}
+<domain: "local", opset_import: ["" : 21]>
+scale (a, b) => (c) { c = Mul (a, b) }
+"""
+
+
 @pytest.mark.parametrize("in_body", [False, True])
 def test_a_snapshot_has_the_types_of_inputs_as_they_are(in_body: bool) -> None:
     text = """g (int64 m, bool t, float[3] x) => (float[3] y) {
