@@ -27,7 +27,7 @@ from model.errors import ModelError
 from model.graph import Node, Value
 from model.progress import SILENT, Progress
 from model.queries.topology import Thing
-from viewer.runs.staleness import Stale, rewires, sources, stale_after
+from viewer.runs.staleness import Stale, concerns_inputs, rewires, sources, stale_after
 from viewer.slices import Latest
 
 if TYPE_CHECKING:
@@ -119,6 +119,8 @@ class Results(QObject):
         #: The object that a result calls by a number; set by whoever runs.
         self.node_by_number: Callable[[int], Node | None] = lambda _number: None
         self.value_by_number: Callable[[int], Value | None] = lambda _number: None
+        #: What equals for runs with the same inputs, as it is now; set by whoever runs.
+        self.inputs_now: Callable[[], object] = lambda: None
         workspace.changes.changed.connect(self._on_change)
         workspace.closed.connect(self._search.stop)
 
@@ -271,10 +273,17 @@ class Results(QObject):
         """Whether what is shown belongs to the document as it is now."""
         return self.current is not None and not self._stale.things
 
+    @property
+    def is_what_a_run_gives(self) -> bool:
+        """Whether it belongs to the inputs as they are now too, so that a run would show nothing else."""
+        return self.current is not None and self.is_current and self.current.inputs == self._inputs
+
     def _on_change(self, change: Change) -> None:
         if not self._was_begun:
             return
         found = sources(change)
+        if concerns_inputs(change):
+            self._inputs = self.inputs_now()
         self._log.append((change.revision, found))
         record = self._recall(change.state)
         if record is not None:

@@ -87,6 +87,7 @@ class RunControl(QObject):
         self._live_timer.timeout.connect(self._run_live)
         workspace.results.node_by_number = self._node
         workspace.results.value_by_number = self._value
+        workspace.results.inputs_now = lambda: self.inputs.recipe().signature
         workspace.changes.changed.connect(self._on_change)
         self.inputs.changed.connect(self._on_inputs)
         self.marks = RunMarks(workspace)
@@ -130,6 +131,11 @@ class RunControl(QObject):
     def is_running(self) -> bool:
         """Whether something is being computed."""
         return self._job is not None or self._preparing.running
+
+    @property
+    def is_waiting_to_run(self) -> bool:
+        """Whether something was changed in Live, and is run unless more is."""
+        return self._live_timer.isActive()
 
     @property
     def is_paused(self) -> bool:
@@ -211,9 +217,8 @@ class RunControl(QObject):
     @property
     def last_node(self) -> tuple[CallPath, Node] | None:
         """The node that a run that waits has computed last, be it in a body, and the call that it is in."""
-        found: tuple[CallPath, Node] | None = None
-        if self.is_paused and self._run is not None:
-            found = self._run.stepper.last_node
+        run = self._run
+        found: tuple[CallPath, Node] | None = run.stepper.last_node if self.is_paused and run is not None else None
         return found
 
     def run_to(self, node: Node) -> None:
@@ -481,7 +486,7 @@ class RunControl(QObject):
         if live != self.live:
             self.live = live
             self.state_changed.emit()
-            if live and not self._workspace.results.is_current:
+            if live and not self._workspace.results.is_what_a_run_gives:
                 self._live_timer.start(0)
 
     def _on_change(self, _change: Change) -> None:
@@ -496,8 +501,8 @@ class RunControl(QObject):
 
     @property
     def _lacks_values(self) -> bool:
-        """Whether a run would give more than is shown: an edit made it stale, or brought back a part."""
-        return bool(self._workspace.results.stale) or self._workspace.results.shows_part
+        """Whether a run would give more than is shown: after an edit, or as a part or for other inputs."""
+        return self._workspace.results.shows_part or not self._workspace.results.is_what_a_run_gives
 
     def _on_inputs(self) -> None:
         is_known = self._workspace.results.recall(self.inputs.recipe().signature)

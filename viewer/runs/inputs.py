@@ -30,10 +30,12 @@ from exec.inputs import (
 )
 from exec.inspection.statistics import describe
 from model.graph import Graph, Value, Values
+from model.steps import SetField
 from model.types import ElementType, TensorType, Type
 from viewer.settings import Option
 
 if TYPE_CHECKING:
+    from model.document import Change
     from viewer.workspace import Workspace
 
 #: What the panel offers; a data set is one source for all inputs at once.
@@ -82,6 +84,7 @@ class RunInputs(QObject):
         self._given_stamp = 0
         self._made: dict[str, int] = {}  # sizes of symbols in the values that were made last, until a choice is made
         self._read()
+        workspace.changes.changed.connect(self._follow)
 
     @property
     def graph(self) -> Graph:
@@ -151,6 +154,18 @@ class RunInputs(QObject):
         self.data_set = None
         self.seed = seed
         self._tell()
+
+    def _follow(self, change: Change) -> None:
+        """An input that is renamed keeps its source, or the value of a saved run."""
+        steps = [s for s in change.steps if isinstance(s, SetField) and s.field == "name"]
+        if not steps:
+            return
+        before = {i.target: i.value for i in reversed(change.inverses) if isinstance(i, SetField) and i.field == "name"}
+        renamed = {before[v]: v.name for v in self.inputs() if v in before}
+        if renamed:
+            self.sources |= {new: self.sources[old] for old, new in renamed.items() if old in self.sources}
+            self.given = {renamed.get(name, name): value for name, value in self.given.items()}
+            self._write()
 
     def take_sizes(self, feeds: Mapping[str, Any]) -> None:
         """Show how large symbolic dimensions are in values that were made, where nothing was chosen."""

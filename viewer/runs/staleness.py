@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, assert_never
 
 from model.attributes import Attribute, is_same
@@ -76,6 +76,29 @@ def sources(change: Change) -> set[Thing]:
     return found
 
 
+def concerns_inputs(change: Change) -> bool:
+    """Whether a change may alter what the inputs of the model are given: which there are, or their types."""
+    return any(_is_of_inputs(step, inverse) for step, inverse in zip(change.steps, change.inverses, strict=True))
+
+
+def _is_of_inputs(step: Step, inverse: Step) -> bool:
+    match step, inverse:
+        case SetGraphInputs(), _:
+            return isinstance(step.graph.owner, Model)
+        case SetField(target=Value() as value, field="type"), _:
+            return _is_given(value)
+        case SetInitializer(tensor=new), SetInitializer(tensor=old):
+            return (new is None) != (old is None)
+        case _:
+            return False
+
+
+def _is_given(value: Value) -> bool:
+    """Whether a run takes it from outside, of the type that it is declared with."""
+    is_made = value.producer is not None or value.initializer is not None
+    return not is_made and value.graph is not None and isinstance(value.graph.owner, Model)
+
+
 def rewires(change: Change) -> bool:
     """Whether a change may alter what depends on what, not only what is computed."""
     return any(not isinstance(step, (SetAttribute, SetInitializer, SetField)) for step in change.steps)
@@ -133,7 +156,12 @@ def _collect(step: Step, inverse: Step, found: set[Thing]) -> None:
             found.add(step.node)
         case RemoveNode():
             pass  # its outputs: see sources
-        case SetGraphInputs() | SetGraphOutputs():
+        case SetGraphInputs():
+            _collect_owner(step.graph, found)
+            if isinstance(inverse, SetGraphInputs) and isinstance(step.graph.owner, Model):  # random ones go by place
+                pairs = zip_longest(step.inputs, inverse.inputs[: len(step.inputs)])
+                found.update(new for new, old in pairs if new is not old)
+        case SetGraphOutputs():
             _collect_owner(step.graph, found)
         case MoveUses():
             found.update(user for user in step.users if isinstance(user, Node))
@@ -146,9 +174,11 @@ def _collect(step: Step, inverse: Step, found: set[Thing]) -> None:
 
 
 def _collect_owner(graph: Graph, found: set[Thing]) -> None:
-    """Inputs and outputs name values; what a body gives to its node changes with them."""
+    """Inputs and outputs name values; what a body gives to its node, or a function to its calls, changes with them."""
     if isinstance(graph.owner, Node):
         found.add(graph.owner)
+    elif isinstance(graph.owner, Function):
+        found.update(_calls(graph.owner))
 
 
 def _collect_field(step: SetField, inverse: SetField, found: set[Thing]) -> None:
@@ -161,8 +191,11 @@ def _collect_field(step: SetField, inverse: SetField, found: set[Thing]) -> None
         case Function():
             if step.field in _OF_FUNCTIONS:
                 found.update(_calls(step.target))
-        case Value() | Graph() | TrainingInfo():
-            pass  # names, texts and declared types
+        case Value():
+            if step.field == "type" and _is_given(step.target):
+                found.add(step.target)
+        case Graph() | TrainingInfo():
+            pass  # names and texts
         case _:
             assert_never(step.target)
 
