@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QMenu, QPushButton, QScrollArea, QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QMenu, QPushButton, QToolButton, QWidget
 from shiboken6 import isValid
 
 from viewer.actions import actions
 from viewer.actions.binding import without_mnemonic
 from viewer.widgets.command_palette import Entry
+from viewer.widgets.scrolling import scroll_to
 
 if TYPE_CHECKING:
     from viewer.docks import Docks
@@ -107,11 +108,7 @@ def _use(docks: Docks, panel_id: str, name: str, control: QWidget) -> None:
         if name not in others:
             return
         control = others[name]
-    around = control.parentWidget()
-    while around is not None:
-        if isinstance(around, QScrollArea):
-            around.ensureWidgetVisible(control)
-        around = around.parentWidget()
+    scroll_to(control)
     menu = _menu_of(control)
     if menu is not None:
         menu.popup(control.mapToGlobal(control.rect().bottomLeft()))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from model.errors import ModelError
 from viewer.text import display
 from viewer.theme import monospace, theme, themes
+from viewer.widgets.scrolling import scroll_to
 
 Answer = Callable[[str, Callable[[ModelError], object]], object]
 
@@ -104,6 +105,11 @@ class AskLine(QWidget):
         self.yes.setText(verb)
         self.error.hide()
         self.show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """In a low panel it comes below what is in view, and nothing would seem to be asked."""
+        super().resizeEvent(event)
+        QTimer.singleShot(0, self, lambda: scroll_to(self))  # once what is around it has made room
 
     def commit(self) -> None:
         """Take the answer; the line stays open while it is refused."""

@@ -341,6 +341,24 @@ def test_nothing_is_cut_off_in_a_low_panel_but_scrolled(qtbot, panel, chain, wid
     assert area.verticalScrollBar().maximum() == max(0, hidden)
 
 
+def test_what_is_asked_comes_into_view_in_a_low_panel(qtbot, panel, workspace):
+    def in_view(widget):
+        return widget.visibleRegion().boundingRect() == widget.rect()
+
+    panel.resize(500, 150)
+    select(qtbot, panel, put(workspace, np.ones((3, 4), np.float32)))
+    settled(qtbot, panel)
+    ask = panel.pane.ask
+    ask.confirm("other.npy has shape 4×3 instead of 3×4.", lambda: None, "Import")
+    qtbot.waitUntil(lambda: in_view(ask.label) and in_view(ask.yes))
+    ask.close_line()
+    panel.pane.menu.ask_shape()
+    qtbot.waitUntil(lambda: in_view(ask.field))
+    ask.field.setText("7×9")
+    qtbot.keyClick(ask.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: ask.error.isVisible() and in_view(ask.error))
+
+
 def test_what_is_asked_has_room_in_a_narrow_panel(qtbot, panel, workspace):
     select(qtbot, panel, put(workspace, np.ones((3, 4), np.float32)))
     panel.pane.menu.ask_expression()

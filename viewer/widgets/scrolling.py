@@ -1,0 +1,14 @@
+"""Scrolling to a part of what is shown."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QScrollArea, QWidget
+
+
+def scroll_to(widget: QWidget) -> None:
+    """Let all areas that a widget lies in show it."""
+    around = widget.parentWidget()
+    while around is not None:
+        if isinstance(around, QScrollArea):
+            around.ensureWidgetVisible(widget)
+        around = around.parentWidget()
