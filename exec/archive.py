@@ -139,9 +139,9 @@ def writing(path: Path, *, compress: bool = False) -> Iterator[Archive]:
             partial.unlink(missing_ok=True)
 
 
-def write_npz(path: Path, values: Iterable[tuple[str, RuntimeValue]], *, compress: bool = False) -> list[str]:
+def write_npz(path: Path, values: Iterable[tuple[str, RuntimeValue]]) -> list[str]:
     """Write values by name as `Archive.add` does; returns the keys. One value at a time is held."""
-    with writing(path, compress=compress) as archive:
+    with writing(path) as archive:
         for name, value in values:
             archive.add(name, value)
     return archive.keys

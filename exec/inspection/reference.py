@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import multiprocessing
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from exec.context import RuntimeValue
 from exec.remote.transfer import Exchange
 from model.errors import ModelError, errors_to
 
-#: Seconds a run may take unless told.
+#: Seconds a run may take.
 PATIENCE = 600.0
 
 
@@ -23,13 +23,11 @@ def available() -> bool:
     return importlib.util.find_spec("onnxruntime") is not None
 
 
-def run_onnxruntime(
-    path: Path, feeds: Mapping[str, RuntimeValue], *, values: Sequence[str] | None = None, patience: float = PATIENCE
-) -> dict[str, RuntimeValue]:
-    """Values of a model file by name: every intermediate that is no constant, or those named.
+def run_onnxruntime(path: Path, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
+    """Values of a model file by name: every intermediate that is no constant.
 
     It runs unoptimised, so that no value disappears, in a process that may crash or be killed. ModelError when it is
-    not installed, refuses the model, crashes or takes longer than `patience` seconds.
+    not installed, refuses the model, crashes or takes longer than PATIENCE seconds.
     """
     if not available():
         raise ModelError("ONNX Runtime is not installed", "pip install onnxruntime")
@@ -37,12 +35,12 @@ def run_onnxruntime(
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     sent = {name: exchange.put(value) for name, value in feeds.items()}
-    process = context.Process(target=_serve, args=(theirs, exchange.folder, str(path), sent, values), daemon=True)
+    process = context.Process(target=_serve, args=(theirs, exchange.folder, str(path), sent), daemon=True)
     process.start()
     theirs.close()
     try:
-        if not ours.poll(patience):
-            raise ModelError("ONNX Runtime took too long", f"more than {patience:g} seconds")
+        if not ours.poll(PATIENCE):
+            raise ModelError("ONNX Runtime took too long", f"more than {PATIENCE:g} seconds")
         kind, content = ours.recv()
         if kind == "error":
             raise ModelError("ONNX Runtime cannot run this model", content)
@@ -57,24 +55,23 @@ def run_onnxruntime(
         exchange.remove()
 
 
-def _serve(connection: Connection, folder: str, path: str, feeds: dict[str, Any], values: Sequence[str] | None) -> None:
+def _serve(connection: Connection, folder: str, path: str, feeds: dict[str, Any]) -> None:
     exchange = Exchange(folder)
     # ONNX Runtime's exceptions are not public, and all of them are told.
     with errors_to(lambda error: connection.send(("error", f"{type(error).__name__}: {error}"))):
         given = {name: exchange.take(value) for name, value in feeds.items()}
-        found = _run(path, given, values)
+        found = _run(path, given)
         connection.send(("values", {name: exchange.put(value) for name, value in found.items()}))
 
 
-def _run(path: str, feeds: dict[str, Any], values: Sequence[str] | None) -> dict[str, Any]:
+def _run(path: str, feeds: dict[str, Any]) -> dict[str, Any]:
     import onnx
     from onnx import helper
 
     ort: Any = importlib.import_module("onnxruntime")
     model = onnx.load(path, load_external_data=False)
     have = {o.name for o in model.graph.output}
-    wanted = _varying(model) if values is None else list(values)
-    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in wanted if name not in have)
+    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in _varying(model) if name not in have)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4

@@ -187,26 +187,26 @@ def check_dimension(dimension: Dimension, place: object = None) -> None:
         raise ModelError("A dimension symbol is empty", "Write a name, a number, or ? for unknown.", place)
 
 
-def set_batch(edit: Transaction, graph: Graph, batch: Dimension, *, axis: int = 0) -> int:
+def set_batch(edit: Transaction, graph: Graph, batch: Dimension) -> int:
     """Set the batch dimension of every input and output of a graph, and wherever its old symbol stands.
 
-    Values that declared the old number or symbol on that axis inside the graph follow; inputs that are
+    It is the first one. Values inside the graph that declared the old number or symbol first follow; inputs that are
     initializers, scalars and outputs that no input reaches are left alone. Returns how many values changed.
     """
     check_dimension(batch, graph)
-    old = {_dimension(v, axis) for v in _fed(graph)} - {None}
+    old = {_first_dimension(v) for v in _fed(graph)} - {None}
     changed = 0
-    batched = [value for value in _fed(graph) if _rank(value) > axis]
+    batched = [value for value in _fed(graph) if _rank(value)]
     reached = downstream(batched)
     for value in (*batched, *(v for v in graph.outputs if v in reached and v not in batched)):
-        if _rank(value) > axis and _dimension(value, axis) != batch:
-            set_dimension(edit, value, axis, batch)
+        if _rank(value) and _first_dimension(value) != batch:
+            set_dimension(edit, value, 0, batch)
             changed += 1
     symbols = {d for d in old if isinstance(d, str)}
     changed += substitute_dimensions(edit, graph, dict.fromkeys(symbols, batch))
     for value in list(graph.declared):
-        if _rank(value) > axis and _dimension(value, axis) in old and _dimension(value, axis) != batch:
-            set_dimension(edit, value, axis, batch)
+        if _rank(value) and _first_dimension(value) in old and _first_dimension(value) != batch:
+            set_dimension(edit, value, 0, batch)
             changed += 1
     return changed
 
@@ -237,10 +237,10 @@ def _rank(value: Value) -> int:
     return value.type.shape.rank if isinstance(value.type, TensorType) and value.type.shape is not None else 0
 
 
-def _dimension(value: Value, axis: int) -> Dimension:
+def _first_dimension(value: Value) -> Dimension:
     kind = value.type
-    if isinstance(kind, TensorType) and kind.shape is not None and axis < kind.shape.rank:
-        return kind.shape.dims[axis]
+    if isinstance(kind, TensorType) and kind.shape is not None and kind.shape.rank:
+        return kind.shape.dims[0]
     return None
 
 

@@ -39,7 +39,6 @@ def add_node(
     overload: str = "",
     attributes: Mapping[str, Any] | None = None,
     name: str = "",
-    outputs: int | None = None,
     before: Node | None = None,
 ) -> Node:
     """Add a node with fresh outputs, as many inputs prepared (left out) as its signature requires.
@@ -58,7 +57,7 @@ def add_node(
     node = Node(
         op_type,
         padded,
-        _fresh_outputs(graph, node_name, range(count if outputs is None else outputs)),
+        _fresh_outputs(graph, node_name, range(count)),
         name=node_name,
         domain=domain,
         overload=overload,
@@ -275,7 +274,6 @@ def insert_on_edge(
     users: Collection[tuple[Node | Graph, int]] | None = None,
     domain: str = "",
     overload: str = "",
-    attributes: Mapping[str, Any] | None = None,
 ) -> Node:
     """Put a node between a value and those who use it (all, or the given ones).
 
@@ -287,9 +285,7 @@ def insert_on_edge(
     holders = (user if isinstance(user, Node) else user.owner for user, _ in uses)
     anchors = [a for a in (ancestor_in(h, graph) for h in holders if isinstance(h, Node)) if a is not None]
     first = min(anchors, key=graph.nodes.place, default=None)
-    node = add_node(
-        edit, graph, op_type, [value], domain=domain, overload=overload, attributes=attributes, before=first
-    )
+    node = add_node(edit, graph, op_type, [value], domain=domain, overload=overload, before=first)
     output = node.outputs[0] if node.outputs else None
     if output is None:
         raise ModelError(f"{op_type} cannot stand on an edge", "It has no output to pass on.", value)

@@ -82,10 +82,10 @@ def write_function(function: Function, placement: Placement, progress: Progress 
     return out
 
 
-def write_tensor(tensor: Tensor, placement: Placement, name: str | None = None) -> TensorProto:
+def write_tensor(tensor: Tensor, placement: Placement) -> TensorProto:
     """The message of a tensor on its own."""
     out = TensorProto()
-    _Writer(placement, SILENT).tensor(tensor, out, None, tensor.name if name is None else name)
+    _Writer(placement, SILENT).tensor(tensor, out, None, tensor.name)
     return out
 
 

@@ -59,11 +59,9 @@ def one_line(text: str, limit: int = 300) -> str:
     return display(" ".join(text[: limit * 2].split()), limit, elide="end")
 
 
-def text_field(
-    title: str, text: str, apply: Callable[[Transaction, str], object], *, lines: bool = False, hint: str = ""
-) -> Field:
+def text_field(title: str, text: str, apply: Callable[[Transaction, str], object], *, lines: bool = False) -> Field:
     """A field for a text of the file."""
-    return Field(title, lambda: text, apply, lines=lines or "\n" in text or len(text) > LONGEST_TEXT // 10, hint=hint)
+    return Field(title, lambda: text, apply, lines=lines or "\n" in text or len(text) > LONGEST_TEXT // 10)
 
 
 def text_row(

@@ -60,8 +60,8 @@ class TensorPane(QWidget):
     sliced = Signal(object)  # Slice: the person went to another plane
     moved = Signal(object)  # zoom and place of a picture
 
-    def __init__(self, workspace: Workspace, *, pinned: bool = False, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, workspace: Workspace, *, pinned: bool = False) -> None:
+        super().__init__()
         self.workspace = workspace
         self.pinned = pinned
         self.editing = TensorEditing(workspace)
