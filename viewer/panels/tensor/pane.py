@@ -487,7 +487,7 @@ class TensorPane(QWidget):
                 self.stack.setCurrentWidget(widget)
 
         self.workspace.jobs.start(
-            "Drawing a tensor", lambda _: work(),
+            "Drawing a tensor", work if view == "Lines" else lambda _: work(),  # lines may read all of a vector
             done=done, failed=partial(self._failed, reader), supersede=f"tensor {id(self)} draw",
         )  # fmt: skip
 

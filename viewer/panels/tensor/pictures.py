@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from model.progress import Progress
 from model.types import ElementType
 from viewer.panels.tensor.readers import Reader, Slice
 from viewer.qt_models.tensor import number_cell
@@ -239,12 +240,12 @@ _MOST_POINTS = 2048
 _READ = 1 << 20
 
 
-def series(reader: Reader, which: Slice, check: Callable[[], None] = lambda: None) -> Series:
+def series(reader: Reader, which: Slice, progress: Progress) -> Series:
     """The rows of a plane as lines; a vector as one. Long ones as the range of each stretch."""
     if which.wrap or len(reader.shape) <= 1:
         if not reader.size:
             return Series(range(0), ())
-        return _vector_series(reader, check)
+        return _vector_series(reader, progress)
     rows, columns = which.size(reader.shape)
     if not rows:
         return Series(range(0), ())
@@ -252,19 +253,19 @@ def series(reader: Reader, which: Slice, check: Callable[[], None] = lambda: Non
     lines = []
     step = max(1, ceil(columns / _MOST_POINTS))
     for row in shown:
-        check()
+        progress.check()
         values = numbers(reader.plane(which, range(row, row + 1), range(columns))[0], reader.element_type)
         lines.append((f"row {row}", *_envelope(values, step)))
     note = f"{len(shown)} of {number_text(rows)} rows" if len(shown) < rows else ""
     return Series(range(0, columns, step), tuple(lines), note, lambda line, at: which.index(shown[line], at))
 
 
-def _vector_series(reader: Reader, check: Callable[[], None]) -> Series:
+def _vector_series(reader: Reader, progress: Progress) -> Series:
     step = max(1, ceil(reader.size / _MOST_POINTS))
     low, high = [], []
     stride = max(step, _READ // step * step)
     for start in range(0, reader.size, stride):
-        check()
+        progress.check()
         values = numbers(reader.flat(start, min(start + stride, reader.size)), reader.element_type)
         least, most = _envelope(values, step)
         low.append(least)

@@ -1,5 +1,7 @@
 """Views of a tensor and what each can be told: images, text, heat maps of huge planes, narrow panes."""
 
+import threading
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
@@ -12,6 +14,8 @@ from model.tensors import ArrayTensor
 from model.types import ElementType
 from tests.viewer.panels.tensor.hands import look, put, select, settled
 from tests.viewer.pointer import hover
+from viewer.panels.tensor import pictures
+from viewer.panels.tensor.readers import TensorReader
 from viewer.panels.tensor.subject import Subject, Target
 from viewer.panels.tensor.views import first_view
 
@@ -372,3 +376,27 @@ def test_what_is_asked_has_room_in_a_narrow_panel(qtbot, panel, workspace):
     settled(qtbot, panel)
     assert ask.rect().contains(ask.no.geometry())
     assert ask.label.width() <= ask.width()
+
+
+# -- lines -----------------------------------------------------------------------------------------------------
+
+
+def test_a_long_vector_is_not_read_to_its_end_for_lines_that_nobody_looks_at_any_more(qtbot, panel, chain, monkeypatch):
+    select(qtbot, panel, put(chain, np.arange(100_000, dtype=np.float32)))
+    look(qtbot, panel, "Text", panel.pane.text)
+    monkeypatch.setattr(pictures, "_READ", 1000)
+    read, left, plain = [], threading.Event(), TensorReader.flat
+
+    def flat(self, start, stop):
+        read.append(start)
+        assert left.wait(60)
+        return plain(self, start, stop)
+
+    monkeypatch.setattr(TensorReader, "flat", flat)
+    panel.pane.choose_view("Lines")
+    qtbot.waitUntil(lambda: bool(read))
+    panel.pane.choose_view("Text")
+    left.set()
+    settled(qtbot, panel)
+    assert panel.pane.view == "Text"
+    assert len(read) == 1
