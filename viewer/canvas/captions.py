@@ -7,6 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from model.attributes import Attribute, AttributeKind
+from model.devices import ShardingSpec
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.schemas import Schema
@@ -166,9 +167,14 @@ def split_text(value: Value, nodes: Iterable[Node | None] | None = None) -> str:
         for configuration in node.device_configurations if node is not None else ():
             for spec in configuration.sharding:
                 if spec.tensor_name == value.name:
-                    axes = [(d.axis, " and ".join(str(n) for _, n in d.shards[:4])) for d in spec.dimensions[:4]]
-                    return ", ".join(f"axis {axis} ÷ {parts}" for axis, parts in axes) or "on every device"
+                    return cut_text(spec)
     return ""
+
+
+def cut_text(spec: ShardingSpec) -> str:
+    """How a value is cut: ``axis 0 ÷ 2``."""
+    axes = [(d.axis, " and ".join(str(n) for _, n in d.shards[:4])) for d in spec.dimensions[:4]]
+    return ", ".join(f"axis {axis} ÷ {parts}" for axis, parts in axes) or "on every device"
 
 
 def value_text(value: Value, type_: Type | None = None) -> str:

@@ -12,6 +12,7 @@ from model.document import Transaction
 from model.edits import devices, nodes, properties
 from model.errors import ModelError
 from model.graph import Model, Node
+from viewer.canvas.captions import cut_text
 from viewer.panels.inspector.common import act, add_row, name_of, one_line, section, text_row
 from viewer.text import display, plural
 from viewer.widgets.fields.rows import Field, Row, RowAction, Suggestion
@@ -100,9 +101,10 @@ def _sharding_row(workspace: Workspace, node: Node, index: int, place: int) -> R
         devices.put_sharding(edit, node, index, place, changed, workspace.types.type_of)
 
     axes = devicetext.sharded_dimensions_source(spec.dimensions)
-    parts = [f"devices {devicetext.devices_source(spec.devices)}"] if spec.devices else []
-    row = Row(f"sharding {place}", display(spec.tensor_name, 80), display("; ".join((*parts, axes)).strip("; "), 300))
+    where = f", devices {devicetext.devices_source(spec.devices)}" if spec.devices else ""
+    row = Row(f"sharding {place}", display(spec.tensor_name, 80), display(cut_text(spec) + where, 300))
     row.tip = row.text
+    row.expanded = not (spec.devices or spec.dimensions)  # a new one is there to be filled in
     row.label_field = _value_field(
         node,
         f"Set sharded value of {name_of(node)}",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from model.document import Transaction
 from model.edits import interface, properties
 from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
+from model.graph import Function, Graph, Model, Node, Value
 from model.queries.scope import names_taken
 from model.typetext import parse_type
 from viewer.panels.inspector.common import (
@@ -32,8 +31,9 @@ from viewer.panels.inspector.common import (
     type_note,
 )
 from viewer.panels.inspector.constants import initializers_section
+from viewer.panels.inspector.quantization import annotations_section
 from viewer.panels.inspector.types import value_type_field
-from viewer.panels.inspector.values import owner_text, quantization_row
+from viewer.panels.inspector.values import owner_text
 from viewer.text import display, type_text
 from viewer.widgets.fields.rows import Field, Row, RowAction
 from viewer.workspace import Workspace
@@ -57,7 +57,7 @@ def graph_rows(workspace: Workspace, graph: Graph) -> list[Row]:
         ports_section(workspace, graph, "input"),
         ports_section(workspace, graph, "output"),
         initializers_section(workspace, graph),
-        *_quantization(workspace, graph),
+        annotations_section(workspace, graph),
         description_row(texts_of(graph)),
         metadata_section(workspace, texts_of(graph)),
     ]
@@ -145,59 +145,3 @@ def _add_port(workspace: Workspace, graph: Graph, side: Side) -> Row:
     visible = VisibleValues(workspace, graph, judge=judge)
     field = Field(f"Add output to {name_of(graph)}", str, add_output, suggest=visible.suggest, hint="name of a value")
     return add_row("Add output", field)
-
-
-def _quantization(workspace: Workspace, graph: Graph) -> list[Row]:
-    annotations = graph.quantization_annotations
-
-    def add(edit: Transaction, text: str) -> None:
-        value = find_value(graph, text)
-        properties.set_quantization_annotations(edit, graph, (*annotations, QuantizationAnnotation(value, ())))
-
-    visible = VisibleValues(workspace, graph)
-    adding = Field(f"Annotate a value of {name_of(graph)}", str, add, suggest=visible.suggest, hint="name of a value")
-
-    def rows() -> Sequence[Row]:
-        last = add_row("Add annotation", adding)
-        return many(
-            len(annotations),
-            lambda index: _annotation_row(workspace, graph, index),
-            last,
-            opens=lambda index: bool(annotations[index].parameters),
-        )
-
-    return [section("quantization", "Quantization annotations", len(annotations), rows, common=False)]
-
-
-def _annotation_row(workspace: Workspace, graph: Graph, index: int) -> Row:
-    annotation = graph.quantization_annotations[index]
-    of = name_of(annotation.value)
-    row = quantization_row(workspace, annotation, f"annotation {index}", display(annotation.value.name, 200))
-    row.text = ", ".join(f"{display(n, 30)} = {display(v.name, 60)}" for n, v in annotation.parameters)
-    row.expanded = False
-    row.field = Field(
-        f"Annotate {of}",
-        lambda: ", ".join(f"{n} = {v.name}" for n, v in annotation.parameters),
-        lambda edit, text: _annotate(edit, graph, index, text),
-        hint="SCALE_TENSOR = name, ZERO_POINT_TENSOR = name",
-    )
-    removing = act(workspace, f"Remove annotation of {of}", lambda edit: _set_annotation(edit, graph, index, None))
-    row.actions = (RowAction("Remove", removing, "delete", "remove"), go(workspace, annotation.value))
-    return row
-
-
-def _annotate(edit: Transaction, graph: Graph, index: int, text: str) -> None:
-    parameters = []
-    for part in filter(None, (p.strip() for p in text.split(","))):
-        name, equals, value = (p.strip() for p in part.partition("="))
-        if not equals:
-            raise ModelError(f"{display(part, 60)} is no parameter", "Write SCALE_TENSOR = name of a value.")
-        parameters.append((name, find_value(graph, value)))
-    annotation = replace(graph.quantization_annotations[index], parameters=tuple(parameters))
-    _set_annotation(edit, graph, index, annotation)
-
-
-def _set_annotation(edit: Transaction, graph: Graph, index: int, annotation: QuantizationAnnotation | None) -> None:
-    have = graph.quantization_annotations
-    middle = () if annotation is None else (annotation,)
-    properties.set_quantization_annotations(edit, graph, (*have[:index], *middle, *have[index + 1 :]))

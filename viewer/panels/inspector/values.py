@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from model.declaring import declare
 from model.document import Transaction
 from model.edits import initializers, interface, values
-from model.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
+from model.graph import Function, Graph, Node, TrainingInfo, Value
 from model.tensors import Tensor
 from viewer.panels.inspector.common import (
     act,
@@ -22,6 +22,7 @@ from viewer.panels.inspector.common import (
     text_row,
     texts_of,
 )
+from viewer.panels.inspector.quantization import annotation_of
 from viewer.panels.inspector.run_rows import run_rows
 from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
 from viewer.panels.inspector.types import denotation_rows, value_type_field
@@ -49,7 +50,7 @@ def value_rows(workspace: Workspace, value: Value, numbers: Numbers) -> list[Row
     elif value.is_input and value.graph is not None and not isinstance(value.graph.owner, (Node, Function)):
         rows.append(_default_row(value))
     rows.append(_uses(workspace, value))
-    rows += _quantization(workspace, value)
+    rows += annotation_of(workspace, value)
     rows += [description_row(texts_of(value)), metadata_section(workspace, texts_of(value))]
     return rows
 
@@ -214,30 +215,6 @@ def _uses(workspace: Workspace, value: Value) -> Row:
         return many(len(uses), make)
 
     return section("uses", "Used by", len(value.uses), rows, common=False)
-
-
-def _quantization(workspace: Workspace, value: Value) -> list[Row]:
-    graph = value.graph
-    annotations = graph.quantization_annotations if graph is not None else ()
-    mine = next((a for a in annotations if a.value is value), None)
-    return [] if mine is None else [quantization_row(workspace, mine, "quantization", "Quantization")]
-
-
-def quantization_row(workspace: Workspace, annotation: QuantizationAnnotation, key: str, title: str) -> Row:
-    """Which values hold scale and zero point of a value."""
-
-    def rows() -> Sequence[Row]:
-        found = []
-        for name, parameter in annotation.parameters:
-            row = Row(f"parameter {name}", display(name, 80), display(parameter.name, 200), middle=True)
-            row.target = parameter
-            row.actions = (go(workspace, parameter),)
-            found.append(row)
-        return found
-
-    row = section(key, title, len(annotation.parameters), rows, common=False)
-    row.style = "section" if key == "quantization" else "normal"
-    return row
 
 
 def owner_text(graph: Graph) -> str:

@@ -211,16 +211,17 @@ class RowDelegate(QStyledItemDelegate):
         field = self._field(self._index) if self._tree.rows.path(self._index) == self._key else None
         if field is None or text == self._begun:
             return True
-        document = self._tree.document
+        document, begun = self._tree.document, self._begun
+        self._begun = text  # rows that come with the edit may push the field away, which takes what was typed again
         try:
             merge = "/".join(("field", *self._key, str(self._index.column())))
-            with document.edit(field.title, merge=merge if gesture or self._first != self._begun else "") as edit:
+            with document.edit(field.title, merge=merge if gesture or self._first != begun else "") as edit:
                 field.apply(edit, unescaped(text) if self._escaped else text)
         except ModelError as error:
+            self._begun = begun
             self._show_error(error)
             return False
         if self.editor is editor:  # the edit may have closed it
-            self._begun = text
             self._clear_error()
         return True
 

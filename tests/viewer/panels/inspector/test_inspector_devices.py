@@ -33,7 +33,7 @@ def test_a_value_is_spread_over_devices_and_groups(qtbot, spread, workspace):
     write(qtbot, spread, *of, "sharding 0", "axes", text="0: batch in 2; 1: 3 in 3")
     axes = (ShardedDimension(0, (("batch", 2),)), ShardedDimension(1, ((3, 3),)))
     assert sharding(workspace) == (ShardingSpec("x", (0, -1), ((-1, (2, 3)),), axes),)
-    assert row(spread, *of, "sharding 0").text == "devices 0, -1; 0: batch in 2; 1: 3 in 3"
+    assert row(spread, *of, "sharding 0").text == "axis 0 ÷ 2, axis 1 ÷ 3, devices 0, -1"
     press(qtbot, spread, *of, "sharding 0", title="Remove")
     assert sharding(workspace) == ()
     workspace.document.undo()

@@ -299,6 +299,26 @@ def test_values_are_annotated_for_quantisation(qtbot, panel, workspace):
     assert graph.quantization_annotations == ()
 
 
+def test_scale_and_zero_point_are_written_each_in_its_row(qtbot, panel, workspace):
+    graph = workspace.model.graph
+    value = relu(workspace).outputs[0]
+    workspace.selection.set([graph])
+    write(qtbot, panel, "quantization", "+", text=value.name)
+    write(qtbot, panel, "quantization", "annotation 0", "parameter SCALE_TENSOR", text="x")
+    workspace.selection.set([value])
+    write(qtbot, panel, "quantization", "parameter ZERO_POINT_TENSOR", text="nobody")
+    assert "no value named nobody" in panel.tree.fields.error_text
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    write(qtbot, panel, "quantization", "parameter ZERO_POINT_TENSOR", text="flag")
+    parameters = graph.quantization_annotations[0].parameters
+    assert [(name, given.name) for name, given in parameters] == [("SCALE_TENSOR", "x"), ("ZERO_POINT_TENSOR", "flag")]
+    assert workspace.document.undo_title == f"Set ZERO_POINT_TENSOR of {value.name}"
+    press(qtbot, panel, "quantization", "parameter SCALE_TENSOR", title="Remove")
+    assert [name for name, _ in graph.quantization_annotations[0].parameters] == ["ZERO_POINT_TENSOR"]
+    press(qtbot, panel, "quantization", title="Remove")
+    assert graph.quantization_annotations == ()
+
+
 def test_an_annotation_keeps_what_its_message_holds_besides(qtbot, panel, workspace):
     graph = workspace.model.graph
     source = object()
