@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 from PySide6.QtCore import QModelIndex, QSignalBlocker, QSize, Signal
 from PySide6.QtGui import QContextMenuEvent, QResizeEvent
 from PySide6.QtWidgets import (
-    QCheckBox,
     QHBoxLayout,
     QSizePolicy,
     QSplitter,
@@ -26,15 +25,14 @@ from viewer.panels.tensor.ask import AskLine
 from viewer.panels.tensor.editing import TensorEditing
 from viewer.panels.tensor.facts import Facts, counted
 from viewer.panels.tensor.menu import TensorMenu
+from viewer.panels.tensor.options import ViewOptions
 from viewer.panels.tensor.parts import button, combo, notice_label, text_label, text_view
-from viewer.panels.tensor.pictures import CHANNEL_ORDERS, NORMALISATIONS, Wish
+from viewer.panels.tensor.pictures import Wish
 from viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, SparseReader, first_slice
-from viewer.panels.tensor.slicing import SliceBar
 from viewer.panels.tensor.subject import Subject, Target, reader_of, resolve, targets_of
 from viewer.panels.tensor.table import TensorTable
 from viewer.panels.tensor.trees import ValueTree, plane_text
 from viewer.panels.tensor.views import View, first_view, views_of
-from viewer.qt_models.tensor import FORMATS
 from viewer.text import display
 from viewer.theme import monospace, theme, themes
 from viewer.tips import plain_tip
@@ -147,7 +145,7 @@ class TensorPane(QWidget):
     def minimumSizeHint(self) -> QSize:
         """With all lines that words and choices take at this width, or the view would be cut off below."""
         hint = super().minimumSizeHint()
-        lines = (self._header, self._options)
+        lines = (self._header, self.options)
         more = sum(max(0, w.heightForWidth(w.width()) - w.minimumSizeHint().height()) for w in lines)
         return QSize(hint.width(), hint.height() + more)
 
@@ -169,18 +167,11 @@ class TensorPane(QWidget):
             line.addWidget(self._controls)
 
     def _make_body(self) -> None:
-        self.slices = SliceBar()
+        self.options = ViewOptions()
+        self.options.wished.connect(self._show_view)
+        self.options.format_chosen.connect(self._on_format)
+        self.slices = self.options.slices
         self.slices.changed.connect(self._on_slice)
-        self.format_box = combo("Number format", lambda _: self._on_format())
-        self.format_box.addItems(FORMATS)
-        self.same_range = QCheckBox("Same range")
-        self.same_range.setChecked(True)
-        self.same_range.setToolTip("Colour all planes by one range; else each by its own")
-        self.same_range.toggled.connect(lambda _: self._show_view())
-        self.order_box = combo("Channels", lambda _: self._show_view())
-        self.order_box.addItems(CHANNEL_ORDERS)
-        self.range_box = combo("Which range the values have", lambda _: self._show_view())
-        self.range_box.addItems(NORMALISATIONS)
         self._make_views()
         self._lay_out_body()
 
@@ -205,18 +196,11 @@ class TensorPane(QWidget):
             self.stack.addWidget(shown)
 
     def _lay_out_body(self) -> None:
-        self._options = QWidget()
-        options = FlowLayout(8)
-        self._options.setLayout(options)
-        options.setContentsMargins(8, 0, 6, 3)
-        option: QWidget
-        for option in (self.slices, self.same_range, self.order_box, self.range_box, self.format_box):
-            options.addWidget(option)
         right = QWidget()
         column = QVBoxLayout(right)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(self._options)
+        column.addWidget(self.options)
         column.addWidget(self.stack, 1)
         self.facts = Facts()
         self.facts.element_wanted.connect(self.go_to)
@@ -446,10 +430,7 @@ class TensorPane(QWidget):
         self._show_view()
 
     def _show_options(self, view: View | None) -> None:
-        self.format_box.setVisible(view == "Table" and self._is_number)
-        self.same_range.setVisible(view == "Feature maps")
-        self.order_box.setVisible(view == "Image")
-        self.range_box.setVisible(view == "Image")
+        self.options.show_for(view, numbers=self._is_number)
 
     @property
     def _is_number(self) -> bool:
@@ -472,7 +453,7 @@ class TensorPane(QWidget):
             return
         self.table.cells.show(None, None)
         if view in _PICTURES:
-            work: Any = partial(_PICTURE_WORK[view], reader, which, self._wish())
+            work: Any = partial(_PICTURE_WORK[view], reader, which, self._wish)
             widget: QWidget = self.picture
             show: Any = self.picture.show_picture
         elif view == "Lines":
@@ -507,13 +488,9 @@ class TensorPane(QWidget):
             done=done, failed=partial(self._failed, reader), supersede=f"tensor {id(self)} detail",
         )  # fmt: skip
 
+    @property
     def _wish(self) -> Wish:
-        return Wish(
-            same_range=self.same_range.isChecked(),
-            order=self.order_box.currentText(),
-            normalisation=NORMALISATIONS[max(self.range_box.currentIndex(), 0)],
-            differences=self.mode_box.currentIndex() == 2,
-        )
+        return self.options.wish(differences=self.mode_box.currentIndex() == 2)
 
     def _on_slice(self, which: Slice) -> None:
         self._show_view()
@@ -544,8 +521,8 @@ class TensorPane(QWidget):
             detail = "Two runs must have given it, as tensors of one shape."
             self.workspace.message("info", "There is no value of the run before", detail)
 
-    def _on_format(self) -> None:
-        self.table.cells.set_format(self.format_box.currentText())
+    def _on_format(self, text: str) -> None:
+        self.table.cells.set_format(text)
         self.table.set_metrics()
 
     def go_to(self, index: tuple[int, ...]) -> None:

@@ -92,7 +92,7 @@ def test_a_position_in_the_statistics_leads_to_its_element(qtbot, panel, chain):
 
 def test_number_formats(qtbot, panel, chain):
     select(qtbot, panel, put(chain, np.array([1 / 3, np.nan, np.inf, -1000], np.float32)))
-    box = panel.pane.format_box
+    box = panel.pane.options.format_box
     found = {}
     for index in range(box.count()):
         box.setCurrentIndex(index)

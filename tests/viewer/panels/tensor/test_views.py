@@ -49,22 +49,22 @@ def rgb(panel, row, column):
 
 
 def test_an_image_says_which_range_its_values_have(qtbot, panel, image):
-    assert panel.pane.range_box.isVisible()
-    choose(qtbot, panel, panel.pane.range_box, "0 to 1")
+    assert panel.pane.options.range_box.isVisible()
+    choose(qtbot, panel, panel.pane.options.range_box, "0 to 1")
     assert rgb(panel, 0, 1) == (255, 128, 0)
-    choose(qtbot, panel, panel.pane.range_box, "-1 to 1")
+    choose(qtbot, panel, panel.pane.options.range_box, "-1 to 1")
     assert rgb(panel, 0, 0) == (128, 191, 128)
-    choose(qtbot, panel, panel.pane.range_box, "0 to 255")
+    choose(qtbot, panel, panel.pane.options.range_box, "0 to 255")
     assert rgb(panel, 0, 1) == (1, 0, 0)
-    choose(qtbot, panel, panel.pane.range_box, "ImageNet")
+    choose(qtbot, panel, panel.pane.options.range_box, "ImageNet")
     assert rgb(panel, 0, 0) == tuple(round(255 * x) for x in (0.485, 0.456 + 0.5 * 0.224, 0.406))
 
 
 def test_channels_of_an_image_can_be_turned_and_seen_alone(qtbot, panel, image):
-    choose(qtbot, panel, panel.pane.range_box, "0 to 1")
-    choose(qtbot, panel, panel.pane.order_box, "BGR")
+    choose(qtbot, panel, panel.pane.options.range_box, "0 to 1")
+    choose(qtbot, panel, panel.pane.options.order_box, "BGR")
     assert rgb(panel, 0, 1) == (0, 128, 255)
-    choose(qtbot, panel, panel.pane.order_box, "second")
+    choose(qtbot, panel, panel.pane.options.order_box, "second")
     assert rgb(panel, 0, 1) == (128, 128, 128)
 
 
@@ -73,15 +73,15 @@ def test_channels_may_come_last(qtbot, panel, chain):
     array[0, 1] = 10, 20, 30
     select(qtbot, panel, put(chain, array))
     look(qtbot, panel, "Image", panel.pane.picture)
-    choose(qtbot, panel, panel.pane.range_box, "0 to 255")
+    choose(qtbot, panel, panel.pane.options.range_box, "0 to 255")
     assert rgb(panel, 0, 1) == (10, 20, 30)
 
 
 def test_options_are_those_of_the_view(qtbot, panel, image):
-    assert not panel.pane.format_box.isVisible()
+    assert not panel.pane.options.format_box.isVisible()
     look(qtbot, panel, "Feature maps", panel.pane.picture)
-    assert panel.pane.same_range.isVisible()
-    assert not panel.pane.range_box.isVisible()
+    assert panel.pane.options.same_range.isVisible()
+    assert not panel.pane.options.range_box.isVisible()
 
 
 # -- text ------------------------------------------------------------------------------------------------------
