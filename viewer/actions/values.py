@@ -109,6 +109,14 @@ def _save_picture(context: Context) -> None:
     _tensor(context).pane.menu.ask_save_picture()
 
 
+def _save_view(context: Context) -> None:
+    _tensor(context).pane.menu.ask_save_view()
+
+
+def _save_histogram(context: Context) -> None:
+    _tensor(context).pane.menu.ask_save_histogram()
+
+
 def _trace(context: Context) -> None:
     context.window.docks.open("element")
 
@@ -260,6 +268,26 @@ ACTIONS = (
         submenu=Submenu.LOOK,
         tip="In the colours in which the tensor panel shows it, as .png.",
         words="export image heat map feature maps",
+    ),
+    Action(
+        id="values.save_view",
+        title="Save View of Values…",
+        run=_save_view,
+        menu=Menu.RUN,
+        section=5,
+        submenu=Submenu.LOOK,
+        tip="Picture or lines as the tensor panel shows them, with numbers and legend, as .png.",
+        words="export image picture heat map line plot legend screenshot",
+    ),
+    Action(
+        id="values.save_histogram",
+        title="Save Histogram of Values…",
+        run=_save_histogram,
+        menu=Menu.RUN,
+        section=5,
+        submenu=Submenu.LOOK,
+        tip="As the tensor panel shows it, as .png.",
+        words="export picture distribution",
     ),
     Action(
         id="values.import",

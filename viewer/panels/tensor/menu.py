@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtGui import QAction, QGuiApplication, QImage, QImageWriter
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QMenu, QWidget
 
 from model.edits.expressions import HINT
 from model.errors import ModelError
@@ -19,6 +19,7 @@ from viewer.dialogs.files import ask_file, ask_save
 from viewer.panels.tensor.editing import is_outside
 from viewer.panels.tensor.trees import plane_text
 from viewer.text import display, shape_text
+from viewer.widgets.plots.focus import as_seen
 
 if TYPE_CHECKING:
     from viewer.panels.tensor.pane import TensorPane
@@ -77,6 +78,10 @@ class TensorMenu(QMenu):
         if self._image() is not None:
             self._add("Copy P&icture", self.copy_picture, "In the colours it is shown in")
             self._add("Sa&ve Picture…", self.ask_save_picture, "In the colours it is shown in, to .png")
+        if self._plot() is not None:
+            self._add("Save Vie&w…", self.ask_save_view, "As it is seen, with numbers and legend, to .png")
+        if self._pane.facts.histogram.isVisible():
+            self._add("Save Histo&gram…", self.ask_save_histogram, "As it is seen, to .png")
 
     def _add(self, title: str, run: Any, tip: str = "") -> QAction:
         action = self.addAction(title)
@@ -187,8 +192,9 @@ class TensorMenu(QMenu):
         picture = self._pane.picture
         return None if self._pane.stack.currentWidget() is not picture or picture.image.isNull() else picture.image
 
-    def _tell_no_picture(self) -> None:
-        detail = "Look at values as a heat map, an image, feature maps or attention first."
+    def _tell_no_picture(self, *others: str) -> None:
+        views = ", ".join(("a heat map", "an image", "feature maps", *others))
+        detail = f"Look at values as {views} or attention first."
         self._pane.workspace.message("info", "There is no picture", detail)
 
     def copy_picture(self) -> None:
@@ -200,11 +206,37 @@ class TensorMenu(QMenu):
             QGuiApplication.clipboard().setImage(image)
 
     def ask_save_picture(self) -> None:
-        """The whole picture into a file."""
-        image, workspace = self._image(), self._pane.workspace
+        """The whole picture into a file, a pixel for each of its own."""
+        image = self._image()
         if image is None:
             self._tell_no_picture()
-            return
+        else:
+            self._ask_save(image)
+
+    def _plot(self) -> QWidget | None:
+        """What is seen of a picture, or of lines; None while it is something else."""
+        pane = self._pane
+        shown = pane.stack.currentWidget()
+        return shown if self._image() is not None or shown is pane.lines else None
+
+    def ask_save_view(self) -> None:
+        """The part of a picture or the lines that are seen into a file, with numbers and legend."""
+        plot = self._plot()
+        if plot is None:
+            self._tell_no_picture("lines")
+        else:
+            self._ask_save(as_seen(plot))
+
+    def ask_save_histogram(self) -> None:
+        """The histogram beside the values into a file."""
+        histogram = self._pane.facts.histogram
+        if histogram.isVisible():
+            self._ask_save(as_seen(histogram))
+        else:
+            self._pane.workspace.message("info", "There is no histogram", "Select a value that has numbers first.")
+
+    def _ask_save(self, image: QImage) -> None:
+        workspace = self._pane.workspace
         path = self._ask_file("Save picture", ".png", ("Picture (*.png)",))
         if path is None:
             return

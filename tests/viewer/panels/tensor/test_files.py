@@ -226,6 +226,35 @@ def test_a_picture_is_saved_and_copied_as_it_is_shown(qtbot, panel, maps, messag
     assert QGuiApplication.clipboard().image().convertToFormat(maps.format()) == maps
 
 
+@pytest.mark.parametrize("view", ["Heat map", "Lines"])
+def test_a_view_is_saved_as_it_is_seen_and_finer(qtbot, panel, maps, messages, monkeypatch, tmp_path, view):
+    panel.pane.choose_view(view)
+    plot = panel.pane.lines if view == "Lines" else panel.pane.picture
+    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is plot and not panel.workspace.jobs.running)
+    path = tmp_path / "view.png"
+    answer(monkeypatch, "getSaveFileName", path)
+    from_menu(qtbot, panel, "Save View…")
+    image = QImage(str(path))
+    assert image.size() == plot.size() * 2
+    seen = plot.grab().toImage()
+    middle = seen.rect().center()
+    assert image.pixelColor(middle * 2) == seen.pixelColor(middle)
+    plot.setFocus()
+    panel.pane.menu.ask_save_view()
+    assert QImage(str(path)) == image, "focus is nothing of the picture"
+
+
+def test_a_histogram_is_saved(qtbot, panel, maps, messages, monkeypatch, tmp_path):
+    histogram = panel.pane.facts.histogram
+    qtbot.waitUntil(histogram.isVisible)
+    path = tmp_path / "histogram.png"
+    answer(monkeypatch, "getSaveFileName", path)
+    from_menu(qtbot, panel, "Save Histogram…")
+    image = QImage(str(path))
+    assert image.size() == histogram.size() * 2
+    assert len({image.pixel(x, image.height() // 3) for x in range(image.width())}) > 1, "bars are on their ground"
+
+
 def test_a_picture_that_cannot_be_written_is_told_of(qtbot, panel, maps, messages, monkeypatch, tmp_path):
     answer(monkeypatch, "getSaveFileName", tmp_path / "nowhere" / "maps.png")
     from_menu(qtbot, panel, "Save Picture…")

@@ -422,7 +422,7 @@ def test_the_menu_offers_what_fits_and_fills_and_reshapes(qtbot, panel, chain):
     titles = [a.text().replace("&", "") for a in panel.pane.menu.actions() if a.text()]
     assert titles == [
         "Fill…", "Expression…", "Change Shape…", "Change Type", "Store in a Data File", "Make Sparse", "Import…",
-        "Export…", "Copy Cells", "Copy as Text",
+        "Export…", "Copy Cells", "Copy as Text", "Save Histogram…",
     ]  # fmt: skip
     panel.pane.menu.ask_shape()
     panel.pane.ask.field.setText("2×2")
