@@ -33,11 +33,15 @@ class Panel(QWidget):
         #: Where the focus goes first. No focus proxy: Tab would jump to it, past the controls before it.
         self.entry: QWidget = self
 
-    def lay_out(self, content: QWidget, told: QWidget, *controls: QWidget) -> None:
-        """Fill the panel with what it is about, under a bar: what is told there has the room that controls leave."""
+    def lay_out(self, content: QWidget, told: QWidget, *controls: QWidget, whole: bool = False) -> None:
+        """Fill the panel with what it is about, under a bar: what is told there has the room that controls leave.
+
+        `whole`: it has what it needs, and controls go on in a new line for it.
+        """
         bar = FlowLayout()
         bar.setContentsMargins(6, 4, 6, 4)
-        bar.add_filling(told)
+        add = bar.addWidget if whole else bar.add_filling
+        add(told)
         for control in controls:
             bar.addWidget(control)
         layout = QVBoxLayout(self)

@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLineEdit,
     QPushButton,
-    QSizePolicy,
     QSpinBox,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -267,14 +266,13 @@ class StatisticsPanel(Panel):
         self._shown: Mapping[Node, float] = {}
         self.model = StatisticsModel(self)
         self.summary = ElidedLabel(self)
-        self.summary.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._make_choices()
         self.colour = QCheckBox("Colour the graph", self)
         self.colour.setToolTip("Colour nodes by the column the table is sorted by")
         self.save_button = QPushButton("Save as CSV…", self)
         self.table = self._make_table()
         choices = (self.bindings, self.scope, self.group, self.levels, self.colour)
-        self.lay_out(self.table, self.summary, *choices, self.save_button)
+        self.lay_out(self.table, self.summary, *choices, self.save_button, whole=True)
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
         self._listen()

@@ -8,7 +8,14 @@ from typing import Any, Generic, TypeVar, overload
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionHeader, QTableView
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QStyledItemDelegate,
+    QStyleOptionHeader,
+    QStyleOptionViewItem,
+    QTableView,
+)
 
 from model.progress import SILENT, Progress
 from viewer.slices import Latest
@@ -24,6 +31,7 @@ _LEAST = 22  # characters of a column that takes the rest
 _PADDING = 18  # px
 _HEADING = 12
 _BESIDE_ARROW = 2 * "\N{NO-BREAK SPACE}"
+_OFF = 3 * "\N{NO-BREAK SPACE}"  # before words that follow numbers
 
 
 @dataclass(frozen=True)
@@ -211,6 +219,16 @@ class NumberModel(QAbstractTableModel):
         return None
 
 
+class _Cells(QStyledItemDelegate):
+    """Words that follow a column of numbers stand off from it, as the numbers end where the words begin."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
+        """What a cell is drawn from."""
+        super().initStyleOption(option, index)
+        if _follows_numbers(index.model(), index.column()):
+            option.text = _OFF + option.text
+
+
 class _Header(QHeaderView):
     """Headings; those on the right leave room for the arrow of the order, over which Qt would write."""
 
@@ -223,6 +241,8 @@ class _Header(QHeaderView):
         super().initStyleOptionForIndex(option, section)
         if option.sortIndicator != QStyleOptionHeader.SortIndicator.None_:
             option.text += _BESIDE_ARROW
+        if _follows_numbers(self.model(), section):
+            option.text = _OFF + option.text
 
 
 class NumberTable(QTableView):
@@ -235,6 +255,7 @@ class NumberTable(QTableView):
         self.setAccessibleName(name)
         self.source = NumberModel(columns, self)
         self.setHorizontalHeader(_Header(self))
+        self.setItemDelegate(_Cells(self))
         self.setModel(self.source)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -298,7 +319,8 @@ class NumberTable(QTableView):
         header = self.horizontalHeader()
         if header.sortIndicatorSection() == index:
             return header.sectionSizeHint(index)
-        return header.fontMetrics().horizontalAdvance(self.source.columns[index].title) + _HEADING
+        text = (_OFF if _follows_numbers(self.source, index) else "") + self.source.columns[index].title
+        return header.fontMetrics().horizontalAdvance(text) + _HEADING
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show other rows; the order a person chose stays."""
@@ -321,6 +343,12 @@ class NumberTable(QTableView):
 
     def _choose(self, index: QModelIndex) -> None:
         self.chosen.emit(self._target(index))
+
+
+def _follows_numbers(model: object, index: int) -> bool:
+    if not isinstance(model, NumberModel) or not index:
+        return False
+    return model.columns[index - 1].number and not model.columns[index].number
 
 
 def _alignment(column: Column) -> Qt.AlignmentFlag:

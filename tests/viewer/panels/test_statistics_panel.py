@@ -220,3 +220,11 @@ def test_sums_say_what_they_lack(qtbot):
     assert cells(panel)["Exp"] == ["1", "0", "0 B", "0", "?", "?", "?"]
     assert "3 nodes not known" in panel.summary.text()
     workspace.close()
+
+
+def test_the_sums_are_told_in_full_beside_or_above_the_choices(qtbot, panel):
+    needed = panel.summary.sizeHint().width()
+    for width in (needed + 40, 4 * needed):
+        panel.resize(width, 300)
+        qtbot.waitUntil(lambda: panel.summary.width() >= needed)
+        assert panel.save_button.geometry().right() <= panel.width()

@@ -1,6 +1,7 @@
 """The table of names and numbers: how its columns share the room."""
 
 import pytest
+from PySide6.QtWidgets import QStyleOptionHeader, QStyleOptionViewItem
 
 from viewer.widgets.number_table import Cell, Column, MadeRows, NumberTable, Row
 
@@ -106,3 +107,21 @@ def test_the_arrow_of_the_order_stands_beside_the_heading_of_numbers(qtbot):
     assert arrow
     assert text
     assert min(arrow) - max(text - arrow) > 1, "they do not touch"
+
+
+def test_words_after_numbers_stand_off_from_them(qtbot):
+    table = NumberTable(
+        "Both", [Column("Name", 9, number=False), Column("Count", 7), Column("Look at", 0, number=False)]
+    )
+    qtbot.addWidget(table)
+    table.set_rows([Row(None, (Cell("a"), Cell("1", 1), Cell("b")))])
+    drawn = []
+    for column in range(3):
+        option = QStyleOptionViewItem()
+        table.itemDelegate().initStyleOption(option, table.source.index(0, column))
+        heading = QStyleOptionHeader()
+        table.horizontalHeader().initStyleOptionForIndex(heading, column)
+        drawn.append((option.text, heading.text))
+    assert [text.strip() for text, _ in drawn] == ["a", "1", "b"]
+    assert [text != text.lstrip() for both in drawn for text in both] == [False] * 4 + [True] * 2
+    assert table.source.index(0, 2).data() == "b", "what is copied is as it was"
