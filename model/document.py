@@ -11,7 +11,7 @@ that owns the model (the GUI thread in the program).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,6 +86,17 @@ class Transaction:
         for step in steps:
             self._inverses.append(step.apply())
             self._steps.append(step)
+
+    def take_back(self) -> list[Step]:
+        """Undo what was done so far, and return it for `repeat` later, on the model as it was before."""
+        steps = list(self._steps)
+        self._roll_back()
+        return steps
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """What was done so far."""
+        return self._steps
 
     @contextmanager
     def attempt(self) -> Iterator[None]:

@@ -6,12 +6,14 @@ takes a short line, written within the turn that it is made in.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from model.errors import errors_to
 from model.io.payloads import Payload
+from model.progress import SILENT, Progress
 from model.recording.numbers import Numbers
 from model.recording.steps import encode_in_place
 from model.recording.store import Store, json_text
@@ -39,8 +41,8 @@ class Recording:
         self.payloads: list[Payload] = []
         self.steps = 0
         self.problem: Exception | None = None  # then it is of no use
+        self.size = 0  # of the payloads together
         self._numbers = Numbers(copy, base, self._keep)
-        self._size = 0
         self._part: list[dict[str, Any]] = []
         self._ends = [0]  # how much is written when so many steps are done
 
@@ -61,18 +63,29 @@ class Recording:
             if len(self._part) >= _PART:
                 self._put_part()
 
+    def try_out(self, steps: Sequence[Step]) -> None:
+        """Write one edit, whose steps are done for that and taken back: of the model itself, or of a copy."""
+        inverses = []
+        self.begin_edit(steps)
+        for step in steps:
+            self.add(step)
+            inverses.append(step.apply())
+        for inverse in reversed(inverses):
+            inverse.apply()
+        self.end()
+
     def end(self) -> None:
         """All is done to the copy that is to be done."""
         if self._part:
             with errors_to(self._run_into):
                 self._put_part()
 
-    def write_ahead(self) -> Ahead | None:
+    def write_ahead(self, progress: Progress = SILENT) -> Ahead | None:
         """Have the journal write it, the model being as the copy was; on the thread that owns the model.
 
-        None when the steps can be written only as they are made.
+        None when the steps can be written only as they are made. `progress` hears how far it is, and can stop it.
         """
-        return self._journal.write_ahead(self)
+        return self._journal.write_ahead(self, progress)
 
     def written(self, start: int, count: int) -> int:
         """How much is written of so many steps."""
@@ -83,7 +96,7 @@ class Recording:
         self.texts.append(json_text(part)[1:-1])
 
     def _keep(self, payload: Payload) -> tuple[int, int]:
-        offset, self._size = self._size, self._size + payload.length
+        offset, self.size = self.size, self.size + payload.length
         self.payloads.append(payload)
         return offset, payload.length
 
@@ -94,22 +107,28 @@ class Recording:
 class Ahead:
     """A recording that is on its way into a journal. On the thread that owns the model."""
 
-    def __init__(self, journal: Journal, store: Store, recording: Recording) -> None:
+    def __init__(self, journal: Journal, store: Store, recording: Recording, progress: Progress) -> None:
         self.store = store
         self._journal = journal
         self._recording = recording
         self._made = 0
-        self._is_written = False
-        store.ahead(recording.texts, recording.payloads)
-        store.after(self._note)
+        self._is_on_file = False
+        self._settled = threading.Event()
+        store.ahead(recording.texts, recording.payloads, progress, self._settle)
 
-    def _note(self) -> None:
-        self._is_written = True
+    def _settle(self, is_on_file: bool) -> None:
+        self._is_on_file = is_on_file
+        self._settled.set()
 
     @property
     def is_settled(self) -> bool:
         """Whether there is nothing to wait for: all of it is on file, or never will be."""
-        return self._is_written or self.store.problem is not None
+        return self._settled.is_set()
+
+    def is_on_file(self) -> bool:
+        """Whether its steps need not be written as they are made; waits until that is known."""
+        self._settled.wait()
+        return self._is_on_file
 
     @contextmanager
     def making(self) -> Iterator[None]:

@@ -3,9 +3,8 @@
 One journal per open document, begun with the first edit and removed when the document is saved or closed. What is
 left at the next start belongs to a program that died: see `leftovers`. It is JSON lines: a header that says which
 file it belongs to, then edits (numbered steps, and where in the model what they speak of was met), undo and redo. An
-edit is written within the turn it is made in, or before it is made, see `ahead`. Only one of very many steps, or whose
-weights must be written first, that a person makes directly is announced by its title, so that it is known to be missing
-if the program dies before.
+edit with the bytes it brings is written within the turn it is made in, whatever its size, or before it is made, see
+`ahead`: what a person has seen done is on file.
 """
 
 from __future__ import annotations
@@ -13,11 +12,10 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,12 +26,12 @@ from model.io.payloads import Payload
 from model.progress import SILENT, Cancelled, Progress
 from model.recording.ahead import Ahead, Recording
 from model.recording.numbers import Numbers
-from model.recording.steps import encode, encode_in_place
+from model.recording.steps import encode_in_place
 from model.recording.store import Store, base_path
-from model.steps import InsertNode, RemoveNode, SetField, SetOutputs, Step
+from model.steps import SetField, Step
 
 FORMAT: Final = "onnx-workbench journal"
-VERSION: Final = 5
+VERSION: Final = 6
 SUFFIX: Final = ".journal"
 
 
@@ -87,10 +85,11 @@ class _Line:
 class Journal:
     """Writes down what is done to one document. On the thread that owns the model; costs the size of each edit.
 
-    The model of a document that is in no file must be written down too, as it began, which costs a walk over it. Who
-    can do so bit by bit gives `later`, called with each edit until that is done: then `prepare` within `as_it_began`,
-    as often as it takes. `failed` is called, on any thread, when something could not be written in the background:
-    then `look`. A disk that cannot be written to stops the journal, not the work: `problem` says so.
+    The model of a document that is in no file must be written down too, as it began, which costs a walk over it: with
+    the first edit, which waits until it is on file, or before, see `prepare`. Who does that bit by bit gives `begin`,
+    called with the first edit to do what is left. `failed` is called, on any thread, when something could not be
+    written in the background: then `look`. A disk that cannot be written to stops the journal, not the work: `problem`
+    says so.
 
     Replaying begins with what the base file holds, so what was done before the last save is no undo there: such an
     undo is written as an edit.
@@ -102,13 +101,13 @@ class Journal:
         folder: Path,
         base: BaseFile | None = None,
         *,
-        later: Callable[[], object] | None = None,
+        begin: Callable[[], object] | None = None,
         failed: Callable[[], object] = lambda: None,
     ) -> None:
         self._document = document
         self._folder = folder
         self._base = BaseFile.of(document.path) if base is None else base
-        self._later = later
+        self._begin = begin or self._begin_now
         self._failed = failed
         self._source = document.model.source.data if self._base.path and document.model.source is not None else None
         self._numbers: Numbers | None = None
@@ -138,16 +137,11 @@ class Journal:
         """Whether `prepare` must look at the model as it began, or nothing could be done again on it."""
         return not self._has_beginning and not self.problem
 
-    @property
-    def steps_since(self) -> int:
-        """How many steps `as_it_began` takes back and does again."""
-        return sum(len(steps) for _, steps, _ in self._document.way(self._began))
-
     def prepare(self, progress: Progress = SILENT) -> None:
         """Take down the model of a document in no file as it began; costs a walk over it. Written in the background.
 
         `progress` is checked all the time; in between the model may be edited, outside `as_it_began`. Before the
-        journal hears that the document was saved, and before `begin_anew`, `progress` must be cancelled.
+        journal hears that the document was saved, `progress` must be cancelled.
         """
         from model.io.save import prepare
 
@@ -172,26 +166,20 @@ class Journal:
         if self._numbers is None and first is not None:
             self._known().of(first)
 
-    def begin_anew(self) -> None:
-        """Begin with the model as it is now: where taking back what was done since takes longer than looking at it."""
-        self._document.end_gesture()  # what is typed next is no part of the beginning
-        self._remove()
-        self._begin_at(self._document.current)
-
     def recording(self, copy: Model) -> Recording:
-        """What is to take down what is done to a copy of the model as it is now."""
+        """What is to take down what is done to a copy of the model as it is now, or will be done to the model."""
         return Recording(self, copy, self._source)
 
-    def write_ahead(self, recording: Recording) -> Ahead | None:
+    def write_ahead(self, recording: Recording, progress: Progress = SILENT) -> Ahead | None:
         """Write edits in the background that were made to a copy of the model as it is now, and will be made here.
 
-        None when they can be written only as they are made.
+        None when they can be written only as they are made. `progress` hears how far it is, and can stop it.
         """
         ahead = None
-        is_of_use = recording.problem is None and recording.base is self._source
-        if is_of_use and recording.steps and not self.problem and not self.needs_beginning:
+        if recording.problem is None and recording.base is self._source and recording.steps:
+            self._take_down_beginning()
             with errors_to(self._run_into):
-                ahead = Ahead(self, self._opened(), recording)
+                ahead = None if self.problem else Ahead(self, self._opened(), recording, progress)
         return ahead
 
     def as_it_began(self) -> AbstractContextManager[None]:
@@ -221,61 +209,46 @@ class Journal:
     def _on_change(self, change: Change) -> None:
         if not self.problem:
             line = _Line(self._line(change), change.steps, change.inverses)
-            began = self._began
-            if self.needs_beginning:
-                self._take_down_beginning()
-            if self._began is began and not self.problem:  # else it begins with what this change made, or not at all
-                self._write_down_or_confirm(line)
+            self._take_down_beginning()
+            if self.ahead is not None and self.ahead.store is self._store and self.ahead.is_on_file():
+                self._confirm(line, self.ahead)
+            elif not self.problem:
+                self._write_down([line])
         self._entry = self._document.current
 
-    def _write_down_or_confirm(self, change: _Line) -> None:
-        if self.ahead is None or self.ahead.store is not self._store:
-            self._write_down([change])
-            return
-        change.line["confirms"] = self.ahead.confirm(len(change.steps))
-        if self._numbers is not None and (met := self._numbers.take_met()):  # before all that changes their places
-            change.line["met"] = met
-        self._put_down(change, ())
-
     def _take_down_beginning(self) -> None:
-        if self._later is not None:
-            self._later()
-            return
+        if self.needs_beginning:
+            self._begin()
+
+    def _begin_now(self) -> None:
         with self.as_it_began():
             self.prepare()
+
+    def _confirm(self, change: _Line, ahead: Ahead) -> None:
+        """Write a change whose steps are on file."""
+        change.line["confirms"] = ahead.confirm(len(change.steps))
+        if self._numbers is not None and (met := self._numbers.take_met()):  # before all that changes their places
+            change.line["met"] = met
+        self._put_down(change)
 
     def _write_down(self, changes: Sequence[_Line]) -> None:
         """Write changes that were just made: each step as it is in the state of the model that it applies to."""
         edits = [change for change in changes if "edit" in change.line]
-        if self._can_wait(edits):
-            for change in changes:
-                self._put_down(change, _written_later(change.steps, self._known()) if change in edits else ())
-            return
         moves = any(_moves_something(step) for change in edits for step in change.steps)
         for change in reversed(edits if moves else []):
-            _apply(reversed(change.inverses))
+            for step in reversed(change.inverses):
+                step.apply()
         with errors_to(self._run_into):
             self._opened()
         for change in changes:
-            self._put_down(change, self._encoded(change, again=moves) if change in edits else ())
+            if "edit" in change.line:
+                change.line["steps"] = self._encoded(change, again=moves)
+            self._put_down(change)
 
-    def _can_wait(self, edits: Sequence[_Line]) -> bool:
-        """Whether all their steps can be written when there is time: they need not be taken back for it then."""
-        if any(isinstance(step, (InsertNode, RemoveNode, SetOutputs)) for change in edits for step in change.steps):
-            return False
-        numbers = self._known()
-        pairs = [pair for change in edits for pair in zip(change.steps, change.inverses, strict=True)]
-        if all(numbers.can_wait(*pair) for pair in pairs):
-            return True
-        for change in edits:
-            numbers.meet_all(change.steps)  # nodes and their outputs are where they were before all of them
-        return all(numbers.can_wait(*pair) for pair in pairs)
-
-    def _put_down(self, change: _Line, steps: Iterable[dict[str, Any]]) -> None:
+    def _put_down(self, change: _Line) -> None:
         if not self.problem:
-            count = 0 if "confirms" in change.line else len(change.steps)
             with errors_to(self._run_into):
-                self._opened().line(change.line, steps, count)
+                self._opened().line(change.line)
 
     def _encoded(self, change: _Line, *, again: bool) -> list[dict[str, Any]]:
         """The steps of a change as they are written; makes the change again where it was taken back for that."""
@@ -327,7 +300,7 @@ class Journal:
         return self._numbers
 
     def _keep(self, payload: Payload) -> tuple[int, int]:
-        """Take up the bytes of a large tensor; they are written in the background."""
+        """Write the bytes of a large tensor."""
         return self._opened().keep(payload)
 
     def _opened(self) -> Store:
@@ -364,7 +337,7 @@ class Journal:
         saved = self._document.saved_entry
         if saved is None:
             return
-        self._remove()
+        old, self._store = self._store, None
         self._begin_at(saved)
         self._has_beginning = True
         self._source = None  # the new file may have the values in other places
@@ -376,6 +349,8 @@ class Journal:
                 self._at = self._states[entry] = self._at.next()
             if since:
                 self._write_down([_Line({"edit": entry.title}, steps, inverses) for entry, steps, inverses in since])
+        if old is not None:  # only now: what was done while it was saved is on file all the time
+            old.remove()
         self._pass_on()
 
     def _pass_on(self) -> None:
@@ -397,17 +372,6 @@ class Journal:
         if self._store is not None:
             self._store.remove()
             self._store = None
-
-
-def _apply(steps: Iterable[Step]) -> None:
-    for step in steps:
-        step.apply()
-
-
-def _written_later(steps: Sequence[Step], numbers: Numbers) -> Iterator[dict[str, Any]]:
-    """The same, one after the other, of steps that can wait; on any thread."""
-    met = numbers.take_met()
-    return chain([{"met": met}] if met else [], (encode(step, numbers) for step in steps))
 
 
 def _moves_something(step: Step) -> bool:

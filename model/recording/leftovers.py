@@ -34,7 +34,6 @@ class Leftover:
     base: BaseFile
     time: float
     titles: tuple[str, ...]  # of the edits in force at the end, undone ones left out
-    missing: tuple[str, ...] = ()  # what was done after these but is not in the journal: it was announced only
     is_unsaved: bool = False  # whether the model was in no file even before the first edit
 
     @property
@@ -98,14 +97,7 @@ def _read_header(path: Path) -> Leftover | None:
         return None
     titles: list[str] = []
     undone: list[str] = []
-    announced: list[str] = []
     for line in lines[1:]:
-        if "waiting" in line:
-            announced.append(_title(line["waiting"]))
-            continue
-        if "ahead" in line:
-            continue
-        del announced[:1]
         if "edit" in line:
             if not line.get("joined"):
                 titles.append(str(line["edit"]))
@@ -116,11 +108,7 @@ def _read_header(path: Path) -> Leftover | None:
             titles.append(undone.pop())
     base = BaseFile(str(header["path"]), int(header["size"]), int(header["mtime_ns"]))
     unsaved = header["unsaved"] is True and not base.path
-    return Leftover(path, base, float(header["time"]), tuple(titles), tuple(announced), unsaved)
-
-
-def _title(line: dict[str, Any]) -> str:
-    return str(line["edit"]) if "edit" in line else "Undo" if "undo" in line else "Redo"
+    return Leftover(path, base, float(header["time"]), tuple(titles), unsaved)
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -176,8 +164,6 @@ def _redo(replay: _Replay, tried: Path) -> int:
                 said = f"It was begun on other contents; kept as {tried}."
                 raise ModelError("The journal does not fit the model", said)
             continue
-        if "waiting" in line:
-            continue
         try:
             is_done = replay.do(line)
         except (ModelError, KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
@@ -216,7 +202,7 @@ class _Replay:
         return True
 
     def _edit(self, line: dict[str, Any]) -> None:
-        steps, numbers = line["steps"], self._numbers
+        steps, numbers = line.get("steps", ()), self._numbers
         if "confirms" in line:
             numbers.meet_again(line.get("met", ()))
             steps, numbers = list(islice(self._ahead, line["confirms"])), self._numbers_ahead

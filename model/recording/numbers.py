@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
-from model.attributes import AttributeKind
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.payloads import Payload
@@ -16,17 +15,13 @@ from model.io.tensors import TensorFiles
 from model.io.write import kept_declarations
 from model.queries.scope import dependencies
 from model.steps import (
-    MoveUses,
     RemoveNode,
     SetAttribute,
-    SetField,
     SetInitializer,
     SetInput,
     SetInputs,
     SetOutputs,
     Step,
-    mentioned,
-    touched,
 )
 from model.tensors import Tensor
 
@@ -116,22 +111,6 @@ class Numbers:
         graph = self._model.graph
         if len(steps) * _SHARE > len(graph.nodes) > _APART:
             self._note_some(graph, "all")
-
-    def can_wait(self, step: Step, inverse: Step) -> bool:
-        """Whether a step can be written at any time, whatever the model is by then, and on another thread.
-
-        It brings nothing that may change yet, and all it speaks of, also as it was before, has a number.
-        """
-        numbers = self._numbers
-        match step:
-            case SetField() if step.field != "declared":
-                return step.field not in _HOLDING and step.target in numbers
-            case SetAttribute(attribute=attribute):
-                return (attribute is None or attribute.kind.element in _PLAIN) and step.node in numbers
-            case SetField() | SetInput() | SetInputs() | MoveUses():
-                spoken = chain(touched(step), mentioned(step), mentioned(inverse))
-                return all(target is None or target in numbers for target in spoken)
-        return False
 
     def meet_again(self, met: Sequence[Sequence[Any]]) -> None:
         """Number what whoever wrote the journal met at this point; ModelError when it is not there."""
@@ -341,14 +320,6 @@ class Numbers:
         source = self._model.source
         return TensorFiles(None, None) if source is None else source.files
 
-
-#: Fields that hold objects, which may be new.
-_HOLDING = frozenset({
-    "functions", "training_info", "initialization", "algorithm", "quantization_annotations", "attribute_defaults",
-})  # fmt: skip
-
-#: Kinds of attributes that are written as they stand.
-_PLAIN = frozenset({AttributeKind.INT, AttributeKind.FLOAT, AttributeKind.STRING})
 
 _GRAPHS = ("graph", "body", "initialization", "algorithm")
 

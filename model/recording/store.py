@@ -1,7 +1,7 @@
 """The files of a journal: its lines, and beside them the bytes of large tensors that lie in no other file.
 
-Bytes are written by a thread of its own, and so are lines of very many steps and those that wait behind them; a line
-alone is written at once, and so is the announcement of one that waits.
+A line is on file when `Store.line` returns, and so are the bytes that it speaks of. What takes long is written ahead of
+it by a thread: a large model as it began, and steps and bytes of edits that are yet to be made.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import Queue
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
     from model.io.save import Saving
 
 _SYNC_SECONDS: Final = 2.0
-_AT_ONCE: Final = 1 << 20  # bytes that the thread which owns the model writes itself
+_AT_ONCE: Final = 1 << 20  # bytes of a beginning that the thread which owns the model writes itself
 _STEP: Final = 1 << 20  # bytes that are in memory at a time
-_MANY: Final = 1024  # steps of a line that is written at once
-_PART: Final = 64  # steps that are made text at a time: nothing else runs meanwhile, on whatever thread
 _DATA = ".data"
 _BASE = ".onnx"
 _BESIDE = re.compile(r"\.?[0-9]+-[0-9a-f]+\.(onnx|data)(\..*)?")  # some being written, or beside the beginning
@@ -70,7 +67,7 @@ def lone_files(folder: Path) -> Iterator[Path]:
 
 
 class Store:
-    """An open journal. On the thread that owns the model; `problem` tells what a write in between ran into.
+    """An open journal. On the thread that owns the model; `problem` tells what writing in the background ran into.
 
     `failed` is then called, on the thread that writes.
     """
@@ -85,18 +82,19 @@ class Store:
         self._waiting: Queue[Callable[[], object] | None] = Queue()
         self._thread: threading.Thread | None = None
         self._progress = Progress()
-        self._unwritten = 0  # bytes and lines that lines wait for
-        self._lock = threading.Lock()
+        self._has_begun = threading.Event()  # what lines are done again on is there, or never will be
+        self._has_begun.set()
         self._writing = threading.Lock()
         self._synced = 0.0
 
     def begin_with(self, saving: Saving) -> None:
-        """Write the model as it began: now, or when there is time for one that is large, for which lines do not wait.
+        """Write the model as it began: now, or one that is large in the background; the next line waits for it.
 
         It is there whole or not at all.
         """
         if saving.size > _AT_ONCE or saving.data_files:
-            self._put(lambda: saving.run(self._progress))
+            self._has_begun.clear()
+            self._put(lambda: saving.run(self._progress), self._has_begun.set)
             return
         path = base_path(self.path)
         part = path.with_name(path.name + ".part")
@@ -105,38 +103,41 @@ class Store:
         self._put(lambda: _sync(os.open(path, os.O_RDONLY)))
 
     def keep(self, payload: Payload) -> tuple[int, int]:
-        """Write the bytes of a tensor when there is time; returns their offset and length in the data file."""
-        offset, self._size = self._size, self._size + payload.length
-        self._put_in_order(lambda: self._append(payload))
-        return offset, payload.length
+        """Write the bytes of a tensor now; returns their offset and length in the data file."""
+        place = self._reserve(payload)
+        self._write_bytes(place, payload)
+        return place, payload.length
 
-    def line(self, line: dict[str, Any], steps: Iterable[dict[str, Any]] = (), count: int = 0) -> None:
-        """Write a line with its steps, if any, of which there are about so many.
-
-        Now or, if they are very many or other lines are not written yet, when there is time. Then it is announced now,
-        and `steps` is gone through on the thread that writes.
-        """
-        with self._lock:
-            free = not self._unwritten
-        if not free or count > _MANY:
-            self._write_line({"waiting": line})
-            self._put_in_order(lambda: self._write_line(line, _texts(steps)))
-            return
-        self._write_line(line, _texts(steps))
+    def line(self, line: dict[str, Any]) -> None:
+        """Write a line now, behind the model as it began."""
+        self._has_begun.wait()
+        if self.problem is not None:
+            raise self.problem
+        self._write_line(json_text(line))
         if time.monotonic() - self._synced > _SYNC_SECONDS:
             self._synced = time.monotonic()
             descriptor = os.dup(self._lines.fileno())
             threading.Thread(target=_sync, args=(descriptor,), name="journal", daemon=True).start()
 
-    def ahead(self, steps: Sequence[str], payloads: Sequence[Payload]) -> None:
-        """Write steps of edits that are yet to be made, as texts, when there is time, and the bytes they speak of.
+    def ahead(
+        self, steps: Sequence[str], payloads: Sequence[Payload], progress: Progress, ended: Callable[[bool], object]
+    ) -> None:
+        """Write steps of edits that are yet to be made, as texts, in the background, behind the bytes they speak of.
 
-        These are told by where they are among themselves.
+        These are told by where they are among themselves. `ended` is told, on the thread that writes, whether all of
+        it is on file; `progress` hears how far it is, and can stop it.
         """
-        line = {"ahead": self._size}
-        for payload in payloads:
-            self.keep(payload)
-        self._put_in_order(lambda: self._write_line(line, steps))
+        start, written = self._size, list[bool]()
+        places = [(self._reserve(payload), payload) for payload in payloads]
+        size = self._size - start
+
+        def write() -> None:
+            for place, payload in places:
+                self._write_bytes(place, payload, lambda done: progress.report(done - start, size))
+            self._write_line(f'{json_text({"ahead": start})[:-1]},"steps":[{",".join(steps)}]}}')
+            written.append(True)
+
+        self._put(write, lambda: ended(bool(written)))
 
     def after(self, call: Callable[[], object]) -> None:
         """Call when all that was given so far is written, on either thread; not when some of it cannot be."""
@@ -168,69 +169,52 @@ class Store:
 
     # -- writing, on either thread -----------------------------------------------------------------------------
 
-    def _put_in_order(self, job: Callable[[], object]) -> None:
-        """Lines that come after this one wait until it is done."""
-        with self._lock:
-            self._unwritten += 1
+    def _put(self, job: Callable[[], object], ended: Callable[[], object] = lambda: None) -> None:
+        """Have the thread do it, if it has run into nothing by then, and call `ended` in any case."""
 
         def do() -> None:
-            try:
-                job()
-            finally:
-                with self._lock:
-                    self._unwritten -= 1
+            with errors_to(self._run_into):
+                if self.problem is None:
+                    job()
+            ended()
 
-        self._put(do)
-
-    def _put(self, job: Callable[[], object]) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="journal data", daemon=True)
             self._thread.start()
-        self._waiting.put(job)
+        self._waiting.put(do)
 
     def _work(self) -> None:
         while (job := self._waiting.get()) is not None:
-            if self.problem is None:
-                self._do(job)
+            job()
             self._waiting.task_done()
         self._waiting.task_done()
 
-    def _do(self, job: Callable[[], object]) -> None:
-        with errors_to(self._run_into):
-            job()
-
     def _run_into(self, error: Exception) -> None:
-        if not isinstance(error, Cancelled):  # else the journal is not wanted any more
+        if not isinstance(error, Cancelled):  # else it is not wanted any more
             self.problem = error if isinstance(error, (OSError, ModelError)) else OSError(0, str(error))
             self._failed()
 
-    def _append(self, payload: Payload) -> None:
-        if self._data is None:
-            self._data = open(data_path(self.path), "xb")  # noqa: SIM115 # for as long as the journal
+    def _reserve(self, payload: Payload) -> int:
+        place, self._size = self._size, self._size + payload.length
+        return place
+
+    def _write_bytes(self, place: int, payload: Payload, report: Callable[[int], object] = lambda _done: None) -> None:
         end = payload.offset + payload.length
         for start in range(payload.offset, end, _STEP):
             self._progress.check()
-            self._data.write(payload.source.read(start, min(end - start, _STEP)))
-        self._data.flush()
+            data = payload.source.read(start, min(end - start, _STEP))
+            with self._writing:
+                if self._data is None:
+                    self._data = open(data_path(self.path), "xb")  # noqa: SIM115 # for as long as the journal
+                self._data.seek(place + start - payload.offset)
+                self._data.write(data)
+                self._data.flush()
+            report(place + start - payload.offset + len(data))
 
-    def _write_line(self, line: dict[str, Any], steps: Iterable[str] = ()) -> None:
-        parts = list[str]()
-        for part in steps:
-            self._progress.check()
-            parts.append(part)
-        text = json_text(line)
-        if "edit" in line or "ahead" in line:
-            text = f'{text[:-1]},"steps":[{",".join(parts)}]}}'
+    def _write_line(self, text: str) -> None:
         with self._writing:
             self._lines.write(text + "\n")
             self._lines.flush()
-
-
-def _texts(steps: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """What is between the brackets of a list of steps, bit by bit."""
-    remaining = iter(steps)
-    while part := list(islice(remaining, _PART)):
-        yield json_text(part)[1:-1]
 
 
 def json_text(content: Any) -> str:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from model.document import Transaction
+from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.queries.calls import Operator, callers
+from viewer.passes.applying import edit_ahead
 from viewer.passes.rehearsing import Rehearsing
 
 if TYPE_CHECKING:
@@ -220,16 +223,25 @@ class Comparing(QObject):
         """Make one document like the other in these respects, as one edit of it; tells what could not be copied."""
         from model.edits.takeover import take_over_all
 
-        if self.result is None or not differences:
+        result = self.result
+        refused: list[tuple[Difference, ModelError]] = []
+        if result is None or not differences:
             return
+
+        def copy(edit: Transaction) -> None:
+            if self.result is not result:  # found again meanwhile: these may not be there any more
+                raise ModelError("The models were changed meanwhile", f"{title}: nothing of it was done.")
+            refused[:] = take_over_all(edit, result, differences, self.side(into))
+
+        def ended(_is_made: bool) -> None:
+            if refused:
+                error = refused[0][1]
+                more = f" ({len(refused) - 1:,} more were left out too.)" if len(refused) > 1 else ""
+                into.message("warning", error.title, f"{error.detail}{more}", error.place)
+            self.refresh()
+
         title = "Copy a change" if len(differences) == 1 else f"Copy {len(differences):,} changes"
-        with into.document.edit(f"{title} from {self.other(into).title}") as edit:
-            refused = take_over_all(edit, self.result, differences, self.side(into))
-        if refused:
-            error = refused[0][1]
-            more = f" ({len(refused) - 1:,} more were left out too.)" if len(refused) > 1 else ""
-            into.message("warning", error.title, f"{error.detail}{more}", error.place)
-        self.refresh()
+        edit_ahead(into, f"{title} from {self.other(into).title}", copy, ended=ended)
 
     # -- going together ------------------------------------------------------------------------------------------
 

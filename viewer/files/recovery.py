@@ -27,9 +27,7 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
 
 _IDLE_MS = 1500
 _SHOWN_TITLES = 12
-_FEW_NODES = 1000  # which are looked at in about a slice
 _MUCH = 1 << 18  # bytes of a journal: more steps than are done again in a few frames
-_MANY_STEPS = 2000  # which cost as much as several slices to take back and do again around each
 
 
 def journal_folder() -> Path:
@@ -40,8 +38,8 @@ def journal_folder() -> Path:
 class Keeper(QObject):
     """Writes the journal of one document for as long as its workspace lives; `close` forgets it.
 
-    Of a document that is in no file its beginning is written too: at once when it is of the person's making, else
-    with the first edit.
+    Of a document that is in no file its beginning is written too: at once when it is of the person's making, else when
+    nobody does anything; the first edit waits for what is left of it.
     """
 
     _failed = Signal()  # from the thread that writes
@@ -55,15 +53,15 @@ class Keeper(QObject):
         self.journal: Journal | None = None
         self._preparing: Slices[None] | None = None
         self._soon = QTimer(self, singleShot=True, interval=0)
-        self._soon.timeout.connect(self._take_down_beginning)
+        self._soon.timeout.connect(self._look_at_beginning)
         self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)
-        self._idle.timeout.connect(self._meet_nodes)
+        self._idle.timeout.connect(self._on_idle)
         self._failed.connect(self._look)
         document = workspace.document
         self._endings = [document.on_saved(self._stop)]  # before the journal begins with another state of the model
         try:
             self.journal = workspace.journal = Journal(
-                document, journal_folder(), later=self._take_down_beginning, failed=self._failed.emit
+                document, journal_folder(), begin=self._finish_beginning, failed=self._failed.emit
             )
         except OSError:
             return  # the file is gone already; saving will say so
@@ -71,18 +69,17 @@ class Keeper(QObject):
         # of a change the journal hears first: it may be that very change that it cannot write
         self._endings += [document.subscribe(self._tell), document.on_saved(self._on_saved)]
 
-    def _take_down_beginning(self) -> None:
-        """Look at the model as it began, bit by bit; or as it is now, when much was done to it meanwhile."""
+    def _look_at_beginning(self) -> None:
+        """Look at the model as it began, bit by bit."""
         journal = self.journal
-        if journal is None or not journal.needs_beginning:
-            return
-        if journal.steps_since > _MANY_STEPS:
-            self._stop()
-            journal.begin_anew()
-        if self._preparing is None:
+        if journal is not None and journal.needs_beginning and self._preparing is None:
             self._preparing = Slices(journal.prepare, self._on_prepared, self._on_failed, self, journal.as_it_began)
-        is_small = len(self._workspace.model.graph.nodes) <= _FEW_NODES
-        (self._preparing.finish if is_small else self._preparing.go_on)()
+
+    def _finish_beginning(self) -> None:
+        """The same, all that is left at once: an edit is not on file without it."""
+        self._look_at_beginning()
+        if self._preparing is not None:
+            self._preparing.finish()
 
     def _on_prepared(self, _outcome: object) -> None:
         self._stop()
@@ -100,9 +97,10 @@ class Keeper(QObject):
         if self._workspace.document.modified:
             self._soon.start()
 
-    def _meet_nodes(self) -> None:
+    def _on_idle(self) -> None:
         if self.journal is not None:
             self.journal.meet_nodes()
+        self._look_at_beginning()
 
     def _look(self) -> None:
         if self.journal is not None:
@@ -142,7 +140,7 @@ def offer(window: MainWindow) -> None:
     for leftover in found:
         if any(_began_to_recover(leftover, other) for other in found):
             discard(leftover)  # what it would say is lost is offered with the other
-        elif leftover.titles or leftover.missing or leftover.is_unsaved:
+        elif leftover.titles or leftover.is_unsaved:
             window.show_message(_question(window, leftover))
         else:  # all was undone: closing would not have asked either
             discard(leftover)
@@ -150,7 +148,7 @@ def offer(window: MainWindow) -> None:
 
 def _began_to_recover(leftover: Leftover, other: Leftover) -> bool:
     """Whether a journal is of a program that died while it did again what another one still holds."""
-    same = (*leftover.titles, *leftover.missing) == other.titles[: len(leftover.titles) + len(leftover.missing)]
+    same = leftover.titles == other.titles[: len(leftover.titles)]
     return leftover.is_lost and same and not (other.base.path or other.is_lost) and other.time < leftover.time
 
 
@@ -167,8 +165,8 @@ def _question(window: MainWindow, leftover: Leftover) -> Message:
     name = display(Path(leftover.base.path).name, 80) if leftover.base.path else "a new model"
     when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
     throw_away = ("Discard", partial(discard, leftover))
-    if leftover.is_lost or not (leftover.titles or leftover.is_unsaved):
-        done = _last((*leftover.titles, *leftover.missing)) or "its content"
+    if leftover.is_lost:
+        done = _last(leftover.titles) or "its content"
         detail = f"The program ended before these of {when} could be kept: {done}."
         return Message("warning", f"Edits of {name} are lost", detail, None, (throw_away,))
     recover = ("Recover", partial(_recover, window, leftover))
@@ -178,8 +176,6 @@ def _question(window: MainWindow, leftover: Leftover) -> Message:
     detail = f"{plural(len(leftover.titles), 'edit')} of {when} {were} not saved."
     if leftover.is_unsaved:
         detail = f"A model of {when} with {plural(len(leftover.titles), 'edit')} was not saved."
-    if leftover.missing:
-        detail += f" What came after could not be kept any more: {_last(leftover.missing)}."
     if not leftover.fits:
         detail += " The file has changed since, so they may not fit."
     title = f"Unsaved edits of {name}" if leftover.titles else f"Unsaved: {name}"

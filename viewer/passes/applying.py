@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
-from model.document import Document
-from model.steps import Step
+from model.document import Document, Transaction
+from model.errors import ModelError
+from model.graph import Function, Graph
+from model.progress import SILENT
+from model.steps import InsertNode, SetAttribute, SetField, SetInitializer, Step
+from model.tensors import SparseTensor, Tensor
+from viewer.jobs import Job, Jobs
 from viewer.shifts import Shift
+from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
     from model.recording.ahead import Recording
 
 _AT_ONCE = 1_000  # steps that take some 10 ms, and that the journal writes within the turn
+_MUCH = 1 << 20  # bytes of tensors, the same
 
 
 class Applying(QObject):
     """Makes each entry, a title and its steps, an edit of the document; then calls `done`. GUI thread only.
 
-    What was recorded of them is on file first, so that no crash takes what the person saw done. Each then has a turn of
-    the event loop: what takes time is what the window does about a change, not the steps, so that smaller parts would
-    take longer in all. `done` is told whether all were made: an edit or an undo by somebody else ends it, as the steps
-    fit no more.
+    What was recorded of them is on file first, so that no crash takes what the person saw done: `jobs` show that, and
+    when it is stopped there nothing is made and `stopped` called. Each then has a turn of the event loop: what takes
+    time is what the window does about a change, not the steps, so that smaller parts would take longer in all. `done`
+    is told whether all were made: an edit or an undo by somebody else ends it, as the steps fit no more.
     """
 
     def __init__(
@@ -35,6 +42,8 @@ class Applying(QObject):
         parent: QObject | None = None,
         *,
         recording: Recording | None = None,
+        jobs: Jobs | None = None,
+        stopped: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(parent)
         self._document = document
@@ -42,9 +51,14 @@ class Applying(QObject):
         self._done = done
         self._revision = document.revision
         self._shift = Shift(self._go_on, self)
+        self._jobs, self._stopped = jobs, stopped
+        self._job: Job[None] | None = None
+        self._ahead = None
         is_small = sum(len(steps) for _, steps in self._entries) <= _AT_ONCE
-        has_weights = recording is not None and bool(recording.payloads)
-        self._ahead = None if recording is None or (is_small and not has_weights) else recording.write_ahead()
+        if recording is not None and not (is_small and recording.size <= _MUCH):
+            if jobs is not None and self._entries:
+                self._job = jobs.follow(self._entries[0][0], self._stop)
+            self._ahead = recording.write_ahead(SILENT if self._job is None else self._job.progress)
         if is_small and self._ahead is None:
             self.finish()
             self._end(all_made=True)
@@ -54,6 +68,7 @@ class Applying(QObject):
     def finish(self) -> None:
         """Make what is left in one go; `done` is not called."""
         self._shift.stop()
+        self._leave()
         if self._document.revision == self._revision:
             while self._entries:
                 self._make_one()
@@ -64,6 +79,7 @@ class Applying(QObject):
         elif not self._entries:
             self._end(all_made=True)
         elif self._ahead is None or self._ahead.is_settled:
+            self._leave()
             self._make_one()
 
     def _make_one(self) -> None:
@@ -72,6 +88,92 @@ class Applying(QObject):
             edit.repeat(steps)
         self._revision = self._document.revision
 
+    def _leave(self) -> None:
+        job, self._job = self._job, None
+        if job is not None and self._jobs is not None:
+            self._jobs.leave(job)
+
+    def _stop(self) -> None:
+        self._shift.stop()
+        self._leave()
+        self._stopped()
+
     def _end(self, *, all_made: bool) -> None:
         self._shift.stop()
+        if self._job is not None:
+            self._job.progress.cancel()  # what is being written fits no more
+        self._leave()
         self._done(all_made)
+
+
+def edit_ahead(
+    workspace: Workspace,
+    title: str,
+    change: Callable[[Transaction], object],
+    *,
+    failed: Callable[[ModelError], object] | None = None,
+    ended: Callable[[bool], object] = lambda _is_made: None,
+) -> None:
+    """Make an edit now, or one that brings much of tensors when their bytes are on file; the window goes on meanwhile.
+
+    The status line then shows how far that is, with Stop; where the model is edited meanwhile, `change` is called
+    again. What refuses goes to `failed`, if that is given. `ended` is told whether the edit was made.
+    """
+    document, journal = workspace.document, workspace.journal
+    steps: list[Step] = []
+    try:
+        with document.edit(title) as edit:
+            change(edit)
+            if journal is not None and sum(tensor.nbytes for tensor in _brought(edit.steps)) > _MUCH:
+                steps = edit.take_back()
+    except ModelError as error:
+        if failed is None:
+            raise
+        failed(error)
+        ended(False)
+        return
+    if journal is None or not steps:
+        ended(True)
+        return
+    recording, owner = journal.recording(document.model), QObject(workspace)
+    recording.try_out(steps)
+
+    def stopped() -> None:
+        owner.deleteLater()
+        ended(False)
+
+    def done(all_made: bool) -> None:
+        owner.deleteLater()
+        if all_made:
+            ended(True)
+        else:
+            edit_ahead(workspace, title, change, failed=failed or workspace.report, ended=ended)
+
+    entries = [(title, steps)]
+    Applying(document, entries, done, owner, recording=recording, jobs=workspace.jobs, stopped=stopped)
+
+
+def _brought(steps: Sequence[Step]) -> Iterator[Tensor | SparseTensor]:
+    """The tensors that come with steps."""
+    contents: list[Any] = []
+    for step in steps:
+        match step:
+            case SetInitializer():
+                contents.append(step.tensor)
+            case SetAttribute() if step.attribute is not None:
+                contents.append(step.attribute.value)
+            case InsertNode():
+                contents += [attribute.value for attribute in step.node.attributes.values()]
+            case SetField():
+                contents.append(step.value)
+    while contents:
+        content = contents.pop()
+        if isinstance(content, (Tensor, SparseTensor)):
+            yield content
+        elif isinstance(content, Function):
+            contents.append(content.body)
+        elif isinstance(content, Graph):
+            contents += [value.initializer for value in content.initializers]
+            contents += [a.value for node in content.nodes for a in node.attributes.values()]
+        elif isinstance(content, (tuple, list)):
+            contents += content

@@ -9,6 +9,7 @@ from model.document import Transaction
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.progress import SILENT, Progress
+from viewer.passes.applying import edit_ahead
 from viewer.selection import Item
 from viewer.workspace import Workspace
 
@@ -50,18 +51,18 @@ def change_many(
     if count > MANY:
         _change_copy(workspace, title, change, failed, ended, once=once)
         return
-    try:
-        with workspace.document.edit(title) as edit:
-            places = change(edit, _itself, SILENT)
-    except ModelError as error:
-        if failed is None:
-            raise
-        failed(error)
-        ended(False)
-        return
-    if places:
-        workspace.reveal_all(places)
-    ended(True)
+    places: Sequence[Item] = ()
+
+    def change_now(edit: Transaction) -> None:
+        nonlocal places
+        places = change(edit, _itself, SILENT)
+
+    def made(is_made: bool) -> None:
+        if is_made and places:
+            workspace.reveal_all(places)
+        ended(is_made)
+
+    edit_ahead(workspace, title, change_now, failed=failed, ended=made)
 
 
 def change_nodes(

@@ -128,7 +128,15 @@ class WholeEdit(QObject):
         document = self._workspace.document
         if document.revision == revision:
             entries = outcome.entries or [(self._title, outcome.steps)]
-            Applying(document, entries, made, self, recording=recording)
+            Applying(
+                document,
+                entries,
+                made,
+                self,
+                recording=recording,
+                jobs=self._workspace.jobs,
+                stopped=lambda: self._end(is_made=False),
+            )
         else:
             self._begin()
 

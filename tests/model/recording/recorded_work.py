@@ -1,5 +1,9 @@
 """What tests of scripts and journals have in common: something to do, and the next start of the program."""
 
+import shutil
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import onnx.parser
 
@@ -12,7 +16,7 @@ from model.steps import InsertNode, SetField
 from model.tensors import ArrayTensor
 from tests.model import builders
 
-#: Nodes of a large document: an edit of all of them is not written within the turn.
+#: Nodes of a large document.
 LARGE = 3000
 
 
@@ -57,6 +61,21 @@ def saved_file(tmp_path, text=builders.CHAIN):
     path = tmp_path / "m.onnx"
     path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
     return Document(load(path), path)
+
+
+def killed_now(folder, document=None):
+    """What the next start makes of a folder of journals if the program is killed at this moment, and of which journal.
+
+    Of a document in no file it begins with what lies beside the journal. The folder is left as it is.
+    """
+    with tempfile.TemporaryDirectory() as copied:
+        state = Path(copied) / "state"
+        shutil.copytree(folder, state)
+        (leftover,) = leftovers(state)
+        base = leftover.beginning if document is None else document.path
+        again = Document(load(base.read_bytes()), None if document is None else base)
+        recover(again, leftover)
+        return again, leftover
 
 
 def recovered(document, folder):

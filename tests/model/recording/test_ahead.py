@@ -9,13 +9,22 @@ import pytest
 
 from model.edits import initializers, nodes
 from model.passes.rehearsal import Rehearsal
+from model.progress import Progress
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
 from model.steps import SetField
 from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.crash import abandon
-from tests.model.recording.recorded_work import LARGE, large_document, recovered, rename, rename_all, saved_file
+from tests.model.recording.recorded_work import (
+    LARGE,
+    killed_now,
+    large_document,
+    recovered,
+    rename,
+    rename_all,
+    saved_file,
+)  # fmt: skip
 from tests.model.snapshots import assert_linked, snapshot
 
 
@@ -64,7 +73,6 @@ def test_only_what_was_made_of_it_is_done_again(tmp_path, dead, made):
     make(document, ahead, *entries[:made])
     (leftover,) = leftovers(tmp_path)
     assert leftover.titles == ("Rename", "Rename all", "Delete many")[: 1 + made]
-    assert leftover.missing == ()
     again = large_document()
     recover(again, leftover)
     assert snapshot(again.model) == snapshot(document.model)
@@ -105,9 +113,61 @@ def test_weights_are_on_file_before_the_edit_that_brings_them(tmp_path, dead):
     entries, ahead = prepared(document, kept, change_weights)
     wait_for(kept, ahead)
     make(document, ahead, *entries)
-    (leftover,) = leftovers(tmp_path / "state")
-    assert leftover.missing == ()
-    again = recovered(document, tmp_path / "state")
+    again, _ = killed_now(tmp_path / "state", document)
+    assert snapshot(again.model) == snapshot(document.model)
+    kept.close()
+
+
+def test_an_edit_that_cannot_wait_for_its_steps_has_them_written_first(tmp_path, dead):
+    """As when a dialog is closed before all is on file."""
+    document = large_document()
+    kept = Journal(document, tmp_path)
+    entries, ahead = prepared(document, kept, rename_all, change_weights)
+    make(document, ahead, *entries)
+    again, leftover = killed_now(tmp_path)
+    assert leftover.titles == ("Rename all", "Weights")
+    assert snapshot(again.model) == snapshot(document.model)
+    kept.close()
+
+
+def test_what_is_stopped_while_it_is_written_is_written_as_it_is_made_if_ever(tmp_path, dead):
+    document = large_document()
+    kept = Journal(document, tmp_path)
+    rehearsal = Rehearsal(document.model)
+    rehearsal.recording = kept.recording(rehearsal.document.model)
+    change_weights(rehearsal.document)
+    entries, stopped = rehearsal.entries(), Progress()
+    stopped.cancel()
+    ahead = rehearsal.recording.write_ahead(stopped)
+    rename(document)
+    assert not ahead.is_on_file()
+    make(document, ahead, *entries)
+    assert kept.problem == ""
+    again, leftover = killed_now(tmp_path)
+    assert leftover.titles == ("Rename", "Weights")
+    assert snapshot(again.model) == snapshot(document.model)
+    kept.close()
+
+
+def test_an_edit_is_written_ahead_on_the_model_itself(tmp_path, dead):
+    document = saved_file(tmp_path)
+    before = snapshot(document.model)
+    kept = Journal(document, tmp_path / "state")
+    with document.edit("Weights") as edit:
+        initializers.set_tensor(edit, builders.value(document, "w"), ArrayTensor(np.ones(1 << 15, np.float32)))
+        nodes.insert_on_edge(edit, builders.value(document, "a"), "Neg")
+        steps = edit.take_back()
+    recording = kept.recording(document.model)
+    recording.try_out(steps)
+    assert snapshot(document.model) == before
+    assert document.undo_title is None
+    ahead = recording.write_ahead()
+    rename(document)  # what is done meanwhile does not wait for it
+    document.undo()
+    assert killed_now(tmp_path / "state", document)[1].titles == ()
+    make(document, ahead, ("Weights", steps))
+    again, leftover = killed_now(tmp_path / "state", document)
+    assert leftover.titles == ("Weights",)
     assert snapshot(again.model) == snapshot(document.model)
     kept.close()
 

@@ -21,7 +21,7 @@ from model.steps import SetField, SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.crash import abandon
-from tests.model.recording.recorded_work import recovered, rename, saved_file, work
+from tests.model.recording.recorded_work import killed_now, recovered, rename, saved_file, work
 from tests.model.snapshots import assert_linked, snapshot
 
 
@@ -70,7 +70,7 @@ def asked():
 
 def begun(document, folder, asked):
     """A journal that waits until it is told to look at the model."""
-    return Journal(document, folder, later=lambda: asked.append(True))
+    return Journal(document, folder, begin=lambda: asked.append(True))
 
 
 def recovered_beginning(folder):
@@ -93,8 +93,7 @@ def test_edits_before_and_while_it_looks_are_done_again(tmp_path, dead, asked, e
     assert not kept.needs_beginning
     rename(document)
     abandon(kept)
-    again, leftover = recovered_beginning(tmp_path)
-    assert leftover.missing == ()
+    again, _ = recovered_beginning(tmp_path)
     assert snapshot(again.model) == snapshot(document.model)
     assert again.modified
 
@@ -105,7 +104,6 @@ def test_edits_of_a_model_in_a_file_need_no_look_at_it(tmp_path, dead, asked):
     work(document)
     (leftover,) = leftovers(tmp_path / "state")  # while the program goes on
     assert leftover.titles == ("Insert", "Attribute", "Rename", "Weights", "Function")
-    assert leftover.missing == ()
     assert not asked
     abandon(kept)
     assert snapshot(recovered(document, tmp_path / "state").model) == snapshot(document.model)
@@ -163,28 +161,6 @@ def test_looking_that_is_given_up_changes_nothing(tmp_path, dead, asked):
     assert snapshot(again.model) == before
 
 
-@pytest.mark.parametrize("typing", ["", "name"])
-def test_a_journal_that_begins_anew_holds_what_was_done_before(tmp_path, dead, asked, typing):
-    document = builders.document()
-    kept = begun(document, tmp_path, asked)
-    work(document)
-    for name in ("o", "on"):
-        with document.edit("Type", merge=typing) as edit:
-            edit.do(SetField(document.model.graph, "name", name))
-    kept.begin_anew()
-    with document.edit("Type", merge=typing) as edit:
-        edit.do(SetField(document.model.graph, "name", "one"))
-    document.undo()
-    document.undo()
-    with kept.as_it_began():
-        kept.prepare()
-    document.redo()
-    abandon(kept)
-    again, leftover = recovered_beginning(tmp_path)
-    assert leftover.titles == ("Type", "Type")  # undo of what is in the beginning, and what takes that back
-    assert snapshot(again.model) == snapshot(document.model)
-
-
 def test_a_save_ends_the_need_for_a_beginning(tmp_path, dead, asked):
     document = builders.document()
     kept = begun(document, tmp_path / "state", asked)
@@ -231,8 +207,28 @@ def test_large_tensors_are_written_without_being_in_memory_twice(tmp_path, dead)
 def test_closing_ends_the_writing_of_a_beginning(tmp_path):
     document = large_model(1)
     kept = Journal(document, tmp_path)
-    rename(document)
+    kept.prepare()
     kept.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_edit_waits_until_a_large_beginning_is_on_file(tmp_path, dead):
+    document = large_model(4)
+    kept = Journal(document, tmp_path)
+    rename(document)
+    again, leftover = killed_now(tmp_path)
+    assert leftover.titles == ("Rename",)
+    assert snapshot(again.model) == snapshot(document.model)
+    kept.close()
+
+
+def test_a_large_beginning_that_cannot_be_written_is_told_with_the_first_edit(tmp_path, monkeypatch):
+    monkeypatch.setattr("model.io.save.Saving.run", mock.Mock(side_effect=OSError(28, "No space left on device")))
+    document = large_model(1)
+    kept = Journal(document, tmp_path)
+    rename(document)
+    assert "No space left" in kept.problem
+    assert document.model.graph.name == "renamed"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 from unittest import mock
 
@@ -32,7 +31,7 @@ from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
 from tests.model.passes.test_rehearsal import change, rehearse
 from tests.model.recording.crash import abandon
-from tests.model.recording.recorded_work import LARGE, large_document, rename_all, work
+from tests.model.recording.recorded_work import LARGE, killed_now, large_document, rename_all, work
 from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 
@@ -237,7 +236,7 @@ import sys, os, signal
 sys.path[:0] = {[str(Path.cwd()), *sys.path]!r}
 from pathlib import Path
 from tests.model import builders
-from tests.model.recording.recorded_work import LARGE, large_document, rename_all, work
+from tests.model.recording.recorded_work import LARGE, killed_now, large_document, rename_all, work
 from model.recording.journal import Journal
 document = builders.document()
 Journal(document, Path({str(tmp_path)!r}))
@@ -304,8 +303,7 @@ def rename_one(document):
     [declare_all, delete_many, rename_one], [delete_many, declare_all],
     [mark_all, rename_one, delete_many, type_all],
 ])  # fmt: skip
-def test_edits_of_very_many_steps_are_announced_and_written_when_there_is_time(tmp_path, dead, edits):
-    """They took the window 0.3 s of each 33,000 steps; what is done meanwhile is written after them."""
+def test_edits_of_very_many_steps_are_on_file_as_soon_as_they_are_made(tmp_path, dead, edits):
     document = large_document()
     kept = Journal(document, tmp_path)
     kept.prepare()
@@ -313,17 +311,11 @@ def test_edits_of_very_many_steps_are_announced_and_written_when_there_is_time(t
         edit(document)
         document.undo()
         document.redo()
-    titles = tuple(edit.__name__.capitalize().replace("_", " ") for edit in edits)
-    (leftover,) = leftovers(tmp_path)
-    assert {*leftover.titles, *leftover.missing} & {titles[-1], "Redo"}  # it may be written already, and taken back
-    abandon(kept)
-    (leftover,) = leftovers(tmp_path)
-    assert leftover.titles == titles
-    assert leftover.missing == ()
-    again = large_document()
-    recover(again, leftover)
+    again, leftover = killed_now(tmp_path)
+    assert leftover.titles == tuple(edit.__name__.capitalize().replace("_", " ") for edit in edits)
     assert snapshot(again.model) == snapshot(document.model)
     assert_linked(again.model)
+    kept.close()
 
 
 def test_what_was_done_to_very_many_nodes_while_it_was_saved_is_done_again_with_what_came_between(tmp_path, dead):
@@ -345,14 +337,12 @@ def test_what_was_done_to_very_many_nodes_while_it_was_saved_is_done_again_with_
 
 
 def test_a_step_of_very_many_that_cannot_be_written_is_told_of(tmp_path):
-    document, told = large_document(), threading.Event()
-    kept = Journal(document, tmp_path, failed=told.set)
+    document = large_document()
+    kept = Journal(document, tmp_path)
     rename_all(document)  # by then each has a number
     with document.edit("Odd") as edit:
         for number, node in enumerate(document.model.graph.nodes):
             edit.do(SetField(node, "metadata", {"odd": object() if number == LARGE // 2 else ""}))
-    assert told.wait(60)
-    kept.look()
     assert "not being kept" in kept.problem
     kept.close()
 
@@ -389,6 +379,20 @@ class RecordedEdits(AnyEdits):
             with ahead.making() if ahead else contextlib.nullcontext(), self.document.edit(title) as edit:
                 edit.repeat(steps)
 
+    @rule(changes=st.lists(change, min_size=1, max_size=2))
+    def wait_for_bytes(self, changes):
+        """Of an edit that was tried on the model itself and taken back until they are on file."""
+        rehearsal = Rehearsal(self.document.model)
+        rehearse(rehearsal, changes)
+        for title, steps in rehearsal.entries():
+            before = snapshot(self.document.model)
+            recording = self.journal.recording(self.document.model)
+            recording.try_out(steps)
+            assert snapshot(self.document.model) == before
+            ahead = recording.write_ahead()
+            with ahead.making() if ahead else contextlib.nullcontext(), self.document.edit(title) as edit:
+                edit.repeat(steps)
+
     def _check_script(self):
         again = self.as_opened()
         script.replay(again, script.export(self.document))
@@ -416,8 +420,7 @@ class Beginnings(RecordedEdits):
 
     def opened(self):
         self.patches = contextlib.ExitStack()
-        self.patches.enter_context(mock.patch("model.recording.store._MANY", 1))
-        self.patches.enter_context(mock.patch("model.recording.store._PART", 2))
+        self.patches.enter_context(mock.patch("model.recording.ahead._PART", 2))
         self.patches.enter_context(mock.patch("model.recording.numbers._APART", 2))
         super().opened()
 

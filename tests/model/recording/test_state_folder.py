@@ -3,7 +3,6 @@
 import builtins
 import errno
 import os
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -17,6 +16,8 @@ from model.errors import ModelError
 from model.graph import Value
 from model.io.payloads import Payload
 from model.io.read import load
+from model.io.save import save
+from model.progress import Progress
 from model.recording.journal import Journal
 from model.recording.leftovers import discard, leftovers, recover
 from model.recording.store import Store, base_path, data_path
@@ -24,7 +25,8 @@ from model.steps import SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.crash import abandon
-from tests.model.recording.recorded_work import rename
+from tests.model.recording.recorded_work import killed_now, rename
+from tests.model.snapshots import snapshot
 
 
 def add_weights(document, name="new"):
@@ -68,9 +70,8 @@ def test_weights_that_cannot_be_written_stop_the_journal(tmp_path, monkeypatch, 
     rename(document, "one")
     data_path(kept.path).mkdir()  # in the way
     add_weights(document)
-    kept._store.flush()
-    rename(document, "two")
     assert "not being kept" in kept.problem
+    rename(document, "two")
     assert document.model.graph.name == "two"
 
 
@@ -191,30 +192,46 @@ class Endless:
         return b"x"
 
 
-def test_edits_that_wait_for_the_weights_before_them_are_told(tmp_path, dead, monkeypatch):
-    free = threading.Event()
-    append = Store._append
-    monkeypatch.setattr(Store, "_append", lambda *given: free.wait(30) and append(*given))
+def test_weights_are_on_file_as_soon_as_they_are_in_the_model_and_so_is_what_follows(tmp_path, dead):
     document = builders.document()
-    kept = Journal(document, tmp_path / "state")
+    kept = Journal(document, tmp_path)
     rename(document, "one")
     add_weights(document)
+    again, leftover = killed_now(tmp_path)
+    assert leftover.titles == ("Rename", "Weights")
+    assert snapshot(again.model) == snapshot(document.model)
     rename(document, "two")
     document.undo()
-    shutil.copytree(tmp_path / "state", tmp_path / "killed")
-    free.set()
+    add_weights(document, "more")
+    again, leftover = killed_now(tmp_path)
+    assert leftover.titles == ("Rename", "Weights", "Weights")
+    assert snapshot(again.model) == snapshot(document.model)
     kept.close()
-    (leftover,) = leftovers(tmp_path / "killed")
-    assert leftover.titles == ("Rename",)
-    assert leftover.missing == ("Weights", "Rename", "Undo")
+
+
+def test_what_was_done_while_a_save_went_on_is_on_file_all_the_time(tmp_path, dead, monkeypatch):
+    """The journal of before goes when the next one holds it."""
+    document = builders.document()
+    kept = Journal(document, tmp_path / "state")
+    save(document.model, tmp_path / "m.onnx")
+    state = document.current.id
+    rename(document, "meanwhile")
+    remove, left = Store.remove, []
+    monkeypatch.setattr(Store, "remove", lambda store: (left.extend(leftovers(tmp_path / "state")), remove(store)))
+    document.mark_saved(tmp_path / "m.onnx", state)
+    assert [leftover.titles for leftover in left] == [("Rename",), ("Rename",)]
+    assert len(list((tmp_path / "state").iterdir())) == 1
+    kept.close()
 
 
 def test_giving_a_journal_up_does_not_wait_for_bytes(tmp_path):
     store, source = Store(tmp_path / "1-aa.journal"), Endless()
-    store.keep(Payload(source, 0, source.size))
+    ended = []
+    store.ahead([], [Payload(source, 0, source.size)], Progress(), ended.append)
     assert source.is_read.wait(30)
     store.remove()
     assert source.given < 1 << 20
+    assert ended == [False]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -14,10 +14,16 @@ from model.steps import SetField, SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.crash import abandon
-from tests.model.recording.recorded_work import recovered
+from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import snapshot
 from viewer.files import recovery
 from viewer.files.opening import import_view
+
+
+@pytest.fixture
+def dead(monkeypatch):
+    """Make every journal look like that of a program that is gone."""
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
 
 
 @pytest.fixture
@@ -193,7 +199,7 @@ def test_a_second_kill_before_the_recovered_model_is_kept_anew_loses_nothing(qtb
     written(qtbot, window)
     kill(window, monkeypatch)
     with monkeypatch.context() as slow:
-        slow.setattr(recovery.Keeper, "_take_down_beginning", lambda keeper: None)
+        slow.setattr(recovery.Keeper, "_look_at_beginning", lambda keeper: None)
         recovery.offer(window)
         with qtbot.waitSignal(window.files.opened, timeout=20_000):
             press(qtbot, window, "Recover")
@@ -217,7 +223,7 @@ def test_a_recovered_model_that_is_kept_anew_or_given_up_is_offered_no_more(qtbo
     recovery.offer(window)
     (old,) = recovery.journal_folder().glob("*.journal")
     if ending == "closed":
-        monkeypatch.setattr(recovery.Keeper, "_take_down_beginning", lambda keeper: None)
+        monkeypatch.setattr(recovery.Keeper, "_look_at_beginning", lambda keeper: None)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
     qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename")
@@ -274,7 +280,7 @@ def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window
 
 
 def test_edits_of_a_model_that_could_not_be_kept_any_more_are_told(qtbot, window, monkeypatch):
-    monkeypatch.setattr(recovery.Keeper, "_take_down_beginning", lambda keeper: None)
+    monkeypatch.setattr(recovery.Keeper, "_look_at_beginning", lambda keeper: None)
     rename_in(new_model(window))
     kill(window, monkeypatch)
     recovery.offer(window)
@@ -312,48 +318,44 @@ def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, windo
 
 
 @pytest.fixture
-def slowly_kept(window, monkeypatch):
+def slowly_kept(window, monkeypatch, dead):
     """A document in no file that its keeper looks at in many slices."""
     monkeypatch.setattr("viewer.slices.SLICE_SECONDS", -1.0)
-    monkeypatch.setattr(recovery, "_FEW_NODES", 0)
     return new_model(window, 600), window.tab.keeper
 
 
-def test_an_edit_of_many_steps_is_not_taken_back_again_and_again(qtbot, window, slowly_kept, monkeypatch):
+def test_the_first_edit_waits_for_what_is_left_of_the_beginning(slowly_kept):
     document, keeper = slowly_kept
-    rename_in(document)
-    assert keeper.journal.steps_since == 1
-    monkeypatch.setattr(recovery, "_MANY_STEPS", 3)
-    with document.edit("Rename all") as edit:
-        for number, node in enumerate(document.model.graph.nodes):
-            nodes.rename_node(edit, node, f"node {number}")
+    keeper._look_at_beginning()
+    keeper._preparing.go_on()
     assert keeper.journal.needs_beginning
-    assert keeper.journal.steps_since == 0
-    rename_in(document, "after")
-    written(qtbot, window)
-    kill(window, monkeypatch)
-    recovery.offer(window)
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
-        press(qtbot, window, "Recover")
-    again = window.tab.workspace.document
-    qtbot.waitUntil(lambda: again.undo_title == "Rename")
+    rename_in(document)
+    assert not keeper.journal.needs_beginning
+    again, leftover = killed_now(recovery.journal_folder())
+    assert leftover.titles == ("Rename",)
     assert snapshot(again.model) == snapshot(document.model)
 
 
-def test_a_save_ends_the_look_at_the_model_as_it_was_before(slowly_kept, tmp_path, monkeypatch):
+def test_the_beginning_of_what_is_looked_at_only_is_kept_when_nobody_does_anything(qtbot, window, monkeypatch):
+    monkeypatch.setattr(recovery, "_IDLE_MS", 0)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        window.files.open_sample()
+    qtbot.waitUntil(lambda: not window.tab.keeper.journal.needs_beginning)
+
+
+def test_a_save_ends_the_look_at_the_model_as_it_was_before(slowly_kept, tmp_path):
     document, keeper = slowly_kept
     path = tmp_path / "saved.onnx"
-    rename_in(document)
+    keeper._look_at_beginning()
     for _ in range(3):
         keeper._preparing.go_on()
     saving, state = prepare(document.model, path), document.current.id
-    rename_in(document, "meanwhile")
     saving.run()
     document.mark_saved(path, state=state)
     assert not keeper.journal.needs_beginning
-    abandon(keeper.journal)
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
-    assert snapshot(recovered(document, recovery.journal_folder()).model) == snapshot(document.model)
+    rename_in(document, "after")
+    again, _ = killed_now(recovery.journal_folder(), document)
+    assert snapshot(again.model) == snapshot(document.model)
 
 
 def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, monkeypatch):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from model.document import Transaction
 from model.edits import sparse, tensors
 from model.edits.initializers import ConversionReport
 from model.edits.tensors import Place, Region
@@ -18,6 +19,7 @@ from model.io.arrays import is_stored_outside, read_tensor, write_array
 from model.tensors import ArrayTensor, SparseTensor, Tensor
 from model.types import ElementType
 from viewer.panels.tensor.readers import Slice
+from viewer.passes.applying import edit_ahead
 from viewer.text import display, element_text, number_text, plural, shape_text
 
 if TYPE_CHECKING:
@@ -77,11 +79,15 @@ class TensorEditing:
         )
 
     def _put(self, title: str, place: Place, held: Held, made: Held) -> None:
-        if tensors.tensor_at(place) is not held and not _same_constant(place, held):
-            self._workspace.message("warning", "The tensor was changed meanwhile", f"{title} was not done.")
-            return
-        with self._workspace.document.edit(title) as edit:
+        """Set the new tensor as one edit, once its bytes are on file if they are many."""
+
+        def put(edit: Transaction) -> None:
+            if tensors.tensor_at(place) is not held and not _same_constant(place, held):
+                self._workspace.message("warning", "The tensor was changed meanwhile", f"{title} was not done.")
+                return
             tensors.put(edit, place, made)
+
+        edit_ahead(self._workspace, title, put)
 
     def name(self) -> str:
         """What to call the tensor in the history."""

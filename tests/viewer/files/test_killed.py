@@ -1,0 +1,221 @@
+"""A kill at the very moment an edit shows: the next start does all of it again, whatever its size."""
+
+import numpy as np
+import pytest
+
+from model.edits import functions, initializers, nodes
+from model.edits.nodes import rename_node
+from model.graph import Value
+from model.io.save import save
+from model.steps import SetInitializer
+from model.tensors import ArrayTensor
+from tests.model import builders
+from tests.model.recording.recorded_work import killed_now
+from tests.model.snapshots import assert_linked, snapshot
+from tests.viewer.panels.tensor.hands import select
+from viewer.comparison.pairing import Comparing
+from viewer.files import recovery
+from viewer.passes.many import change_many
+
+MANY = 2_500
+ELEMENTS = 1 << 20  # 4 MB, which take a while
+
+
+@pytest.fixture
+def dead(monkeypatch):
+    """Make every journal look like that of a program that is gone."""
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+
+
+@pytest.fixture
+def large_file(tmp_path):
+    """A model with one constant of some size."""
+    document = builders.document()
+    with document.edit("Weights") as edit:
+        weights = ArrayTensor(np.arange(ELEMENTS, dtype=np.float32))
+        initializers.set_tensor(edit, builders.value(document, "w"), weights)
+    path = tmp_path / "large.onnx"
+    save(document.model, path)
+    return path
+
+
+def opened(qtbot, window, path):
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        window.files.open([path])
+    return window.tab.workspace
+
+
+class Killed:
+    """What each next start would do again if the program was killed when a change of a document shows."""
+
+    def __init__(self, document):
+        self.states = []
+        self._document = document
+        document.subscribe(lambda _change: self.look())
+
+    def look(self):
+        base = None if self._document.path is None else self._document
+        again, leftover = killed_now(recovery.journal_folder(), base)
+        assert snapshot(again.model) == snapshot(self._document.model)
+        assert_linked(again.model)
+        self.states.append(leftover.titles)
+
+
+def panel_of(qtbot, window, workspace, value):
+    panel = window.docks.open("tensor")
+    select(qtbot, panel, value)
+    return panel
+
+
+@pytest.mark.usefixtures("dead")
+def test_values_of_a_file_and_what_is_done_behind_them(qtbot, window, large_file, tmp_path):
+    workspace = opened(qtbot, window, large_file)
+    document, value = workspace.document, builders.value(workspace.document, "w")
+    np.save(tmp_path / "v.npy", np.full(ELEMENTS, 7, np.float32))
+    panel, killed = panel_of(qtbot, window, workspace, value), Killed(document)
+    panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, go_on: go_on())
+    qtbot.waitUntil(lambda: bool(killed.states))
+    rename_last(document)
+    document.undo()
+    titles = ("Import v.npy into w", "Rename")
+    assert killed.states == [titles[:1], titles, titles[:1]]
+    panel.pane.editing.compute([], "x * 0.5")
+    qtbot.waitUntil(lambda: len(killed.states) == 4)
+    assert value.initializer.numpy()[0] == 3.5
+
+
+def rename_last(document):
+    with document.edit("Rename") as edit:
+        rename_node(edit, document.model.graph.nodes.last, "renamed")
+
+
+@pytest.fixture
+def held_up(monkeypatch):
+    """A disk that takes bytes as slowly as the test wants."""
+    from threading import Event
+
+    from model.recording.store import Store
+
+    free, write = Event(), Store._write_bytes
+    monkeypatch.setattr(Store, "_write_bytes", lambda *given: free.wait(30) and write(*given))
+    yield free
+    free.set()
+
+
+@pytest.fixture
+def being_written(qtbot, window, large_file, tmp_path, held_up):
+    """The values of a file are on their way to the journal, as the status line says."""
+    workspace = opened(qtbot, window, large_file)
+    np.save(tmp_path / "v.npy", np.full(ELEMENTS, 7, np.float32))
+    panel = panel_of(qtbot, window, workspace, builders.value(workspace.document, "w"))
+    panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, go_on: go_on())
+    title = "Import v.npy into w"
+    qtbot.waitUntil(lambda: title in [job.title for job in workspace.jobs.running])
+    (job,) = (job for job in workspace.jobs.running if job.title == title)
+    assert workspace.document.undo_title is None
+    return workspace, job
+
+
+@pytest.mark.usefixtures("dead")
+def test_what_is_edited_while_bytes_are_written_is_on_file_and_the_bytes_come_after_it(qtbot, being_written, held_up):
+    workspace, _ = being_written
+    killed = Killed(workspace.document)
+    rename_last(workspace.document)
+    assert killed.states == [("Rename",)]
+    held_up.set()
+    qtbot.waitUntil(lambda: len(killed.states) == 2)
+    assert killed.states[-1] == ("Rename", "Import v.npy into w")
+
+
+@pytest.mark.usefixtures("dead")
+def test_what_is_stopped_while_its_bytes_are_written_is_not_done(qtbot, being_written, held_up):
+    workspace, job = being_written
+    job.cancel()
+    assert job not in workspace.jobs.running
+    held_up.set()
+    killed = Killed(workspace.document)
+    rename_last(workspace.document)
+    assert killed.states == [("Rename",)]
+    assert workspace.journal.problem == ""
+    assert builders.value(workspace.document, "w").initializer.numpy()[1] == 1
+
+
+def test_bytes_that_find_no_room_are_no_trouble_for_the_edit(qtbot, window, large_file, monkeypatch):
+    workspace = opened(qtbot, window, large_file)
+    monkeypatch.setattr("model.recording.store.data_path", lambda path: path)  # which is there already
+    value = builders.value(workspace.document, "w")
+    panel_of(qtbot, window, workspace, value).pane.editing.fill([], "2")
+    qtbot.waitUntil(lambda: value.initializer.numpy()[0] == 2)
+    qtbot.waitUntil(lambda: "not being kept" in workspace.journal.problem)
+    assert [m.title for m in window.tab.messages.messages] == ["A crash would lose edits"]
+
+
+@pytest.mark.usefixtures("dead")
+def test_few_nodes_with_large_weights(qtbot, window, large_file):
+    workspace = opened(qtbot, window, large_file)
+    killed, ended = Killed(workspace.document), []
+
+    def change(edit, copy_of, _progress):
+        node = nodes.add_node(edit, workspace.graph, "Neg", [copy_of(workspace.graph.inputs[0])])
+        edit.do(SetInitializer(workspace.graph, Value("new"), ArrayTensor(np.ones(ELEMENTS, np.float32))))
+        return [node]
+
+    change_many(workspace, "Paste", 1, change, ended=ended.append)
+    assert killed.states == []
+    qtbot.waitUntil(lambda: bool(ended))
+    assert ended == [True]
+    assert killed.states == [("Paste",)]
+    assert workspace.selection.nodes == (workspace.graph.nodes.last,)
+
+
+def called_often():
+    """A function and very many calls of it."""
+    calls = "\n".join(f"v{n + 1} = local.twice (v{n}, v{n})" for n in range(MANY))
+    return builders.document(f"""
+        <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+        calls (float[4] v0) => (float[4] v{MANY}) {{ {calls} }}
+        <domain: "local", opset_import: ["" : 21]> twice (a, b) => (c) {{ c = Add (a, b) }}
+    """)
+
+
+@pytest.mark.usefixtures("dead")
+def test_what_changes_very_many_calls(qtbot, window, tmp_path):
+    path = tmp_path / "calls.onnx"
+    save(called_often().model, path)
+    document = opened(qtbot, window, path).document
+    killed, (function,) = Killed(document), document.model.functions
+    with document.edit("Swap") as edit:
+        functions.set_signature(edit, function, inputs=tuple(reversed(function.body.inputs)))
+    with document.edit("Rename the function") as edit:
+        functions.rename_function(edit, function, name="double")
+    document.undo()
+    assert killed.states == [("Swap",), ("Swap", "Rename the function"), ("Swap",)]
+
+
+@pytest.mark.usefixtures("dead")
+def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
+    old, new = called_often(), called_often()
+    with new.edit("Names") as edit:
+        for number, node in enumerate(new.model.graph.nodes):
+            rename_node(edit, node, f"new {number}")
+    save(old.model, tmp_path / "old.onnx")
+    save(new.model, tmp_path / "new.onnx")
+    here, there = (opened(qtbot, window, tmp_path / f"{name}.onnx") for name in ("old", "new"))
+    comparing = Comparing(here, there)
+    comparing.refresh()
+    qtbot.waitUntil(lambda: comparing.result is not None, timeout=20_000)
+    killed = Killed(here.document)
+    comparing.take_over(comparing.result.differences, here)
+    qtbot.waitUntil(lambda: bool(killed.states))
+    assert len(killed.states[0]) == 1
+    assert here.graph.nodes.last.name == f"new {MANY - 1}"
+    comparing.close()
+
+
+@pytest.mark.usefixtures("dead")
+def test_the_first_edit_of_a_large_model_in_no_file(window):
+    document = window.files.add_new(called_often().model, "new").workspace.document
+    with document.edit("Names") as edit:
+        for number, node in enumerate(document.model.graph.nodes):
+            rename_node(edit, node, f"new {number}")
+    Killed(document).look()
