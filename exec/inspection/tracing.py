@@ -14,7 +14,9 @@ from exec.inspection.reaching import Called, Reach, at_index
 from exec.inspection.statistics import describe
 from exec.plan import ValueKey
 from exec.results import RunResult
-from model.graph import Value
+from model.attributes import Attribute
+from model.graph import Node, Value
+from model.queries.calls import called_by
 
 #: Elements of an input that are told one by one.
 _TOLD = 256
@@ -32,19 +34,40 @@ class Call:
     outputs: tuple[ValueKey | None, ...]
 
 
-def call_of(value: Value, key_of: Callable[[Value], ValueKey | None]) -> Call | None:
-    """The node that makes a value, as it is now; None for inputs and constants of a graph."""
+def call_of(
+    value: Value, key_of: Callable[[Value], ValueKey | None], node_of: Callable[[int], Node | None]
+) -> Call | None:
+    """The node that makes a value, as it is now; None for inputs and constants of a graph.
+
+    `node_of` finds the node of a number: what an attribute refers to is given by the call of the function it is in.
+    """
     node = value.producer
     if node is None or node.graph is None:
         return None
+    key = key_of(value)
+    callers = [] if key is None else [node_of(number) for number in key[0]]
     attributes: dict[str, Any] = {}
     for name, attribute in node.attributes.items():
-        if attribute.reference == "" and isinstance(attribute.value, (int, float, str, tuple)):
-            attributes[name] = attribute.value
+        given = _given(attribute, callers)
+        if given is not None and isinstance(given.value, (int, float, str, tuple)):
+            attributes[name] = given.value
     version = node.graph.opset_imports.get(node.domain, 0)
     inputs = tuple([None if v is None else key_of(v) for v in node.inputs])
     outputs = tuple([None if v is None else key_of(v) for v in node.outputs])
     return Call(node.op_type, node.domain, version, attributes, inputs, outputs)
+
+
+def _given(attribute: Attribute | None, callers: Sequence[Node | None]) -> Attribute | None:
+    """What an attribute is within calls of functions, outermost first; None when it is left out."""
+    for caller in reversed(callers):
+        if attribute is None or not attribute.reference:
+            return attribute
+        function = None if caller is None else called_by(caller)
+        if caller is None or function is None:
+            return None
+        defaults = {default.name: default for default in function.attribute_defaults}
+        attribute = caller.attributes.get(attribute.reference) or defaults.get(attribute.reference)
+    return attribute
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,8 +216,8 @@ class ElementPanel(Panel):
         if is_going_on and record.result.info(key) is None:  # tracing would compute what this run has not reached
             self._show(Trace(None, (), (), "the run has not reached it yet"))
             return
-        call, result, place = call_of(record, value), record.result, self.place
-        links = links_of(record, value, key, self.workspace.results.node_by_number)
+        result, place, node_of = record.result, self.place, self.workspace.results.node_by_number
+        call, links = call_of(record, value, node_of), links_of(record, value, key, node_of)
 
         def work(_progress: object) -> Trace:
             try:

@@ -12,9 +12,9 @@ from model.queries.calls import called_by
 from viewer.results import Record
 
 
-def call_of(record: Record, value: Value) -> Call | None:
+def call_of(record: Record, value: Value, node_of: Callable[[int], Node | None]) -> Call | None:
     """The node that makes a value, as it is now; None for inputs and constants of a graph."""
-    return tracing.call_of(value, record.key)
+    return tracing.call_of(value, record.key, node_of)
 
 
 def links_of(record: Record, value: Value, key: ValueKey, node_of: Callable[[int], Node | None]) -> list[ValueKey]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from exec import Session
 from exec.inspection.nonfinite import Bad, Search, non_finite_values
 from exec.inspection.tracing import call_of, trace
 from exec.plan import MISSING
-from model import Document
+from model import Document, load
 from model.attributes import make_attribute
 from model.graph import Model
 from model.steps import SetAttribute, SetInitializer
@@ -22,10 +23,11 @@ from tests.exec.texts import parse
 
 def first_bad(model: Model, feeds: dict[str, Any]) -> tuple[str, Bad, list[tuple[str, tuple[int, ...], Any]]]:
     """The first value that is not finite, where, and the suspect of each input it came from."""
-    result = Session(model).run(feeds)
+    session = Session(model)
+    result = session.run(feeds)
     (bad,) = non_finite_values(result, 1).found
     value = next(v for v in model.graph.values() if result.key(v) == bad.key)
-    origins = trace(result, call_of(value, result.key), bad.key, bad.index).origins
+    origins = trace(result, call_of(value, result.key, session.snapshots.nodes.object), bad.key, bad.index).origins
     return value.name, bad, [(result.layout.name(o.key[1]), o.suspect, o.suspect_value) for o in origins]
 
 
@@ -52,6 +54,28 @@ def test_what_reaches_the_element_is_exact(text: str, cause: Any) -> None:
     name, _, causes = first_bad(model, {"x": np.array([[-1, -2], [30, 4]], np.float32)})
     assert name == "z"
     assert causes == [cause]
+
+
+@pytest.mark.parametrize(("called", "row"), [("outer <along: int = 0>", False), ("outer", True), ("plain", True)])
+def test_attributes_that_calls_of_functions_give_say_what_reaches_an_element(called: str, row: bool) -> None:
+    text = f"""
+    <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+    g (float[2,3] x) => (float[2,3] y) {{ y = local.{called} (x) }}
+    <domain: "local", opset_import: ["" : 21, "local" : 1]>
+    outer <along: int = 1> (v) => (o) {{ o = local.inner <axis: int = @along> (v) }}
+    <domain: "local", opset_import: ["" : 21, "local" : 1]>
+    plain (v) => (o) {{ o = local.inner (v) }}
+    <domain: "local", opset_import: ["" : 21]>
+    inner <axis> (v) => (o) {{ o = Softmax <axis: int = @axis> (v) }}
+    """
+    model = load(onnx.parser.parse_model(text).SerializeToString())
+    session = Session(model)
+    result = session.run({"x": np.arange(6, dtype=np.float32).reshape(2, 3)})
+    value = next(f for f in model.functions if f.name == "inner").body.outputs[0]
+    (path,) = result.calls_of[session.number(value)]
+    call = call_of(value, lambda v: (path, session.number(v)), session.snapshots.nodes.object)
+    (origin,) = trace(result, call, (path, session.number(value)), (1, 2)).origins
+    assert [list(axis) for axis in origin.reach.axes] == ([[1], [0, 1, 2]] if row else [[0, 1], [2]])
 
 
 def test_a_product_that_overflows_names_its_row_and_column() -> None:
