@@ -16,7 +16,7 @@ import numpy as np
 
 from exec.errors import KernelError
 from exec.inspection import placing, windows
-from exec.inspection.reaching import Called, Reach, at_index, point
+from exec.inspection.reaching import Called, Reach, at_index, point, quantized_by
 
 
 def reach(node: Called, index: Sequence[int]) -> list[Reach]:
@@ -98,7 +98,18 @@ def _matmul(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[
     inner = range(a[-1])
     head_a = _aligned(0, a[:-2], batch).axes if len(a) > 2 else ()
     head_b = _aligned(0, b[:-2], batch).axes if len(b) > 2 else ()
-    return [Reach(0, (*head_a, *row, inner)), Reach(b_at, (*head_b, inner, *column))]
+    found = [Reach(0, (*head_a, *row, inner)), Reach(b_at, (*head_b, inner, *column))]
+    first, last = (at[-1 - (len(b) > 1)] if len(a) > 1 else 0), (at[-1] if len(b) > 1 else 0)
+    for position, place in _MATMUL_SCALES.get(node.op_type, {}).items():
+        found += quantized_by(node, position, at, first if place == "row" else last)
+    return found
+
+
+#: Where scales and zero points of a product stand, and of what they may be one each.
+_MATMUL_SCALES = {
+    "QLinearMatMul": {1: "row", 2: "row", 4: "column", 5: "column", 6: "row", 7: "row"},
+    "MatMulInteger": {2: "row", 3: "column"},
+}
 
 
 def _gemm(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
@@ -431,7 +442,8 @@ def _space_to_depth(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) 
     if x is None:
         return None
     n, c, h, w = at
-    block, channel = divmod(c, x[1])
+    by_depth = node.attributes.get("mode", "DCR") == "DCR"
+    block, channel = divmod(c, x[1]) if by_depth else divmod(c, size**2)[::-1]
     return [at_index(0, (n, channel, h * size + block // size, w * size + block % size))]
 
 

@@ -86,3 +86,14 @@ def point(i: int) -> range:
 def at_index(position: int, index: Sequence[int]) -> Reach:
     """One element of an input."""
     return Reach(position, tuple(point(i) for i in index))
+
+
+def quantized_by(node: Called, position: int, at: tuple[int, ...], place: int) -> list[Reach]:
+    """A scale or zero point of an element: of the tensor, of its row, column or channel, or as it is broadcast."""
+    shape = node.shape(position)
+    if shape is None:
+        return []
+    if len(shape) == 1:
+        return [at_index(position, (place if shape[0] > 1 else 0,))]
+    tail = at[len(at) - len(shape) :]
+    return [at_index(position, [0 if d == 1 else i for d, i in zip(shape, tail, strict=True)])]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from exec.arrays import Array
-from exec.inspection.reaching import Called, Positions, Reach, at_index, point
+from exec.inspection.reaching import Called, Positions, Reach, at_index, point, quantized_by
 
 
 def _windows(
@@ -52,6 +52,10 @@ def _pads(
     return [t // 2 if auto == "SAME_UPPER" else t - t // 2 for t in total]
 
 
+#: Where scales and zero points of a convolution stand: of the tensor, those of weights and bias of channels too.
+_CONV_SCALES = {"QLinearConv": (1, 2, 4, 5, 6, 7), "ConvInteger": (2, 3)}
+
+
 def conv(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
     """A window of the input in all channels of the group, the weights that meet it, the bias."""
     quantized = node.op_type == "QLinearConv"
@@ -69,6 +73,8 @@ def conv(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Rea
     ]
     if node.op_type != "ConvInteger" and node.shape(b_at) is not None:
         found.append(at_index(b_at, at[1:2]))
+    for position in _CONV_SCALES.get(node.op_type, ()):
+        found += quantized_by(node, position, (), at[1])
     if node.op_type in _FUSED and node.shape(3) is not None:
         found.append(at_index(3, at))
     return found

@@ -82,6 +82,7 @@ CASES: list[Case] = [
     ("DepthToSpace", {"blocksize": 2, "mode": "CRD"}, [numbers(1, 8, 2, 3)], 1),
     ("DepthToSpace", {"blocksize": 2}, [numbers(1, 8, 2, 3)], 1),
     ("SpaceToDepth", {"blocksize": 2}, [numbers(1, 2, 4, 6)], 1),
+    ("SpaceToDepth", {"blocksize": 2, "mode": "CRD"}, [numbers(1, 3, 4, 6)], 1),
     ("BatchNormalization", {"training_mode": 1}, [numbers(2, 3, 4), numbers(3), numbers(3), numbers(3), numbers(3)], 1),
     ("GroupNormalization", {"num_groups": 2}, [numbers(2, 4, 3), numbers(2), numbers(2)], 1),
     ("MeanVarianceNormalization", {}, [numbers(2, 3, 2, 2)], 1),
@@ -135,7 +136,7 @@ def session_of(op_type: str, attributes: dict[str, Any], inputs: list[Any], outp
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}-{'-'.join(map(str, c[1].values()))}")
 def test_exactly_the_elements_that_reach_an_output_make_it_nan(case: Case) -> None:
     op_type, attributes, inputs, outputs = case
-    version = 17 if "axes" in attributes else 18
+    version = 17 if "axes" in attributes else 28 if op_type == "SpaceToDepth" and "mode" in attributes else 18
     made = run_node(op_type, attributes, inputs, outputs, version)
     shapes = [m.shape for m in made]
     generator = np.random.default_rng(0)
@@ -311,6 +312,41 @@ def test_what_changes_an_element_of_a_convolution_or_a_pool_is_what_reaches_it(c
             if not np.array_equal(after[index], made[index], equal_nan=True):  # a mean of padding is NaN
                 changing.add(at)
         assert changing == _positions(found, position), (position, index)
+
+
+_X, _W = numbers(1, 2, 3, 3).astype(np.uint8), numbers(2, 2, 2, 2).astype(np.uint8)
+_A, _B = numbers(3, 4).astype(np.uint8), numbers(4, 2).astype(np.uint8)
+_ONE, _PER_ROW, _PER_COLUMN = F(0.1), numbers(3) / F(10), numbers(2) / F(10)
+_NO, _NONE_ROW, _NONE_COLUMN = np.uint8(50), np.array([50, 51, 52], np.uint8), np.array([50, 51], np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs"),
+    [
+        ("QLinearConv", [_X, _ONE, _NO, _W, _PER_COLUMN, _NONE_COLUMN, F(2), _NO]),
+        ("QLinearConv", [_X, np.array([0.1], F), _NO, _W, _ONE, _NO, F(2), _NO, np.array([500, 900], np.int32)]),
+        ("ConvInteger", [_X, _W, _NO, _NONE_COLUMN]),
+        ("QLinearMatMul", [_A, _PER_ROW, _NONE_ROW, _B, _PER_COLUMN, _NONE_COLUMN, F(3), _NO]),
+        ("QLinearMatMul", [_A, _PER_ROW.reshape(3, 1), _NO, _B, _PER_COLUMN.reshape(1, 2), _NO, F(3), _NO]),
+        ("MatMulInteger", [_A, _B, _NONE_ROW, _NONE_COLUMN]),
+        ("MatMulInteger", [_A, _B]),
+    ],
+)
+def test_scales_and_zero_points_of_products_reach_what_they_are_for(op_type: str, inputs: list[Any]) -> None:
+    version = 21
+    inputs = [np.asarray(i) for i in inputs]
+    (made,) = run_node(op_type, {}, inputs, 1, version)
+    for index in np.ndindex(made.shape):
+        found = reach(Called(op_type, "", {}, inputs, [made.shape], 0, version), index)
+        assert all(r.exact for r in found)
+        for position, array in enumerate(inputs):
+            for at in np.ndindex(array.shape):
+                is_another = False
+                for other in (array[at] * 3, 250):
+                    changed = [i.copy() for i in inputs]
+                    changed[position][at] = other
+                    is_another |= bool(run_node(op_type, {}, changed, 1, version)[0][index] != made[index])
+                assert is_another == (at in _positions(found, position)), (position, at, index)
 
 
 def test_weights_that_meet_only_padding_are_not_listed_unless_zero_does_not_multiply_them_away() -> None:
