@@ -230,17 +230,13 @@ class Placement:
         external = isinstance(source, TensorProto) and source.data_location == _EXTERNAL
         if tensor.element_type == ElementType.STRING or tensor.element_type == ElementType.UNDEFINED:
             return None if read else Layout.INLINE
-        match layout:
-            case Layout.KEEP:
-                if external and (self._moved or not read):
-                    return Layout.ONE_FILE if self.layout is Layout.KEEP else self.layout
-                return None if read else Layout.INLINE
-            case Layout.INLINE:
-                return None if read and not external else Layout.INLINE
-            case _:
-                if tensor.nbytes >= self._threshold:
-                    return layout
-                return None if read and not external else Layout.INLINE
+        if layout is Layout.KEEP:
+            if external and (self._moved or not read):
+                return Layout.FILE_PER_TENSOR if self.layout is Layout.FILE_PER_TENSOR else Layout.ONE_FILE
+            return None if read else Layout.INLINE
+        if layout is not Layout.INLINE and tensor.nbytes >= self._threshold:
+            return layout
+        return None if read and not external else Layout.INLINE
 
     def _store(self, tensor: Tensor, out: TensorProto, place: Layout) -> None:
         if place is Layout.STRIPPED:

@@ -410,3 +410,16 @@ def test_constants_of_chosen_nodes_come_in_from_data_files(tmp_path):
     assert places(path) == {"w": True, "v": False}
     onnx.checker.check_model(str(path))
     assert not prepare(model, path).data_files
+
+
+def test_constants_that_were_not_chosen_go_along_to_another_folder_in_data_files(tmp_path):
+    path, other = tmp_path / "m.onnx", tmp_path / "other" / "m.onnx"
+    other.parent.mkdir()
+    save(builders.document(TWO).model, path, Storage(Layout.FILE_PER_TENSOR, threshold=0))
+    model = load(path)
+    chosen = tensors_of([n for n in model.graph.nodes if n.op_type == "Add"])
+    save(model, other, Storage(Layout.INLINE, among=chosen))
+    assert places(other) == {"w": True, "v": False}
+    onnx.checker.check_model(str(other))
+    save(model, other)
+    assert places(other) == {"w": True, "v": False}
