@@ -234,13 +234,7 @@ class Compiler:
         left = {i for i, count in enumerate(missing) if count}
         if not left:
             return order, None
-        path: list[int] = []
-        index = min(left)
-        while index not in path:
-            path.append(index)
-            index = min(needs[index] & left)
-        cycle = [nodes[i] for i in reversed(path[path.index(index) :])]
-        return order, (cycle, [nodes[i] for i in sorted(left)])
+        return order, ([nodes[i] for i in _cycle(needs, left)], [nodes[i] for i in sorted(left)])
 
     def node(self, node: NodeSnapshot, scope: Scope) -> None:
         """Add the step of a node, or those of the function it calls."""
@@ -453,3 +447,16 @@ def assumed_opset(domain: str, ir_version: int) -> int:
         if versions:
             return int(max(versions))
     return schemas.newest_opset(domain)
+
+
+def _cycle(needs: Sequence[set[int]], left: set[int]) -> list[int]:
+    """A cycle among nodes that are left, each of which needs another of them: each feeds the next, the last the first.
+
+    Going back from any node along what it needs must come to a node for the second time.
+    """
+    path: list[int] = []
+    index = min(left)
+    while index not in path:
+        path.append(index)
+        index = min(needs[index] & left)
+    return path[path.index(index) :][::-1]
