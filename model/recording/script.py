@@ -63,6 +63,18 @@ def _path(entry: Entry) -> list[tuple[Entry, Entry]]:
     return path[::-1]
 
 
+def text_of(content: bytes) -> str:
+    """The text of a script's file; ModelError for a file of another kind."""
+    try:
+        return content.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise _no_script() from error
+
+
+def _no_script() -> ModelError:
+    return ModelError("This is not an edit script", f'It is text whose first line holds "format": "{FORMAT}".')
+
+
 def parse(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The edits of a script with their line numbers; ModelError says which line is wrong and why."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
@@ -70,10 +82,12 @@ def parse(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError) as error:
+            if position == 0:
+                raise _no_script() from error
             raise ModelError(f"Line {number} of the script is not JSON", str(error)) from error
         if position == 0:
             if not isinstance(entry, dict) or entry.get("format") != FORMAT:
-                raise ModelError("This is not an edit script", f'Its first line must hold "format": "{FORMAT}".')
+                raise _no_script()
             if entry.get("version") != _VERSION:
                 raise ModelError(f"The script has version {entry.get('version')}", f"Version {_VERSION} is understood.")
             continue

@@ -189,15 +189,15 @@ def _replay_script(context: Context) -> None:
 
 def replay_script(context: Context, path: Path) -> None:
     """Do the edits of a script here, each as one entry of the history; all or nothing."""
-    from model.recording.script import replay
+    from model.recording.script import replay, text_of
 
     try:
         if path.stat().st_size > _LONGEST_SCRIPT:
             raise ModelError(f"{path.name} is too long for an edit script", f"At most {_LONGEST_SCRIPT:,} bytes.")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path.name} could not be read", str(error)) from error
-    count = replay(context.opened.document, text)
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{path.name} could not be read", error.strerror or str(error)) from error
+    count = replay(context.opened.document, text_of(content))
     context.opened.message("info", f"{plural(count, 'edit')} replayed from {path.name}.")
 
 

@@ -62,7 +62,7 @@ def find(model: Model, *, infer_types: bool = True) -> list[Problem]:
 
 
 def _row(problem: Problem) -> tuple[str, ...]:
-    text = display(f"{problem.message}. {problem.detail}".strip(), 400)
+    text = display(f"{problem.message.removesuffix('.')}. {problem.detail}".strip(), 400)
     return problem.severity, problem.rule, display(where(problem.place), 80), text
 
 

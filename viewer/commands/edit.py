@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 def _read(name: str) -> str:
     try:
         if name == "-":
-            return sys.stdin.read()
-        return Path(name).read_text("utf-8", "surrogatepass")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"{name} cannot be read", str(error)) from error
+            return script.text_of(sys.stdin.buffer.read())
+        return script.text_of(Path(name).read_bytes())
+    except OSError as error:
+        raise ModelError(f"{name} cannot be read", error.strerror or str(error)) from error

@@ -15,6 +15,7 @@ from model.graph import Graph
 from model.passes.inference.infer import compatible
 from model.passes.joining import clashing_functions, fit
 from model.queries.scope import visible_values
+from viewer.commands.extract import values_named
 from viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
 from viewer.text import display, plural
@@ -43,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
         clashes = clashing_functions(model, other.model)
         report = fit(other, model.opset_imports, clashes, merging)
     links = same_names(model.graph, other.model.graph) if options.connect is None else connections(options.connect)
+    values_named(model.graph, [*links.values()])  # names what is near one that is missing
     with document.edit("Merge") as edit:
         nodes = merge(edit, model.graph, other.model, links, prefix=options.prefix, keep_outputs=not options.close)
     write_model(model, options)

@@ -6,6 +6,7 @@ value names.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import re
@@ -21,8 +22,6 @@ from viewer.commands.terminal import EXIT_FAILED, EXIT_FOUND, EXIT_OK, print_jso
 from viewer.text import display
 
 if TYPE_CHECKING:
-    import argparse
-
     from exec.images import ImageOptions
     from exec.inputs import InputSource
     from exec.results import RunResult
@@ -53,12 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def size(text: str) -> int:
-    """Bytes in ``512M`` or ``4G``; ValueError for anything else."""
+    """Bytes in ``512M`` or ``4G``; ArgumentTypeError for anything else."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
     amount = float(match[1]) * _UNITS[match[2].upper()] if match is not None else math.inf
     if amount >= 1 << 63:
-        msg = f"{text!r} is no size such as 4G"
-        raise ValueError(msg)
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; expected bytes, as in 512M or 4G")
     return int(amount)
 
 

@@ -78,7 +78,9 @@ class _Freeing:
         for (name, axis), symbol in wanted.items():
             value = inputs.get(name)
             if value is None:
-                raise ModelError(f"There is no input {name}", f"There are {', '.join(list(inputs)[:10])}.", self._graph)
+                raise ModelError(
+                    f"There is no input {name}", f"The model takes {', '.join(list(inputs)[:10])}.", self._graph
+                )
             check_dimension(symbol, value)
             dims = self._old.get(value, ())
             number = dims[axis] if -len(dims) <= axis < len(dims) else None

@@ -171,6 +171,15 @@ def test_what_the_form_of_the_output_cannot_hold_is_told(chain, tmp_path, capsys
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("content", [b"\x93NUMPY\x01\x00", b"import onnx\n", b'{"format": "other"}\n'])
+def test_what_is_no_edit_script_is_told(chain, tmp_path, capsys, content):
+    other = tmp_path / "weights.npy"
+    other.write_bytes(content)
+    assert main(["edit", str(chain), str(other), "-o", str(tmp_path / "out.onnx")]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: This is not an edit script\n  It is text whose first line holds")
+
+
 def test_an_edit_that_does_not_fit_writes_nothing(chain, tmp_path, capsys):
     recorded, out = tmp_path / "edits.jsonl", tmp_path / "out.onnx"
     recorded.write_text(
@@ -378,7 +387,8 @@ def test_merge_connects_by_given_names_and_converts(chain, tmp_path, capsys):
     assert "converted from operator set 11 to 21" in told["changes"]
     onnx.checker.check_model(str(out), full_check=True)
     assert main(["merge", str(chain), str(other), "-o", str(out), "--connect", "v"]) == 2
-    assert main(["merge", str(chain), str(other), "-o", str(out), "--connect", "v=nowhere"]) == 2
+    assert main(["merge", str(chain), str(other), "-o", str(out), "--connect", "v=unusde"]) == 2
+    assert "Near it: unused" in capsys.readouterr().err
 
 
 def test_merge_connects_no_values_of_equal_names_whose_types_contradict(chain, tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
@@ -259,7 +260,7 @@ def test_sizes(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "G", "4X", "-1", "9" * 400, "9999999999G"])
 def test_no_sizes(text: str) -> None:
-    with pytest.raises(ValueError, match="size"):
+    with pytest.raises(ArgumentTypeError, match="is no size; expected bytes, as in 512M or 4G"):
         size(text)
 
 
