@@ -23,7 +23,7 @@ from model.document import Change, Document, Entry
 from model.errors import errors_to
 from model.graph import Model
 from model.io.payloads import Payload
-from model.progress import SILENT, Cancelled, Progress
+from model.progress import SILENT, Cancelled, Progress, Report
 from model.recording.ahead import Ahead, Recording
 from model.recording.numbers import Numbers
 from model.recording.steps import encode_in_place
@@ -87,9 +87,9 @@ class Journal:
 
     The model of a document that is in no file must be written down too, as it began, which costs a walk over it: with
     the first edit, which waits until it is on file, or before, see `prepare`. Who does that bit by bit gives `begin`,
-    called with the first edit to do what is left. `failed` is called, on any thread, when something could not be
-    written in the background: then `look`. A disk that cannot be written to stops the journal, not the work: `problem`
-    says so.
+    called with the first edit to do what is left. `report` hears, on any thread, how much of a large one is written.
+    `failed` is called, on any thread, when something could not be written in the background: then `look`. A disk that
+    cannot be written to stops the journal, not the work: `problem` says so.
 
     Replaying begins with what the base file holds, so what was done before the last save is no undo there: such an
     undo is written as an edit.
@@ -103,12 +103,14 @@ class Journal:
         *,
         begin: Callable[[], object] | None = None,
         failed: Callable[[], object] = lambda: None,
+        report: Report | None = None,
     ) -> None:
         self._document = document
         self._folder = folder
         self._base = BaseFile.of(document.path) if base is None else base
         self._begin = begin or self._begin_now
         self._failed = failed
+        self._report = report
         self._source = document.model.source.data if self._base.path and document.model.source is not None else None
         self._numbers: Numbers | None = None
         self._store: Store | None = None
@@ -136,6 +138,11 @@ class Journal:
     def needs_beginning(self) -> bool:
         """Whether `prepare` must look at the model as it began, or nothing could be done again on it."""
         return not self._has_beginning and not self.problem
+
+    @property
+    def is_beginning(self) -> bool:
+        """Whether the model as it began is being written: an edit would wait for it."""
+        return self._store is not None and not self._store.has_begun
 
     def prepare(self, progress: Progress = SILENT) -> None:
         """Take down the model of a document in no file as it began; costs a walk over it. Written in the background.
@@ -311,7 +318,7 @@ class Journal:
         if self._store is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._folder / f"{os.getpid()}-{uuid.uuid4().hex[:16]}{SUFFIX}"
-            self._store = Store(path, self._failed)
+            self._store = Store(path, self._failed, self._report)
             self._store.line(self._header())
         elif self._store.problem is not None:
             raise self._store.problem

@@ -18,7 +18,7 @@ from queue import Queue
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from model.errors import ModelError, errors_to
-from model.progress import Cancelled, Progress
+from model.progress import Cancelled, Progress, Report
 
 if TYPE_CHECKING:
     from model.io.payloads import Payload
@@ -69,10 +69,10 @@ def lone_files(folder: Path) -> Iterator[Path]:
 class Store:
     """An open journal. On the thread that owns the model; `problem` tells what writing in the background ran into.
 
-    `failed` is then called, on the thread that writes.
+    `failed` is then called, and `report` while a large beginning is written, on the thread that writes.
     """
 
-    def __init__(self, path: Path, failed: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, path: Path, failed: Callable[[], object] = lambda: None, report: Report | None = None) -> None:
         self.path = path
         self.problem: OSError | ModelError | None = None
         self._failed = failed
@@ -81,7 +81,7 @@ class Store:
         self._size = 0
         self._waiting: Queue[Callable[[], object] | None] = Queue()
         self._thread: threading.Thread | None = None
-        self._progress = Progress()
+        self._progress = Progress(report)
         self._has_begun = threading.Event()  # what lines are done again on is there, or never will be
         self._has_begun.set()
         self._writing = threading.Lock()
@@ -101,6 +101,11 @@ class Store:
         part.write_bytes(b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in saving.pieces))
         part.replace(path)
         self._put(lambda: _sync(os.open(path, os.O_RDONLY)))
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the model as it began needs no more waiting for."""
+        return self._has_begun.is_set()
 
     def keep(self, payload: Payload) -> tuple[int, int]:
         """Write the bytes of a tensor now; returns their offset and length in the data file."""

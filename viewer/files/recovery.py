@@ -23,9 +23,11 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
     from model.recording.journal import Journal
     from model.recording.leftovers import Leftover
     from viewer.document_tab import DocumentTab
+    from viewer.jobs import Job
     from viewer.main_window import MainWindow
 
 _IDLE_MS = 1500
+_FEW_NODES = 1000  # which are looked at in about a slice
 _SHOWN_TITLES = 12
 _MUCH = 1 << 18  # bytes of a journal: more steps than are done again in a few frames
 
@@ -43,6 +45,7 @@ class Keeper(QObject):
     """
 
     _failed = Signal()  # from the thread that writes
+    _has_begun = Signal()  # the same
 
     def __init__(self, workspace: Workspace) -> None:
         from model.recording.journal import Journal
@@ -57,11 +60,13 @@ class Keeper(QObject):
         self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)
         self._idle.timeout.connect(self._on_idle)
         self._failed.connect(self._look)
+        self._job: Job[None] | None = None  # while a large beginning is written
+        self._has_begun.connect(self._leave)
         document = workspace.document
         self._endings = [document.on_saved(self._stop)]  # before the journal begins with another state of the model
         try:
             self.journal = workspace.journal = Journal(
-                document, journal_folder(), begin=self._finish_beginning, failed=self._failed.emit
+                document, journal_folder(), begin=self._finish_beginning, failed=self._failed.emit, report=self._report
             )
         except OSError:
             return  # the file is gone already; saving will say so
@@ -83,7 +88,29 @@ class Keeper(QObject):
 
     def _on_prepared(self, _outcome: object) -> None:
         self._stop()
+        journal = self.journal
+        if journal is not None and journal.is_beginning:
+            self._job = self._workspace.jobs.follow(
+                f"Keep {display(self._workspace.title, 60)} for recovery", self._give_up
+            )
+            journal.when_kept(self._has_begun.emit)
         self._tell()
+
+    def _report(self, done: float, total: float, text: str) -> None:
+        job = self._job
+        if job is not None:
+            job.progress.report(done, total, text)
+
+    def _give_up(self) -> None:
+        self._leave()
+        if self.journal is not None:
+            self.journal.give_up("that was stopped")
+        self._tell()
+
+    def _leave(self) -> None:
+        job, self._job = self._job, None
+        if job is not None:
+            self._workspace.jobs.leave(job)
 
     def _on_failed(self, error: Exception) -> None:
         self._stop()
@@ -95,7 +122,8 @@ class Keeper(QObject):
         """The document is in a file now, or it is one that closing would lose."""
         self._idle.start()
         if self._workspace.document.modified:
-            self._soon.start()
+            is_small = len(self._workspace.model.graph.nodes) <= _FEW_NODES
+            (self._finish_beginning if is_small else self._soon.start)()
 
     def _on_idle(self) -> None:
         if self.journal is not None:
@@ -103,6 +131,7 @@ class Keeper(QObject):
         self._look_at_beginning()
 
     def _look(self) -> None:
+        self._leave()
         if self.journal is not None:
             self.journal.look()
         self._tell()
@@ -114,6 +143,7 @@ class Keeper(QObject):
         self._told = problem
 
     def _stop(self) -> None:
+        self._leave()
         if self._preparing is not None:
             self._preparing.cancel()
             self._preparing = None

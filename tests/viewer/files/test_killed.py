@@ -1,12 +1,15 @@
 """A kill at the very moment an edit shows: the next start does all of it again, whatever its size."""
 
+from threading import Event
+
 import numpy as np
 import pytest
 
 from model.edits import functions, initializers, nodes
 from model.edits.nodes import rename_node
 from model.graph import Value
-from model.io.save import save
+from model.io.save import Saving, save
+from model.recording.store import Store
 from model.steps import SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
@@ -92,10 +95,6 @@ def rename_last(document):
 @pytest.fixture
 def held_up(monkeypatch):
     """A disk that takes bytes as slowly as the test wants."""
-    from threading import Event
-
-    from model.recording.store import Store
-
     free, write = Event(), Store._write_bytes
     monkeypatch.setattr(Store, "_write_bytes", lambda *given: free.wait(30) and write(*given))
     yield free
@@ -219,3 +218,53 @@ def test_the_first_edit_of_a_large_model_in_no_file(window):
         for number, node in enumerate(document.model.graph.nodes):
             rename_node(edit, node, f"new {number}")
     Killed(document).look()
+
+
+def large_model():
+    """A part of another model, as it comes into a tab of its own."""
+    document = builders.document()
+    with document.edit("Weights") as edit:
+        weights = ArrayTensor(np.arange(ELEMENTS, dtype=np.float32))
+        initializers.set_tensor(edit, builders.value(document, "w"), weights)
+    return document.model
+
+
+@pytest.fixture
+def slowly_begun(monkeypatch):
+    """A disk that takes the model as it began as slowly as the test wants."""
+    free, run = Event(), Saving.run
+    monkeypatch.setattr(Saving, "run", lambda *given: free.wait(30) and run(*given))
+    yield free
+    free.set()
+
+
+def job_of(qtbot, workspace, title):
+    def found():
+        return [job for job in workspace.jobs.running if job.title == title]
+
+    qtbot.waitUntil(lambda: bool(found()))
+    return found()[0]
+
+
+@pytest.mark.usefixtures("dead")
+def test_the_status_line_shows_that_a_large_beginning_is_written(qtbot, window, slowly_begun):
+    workspace = window.files.add_new(large_model(), "new").workspace
+    job = job_of(qtbot, workspace, "Keep new for recovery")
+    slowly_begun.set()
+    qtbot.waitUntil(lambda: job not in workspace.jobs.running)
+    assert not job.cancelled
+    killed = Killed(workspace.document)
+    killed.look()
+    rename_last(workspace.document)
+    assert killed.states == [(), ("Rename",)]
+
+
+def test_a_beginning_whose_writing_is_stopped_is_told(qtbot, window, slowly_begun):
+    tab = window.files.add_new(large_model(), "new")
+    job = job_of(qtbot, tab.workspace, "Keep new for recovery")
+    slowly_begun.set()
+    job.cancel()
+    assert job not in tab.workspace.jobs.running
+    assert [m.title for m in tab.messages.messages] == ["A crash would lose edits"]
+    rename_last(tab.workspace.document)
+    assert list(recovery.journal_folder().iterdir()) == []

@@ -321,6 +321,7 @@ def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, windo
 def slowly_kept(window, monkeypatch, dead):
     """A document in no file that its keeper looks at in many slices."""
     monkeypatch.setattr("viewer.slices.SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(recovery, "_FEW_NODES", 0)
     return new_model(window, 600), window.tab.keeper
 
 
