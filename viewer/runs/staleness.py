@@ -11,6 +11,7 @@ from typing import Any, assert_never
 from model.attributes import Attribute, is_same
 from model.document import Change
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.passes.simplify.context import STOCHASTIC
 from model.progress import SILENT, Progress
 from model.queries.calls import callers_of
 from model.queries.topology import Thing, downstream
@@ -99,6 +100,11 @@ def _is_given(value: Value) -> bool:
     return not is_made and value.graph is not None and isinstance(value.graph.owner, Model)
 
 
+def _is_drawn(node: Node) -> bool:
+    """Whether it gives random numbers that go by its name."""
+    return not node.domain and node.op_type in STOCHASTIC and "seed" not in node.attributes
+
+
 def rewires(change: Change) -> bool:
     """Whether a change may alter what depends on what, not only what is computed."""
     return any(not isinstance(step, (SetAttribute, SetInitializer, SetField)) for step in change.steps)
@@ -184,7 +190,7 @@ def _collect_owner(graph: Graph, found: set[Thing]) -> None:
 def _collect_field(step: SetField, inverse: SetField, found: set[Thing]) -> None:
     match step.target:
         case Node():
-            if step.field in _OF_NODES:
+            if step.field in _OF_NODES or (step.field == "name" and _is_drawn(step.target)):
                 found.add(step.target)
         case Model():
             found.update(_affected(step.target, step.field, step.value, inverse.value))

@@ -94,3 +94,16 @@ def test_other_functions_and_operator_sets_make_out_of_date_what_uses_them(heard
         properties.set_opset(edit, document.model, "", 20)
     assert call not in sources(changes[-1])
     assert builders.node(document, "inner") in sources(changes[-1])
+
+
+@pytest.mark.parametrize(("attributes", "is_stale"), [("", True), ("<seed: float = 1.0>", False)])
+def test_another_name_makes_random_numbers_out_of_date_that_go_by_it(attributes, is_stale):
+    document = builders.document(f"""<ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x) => (float[2] y) {{ [noise] r = RandomNormalLike {attributes} (x) [sum] y = Add (x, r) }}""")
+    changes = []
+    document.subscribe(changes.append)
+    noise = builders.node(document, "noise")
+    with document.edit("Rename") as edit:
+        nodes.rename_node(edit, noise, "dice")
+        nodes.rename_node(edit, builders.node(document, "sum"), "total")
+    assert sources(changes[-1]) == ({noise} if is_stale else set())
