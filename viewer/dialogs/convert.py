@@ -399,12 +399,12 @@ class ConvertDialog(QDialog):
         self.ok.setEnabled(not is_working)
 
     def done(self, result: int) -> None:
-        """Closing stops what is being tried out; what was agreed to is made."""
+        """Closing stops what is being tried out, and the edit while it is not made."""
         if self._job is not None:
             self._job.cancel()
         self._rehearsing.cancel()
         if self._applying is not None:
-            self._applying.finish()
+            self._applying.stop()
         super().done(result)
 
     def title(self) -> str:

@@ -171,6 +171,9 @@ class SimplifyDialog(QDialog):
     def _on_change(self, *_: object) -> None:
         if self.pages.currentWidget() is self.passes:
             self.look()
+        else:  # the first of the edits is made: the others belong to it
+            self.cancel.setText("Too late to stop")
+            self.cancel.setEnabled(False)
 
     # -- doing it ------------------------------------------------------------------------------------------------
 
@@ -255,12 +258,12 @@ class SimplifyDialog(QDialog):
         return item
 
     def done(self, result: int) -> None:
-        """Closing stops what is running and takes the marks away."""
+        """Closing stops what is running, and an edit of which nothing is made yet; it takes the marks away."""
         if self._job is not None:
             self._job.cancel()
         self._rehearsing.cancel()
         if self._applying is not None:
-            self._applying.finish()
+            self._applying.stop()
         self._workspace.mark("matches", [])
         self.scope.changed.disconnect(self._on_change)
         self._workspace.changes.changed.disconnect(self._on_change)

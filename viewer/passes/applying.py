@@ -50,6 +50,7 @@ class Applying(QObject):
         self._entries = list(entries)
         self._done = done
         self._revision = document.revision
+        self._is_begun = False
         self._shift = Shift(self._go_on, self)
         self._jobs, self._stopped = jobs, stopped
         self._job: Job[None] | None = None
@@ -60,13 +61,18 @@ class Applying(QObject):
                 self._job = jobs.follow(self._entries[0][0], self._stop)
             self._ahead = recording.write_ahead(SILENT if self._job is None else self._job.progress)
         if is_small and self._ahead is None:
-            self.finish()
+            self._finish()
             self._end(all_made=True)
         else:
             self._shift.start()
 
-    def finish(self) -> None:
-        """Make what is left in one go; `done` is not called."""
+    def stop(self) -> None:
+        """Make nothing, or where it is too late for that, what is left in one go; `done` is not called."""
+        if not self._is_begun:
+            self._entries.clear()
+        self._finish()
+
+    def _finish(self) -> None:
         self._shift.stop()
         self._leave()
         if self._document.revision == self._revision:
@@ -83,6 +89,7 @@ class Applying(QObject):
             self._make_one()
 
     def _make_one(self) -> None:
+        self._is_begun = True
         title, steps = self._entries.pop(0)
         with self._ahead.making() if self._ahead else nullcontext(), self._document.edit(title) as edit:
             edit.repeat(steps)

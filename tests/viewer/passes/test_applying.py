@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import QCoreApplication, QTimer
 
 from model.document import Document
 from model.edits.nodes import rename_node
@@ -61,11 +62,30 @@ def test_an_edit_in_between_ends_it(qtbot) -> None:
 
 
 @pytest.mark.usefixtures("sliced", "qapp")
-def test_who_cannot_wait_gets_the_rest_at_once() -> None:
+def test_it_can_be_stopped_before_anything_is_made(qtbot) -> None:
+    document = builders.document()
+    before = snapshot(document.model)
+    told: list[bool] = []
+    work = Applying(document, entries(document), told.append)
+    work.stop()
+    turns: list[None] = []
+    QTimer.singleShot(20, lambda: turns.append(None))
+    qtbot.waitUntil(lambda: bool(turns))
+    assert snapshot(document.model) == before
+    assert document.undo_title is None
+    assert not told
+    work.deleteLater()
+
+
+@pytest.mark.usefixtures("sliced", "qapp")
+def test_what_is_stopped_too_late_gets_the_rest_at_once() -> None:
     document = builders.document()
     told: list[bool] = []
     work = Applying(document, entries(document), told.append)
-    work.finish()
+    while document.undo_title is None:
+        QCoreApplication.processEvents()  # one turn
+    assert document.undo_title == "Names"
+    work.stop()
     assert all(node.doc_string == "text" for node in document.model.graph.nodes)
     assert not told
     work.deleteLater()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
@@ -254,10 +255,11 @@ def test_an_edit_before_a_long_change_lets_it_be_tried_out_anew(dialog, qtbot, m
     assert lines(dialog) == ["4 nodes have new names"]
 
 
-def test_closing_makes_a_long_change_that_was_agreed_to(dialog, qtbot, monkeypatch):
+def test_escape_stops_a_long_change_that_is_not_made_yet(dialog, qtbot, monkeypatch):
     document = begin_long_change(dialog, qtbot, monkeypatch)
-    dialog.close()
-    assert document.undo_title == "Convert to new names"
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not isValid(dialog))
+    assert document.undo_title is None
 
 
 def test_what_computes_otherwise_is_not_done(dialog, qtbot):

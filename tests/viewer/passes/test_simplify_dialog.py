@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, Qt
 from shiboken6 import isValid
 
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import until_stopped
 from viewer.dialogs.simplify import SimplifyDialog
+from viewer.passes import applying
 from viewer.workspace import Workspace
 
 CHOICES = """
@@ -104,6 +105,38 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
     qtbot.waitUntil(lambda: " now; " in dialog.state.text(), timeout=30_000)
     dialog.ok.click()
     qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    assert [n.op_type for n in document.model.graph.nodes] == ["Mul"]
+
+
+@pytest.fixture
+def about_to_change(dialog, qtbot, monkeypatch):
+    """The dialog when all is worked out and the model is to be changed in the turns that follow."""
+    monkeypatch.setattr(applying, "_AT_ONCE", 0)
+    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    dialog.ok.click()
+    while not dialog.state.text().startswith("Changing the model"):
+        QCoreApplication.processEvents()  # one turn: the next begins to change it
+    return dialog
+
+
+def test_escape_stops_what_is_not_made_yet(about_to_change, qtbot):
+    """It made all of it."""
+    dialog, document = about_to_change, about_to_change._workspace.document
+    before = snapshot(document.model)
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not isValid(dialog))
+    assert document.undo_title is None
+    assert snapshot(document.model) == before
+
+
+def test_once_a_part_is_made_the_button_says_that_it_is_too_late(about_to_change, qtbot):
+    dialog, document = about_to_change, about_to_change._workspace.document
+    assert dialog.cancel.isEnabled()
+    while document.undo_title is None:
+        QCoreApplication.processEvents()  # one turn
+    assert not dialog.cancel.isEnabled()
+    assert dialog.cancel.text() == "Too late to stop"
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert [n.op_type for n in document.model.graph.nodes] == ["Mul"]
 
 
