@@ -41,6 +41,7 @@ class OutlineModel(TreeModel):
         self._root = Row(model, None)
         self._grouping = grouping
         self._graphs: dict[Graph, Row] = {}  # whose branches are built, or will be when their groups are known
+        self._counted: set[Scope] = set()  # that hold more or fewer nodes than they told
         grouping.regrouped.connect(self._fill)
 
     # -- building ------------------------------------------------------------------------------------------------
@@ -98,13 +99,13 @@ class OutlineModel(TreeModel):
     def follow(self, nodes: set[Node]) -> None:
         """These nodes came, went, moved, or have other names or bodies: their rows follow. Costs those rows.
 
-        When they are very many, the branches of their graphs close and are made anew.
+        When they are very many, the branches of their graphs close and are made anew; where none went, as soon as the
+        groups are known.
         """
         self._open_first(nodes)
         if len(nodes) > _MOST_SINGLY:
             for row in self._built():
-                if any(n.graph is row.subject or self._holder(row, n) for n in nodes):
-                    self._set_children(row, self._subjects(row))
+                self._follow_many(row, nodes)
             return
         for row in self._built():
             self._take_out_gone(row, nodes)
@@ -113,9 +114,20 @@ class OutlineModel(TreeModel):
         for row in self._built():  # after all that went: places are compared among nodes that are there
             for node in nodes:
                 self._follow_in(row, node)
-            self._tell(row)  # how many nodes
-            for stretch in row.children or () if row.stretches is not None else ():
-                self._tell(stretch)
+            self._tell_counts(row)
+
+    def _follow_many(self, row: Row, nodes: set[Node]) -> None:
+        """Make the branch of a graph anew if any of these is or was in it."""
+        graph = row.subject
+        assert isinstance(graph, Graph)
+        if any(node.graph is not graph and self._holder(row, node) for node in nodes):
+            self._set_children(row, self._subjects(row))
+        elif any(node.graph is graph for node in nodes):
+            if self._grouping.is_ready(graph) or not row.children:
+                self._set_children(row, self._subjects(row))
+                return
+            self._grouping.when_ready(graph, lambda: self._fill(graph))
+            self.dataChanged.emit(self._index(row, 0), self._index(row, 1))  # a range: all is drawn, by its name of now
 
     def _open_first(self, nodes: set[Node]) -> None:
         """A view shows a graph without nodes as a row that cannot be opened: tell it of the first ones."""
@@ -194,7 +206,7 @@ class OutlineModel(TreeModel):
         assert row.scopes is not None
         row.scopes.of.pop(node, None)
         self._remove(self._row_of_scope(row, scope), node)
-        _count(scope, -1)
+        self._count(scope, -1)
         while scope.parent is not None and not scope.count:
             scope.parent.children.remove(scope)
             self._remove(self._row_of_scope(row, scope.parent), scope)
@@ -208,16 +220,23 @@ class OutlineModel(TreeModel):
         if mate is not None:
             other, shared = mate
             inner = Scope(shared, "/".join(shared[len(scope.path) :]), scope, nodes=[other])
-            _count(inner, 1)
+            self._count(inner, 1)
             self._insert(row, scope, inner, scope.children)
             scope.nodes.remove(other)
             self._take_out(row, scope, other)
             row.scopes.of[other] = inner
             scope = inner
         self._insert(row, scope, node, scope.nodes)
-        _count(scope, 1)
+        self._count(scope, 1)
         if scope.parent is not None:
             row.scopes.of[node] = scope
+
+    def _count(self, scope: Scope | None, by: int) -> None:
+        """A scope, and those around it, hold more or fewer nodes."""
+        while scope is not None:
+            scope.count += by
+            self._counted.add(scope)
+            scope = scope.parent
 
     def _remove(self, row: Row | None, subject: Node | Scope) -> None:
         """Take the row of an object away, and its stretch when nothing else is in it."""
@@ -283,9 +302,18 @@ class OutlineModel(TreeModel):
         for row in self._children(self._root):
             self._tell(row)
 
+    def _tell_counts(self, row: Row) -> None:
+        """Have the row of a graph, and those of its groups that nodes came to or left, tell anew what they hold."""
+        counted, self._counted = self._counted, set()
+        for one in (row, *(self._row_of_scope(row, scope) for scope in counted)):
+            if one is not None:
+                self._tell(one)
+                for stretch in one.children or () if one.stretches is not None else ():
+                    self._tell(stretch)
+
     def _tell(self, row: Row) -> None:
         """Have a row drawn anew where a view shows something else: it measures its columns for that."""
-        if row.told in (None, row.identity()):
+        if row.told is None or row.told == row.identity():
             return
         row.told = None
         for column in (0, 1):  # each by itself: a range makes a tree view paint everything
@@ -421,13 +449,6 @@ def _position(subject: Node | Scope) -> int:
     node = next(subject.all_nodes()) if isinstance(subject, Scope) else subject
     assert node.graph is not None
     return node.graph.nodes.place(node)
-
-
-def _count(scope: Scope | None, by: int) -> None:
-    """A scope, and those around it, hold more or fewer nodes."""
-    while scope is not None:
-        scope.count += by
-        scope = scope.parent
 
 
 def _is_in_order(scope: Scope, node: Node) -> bool:

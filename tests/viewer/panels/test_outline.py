@@ -17,7 +17,7 @@ from viewer import grouping
 from viewer.canvas.drawing import Options
 from viewer.canvas.view import GraphView
 from viewer.panels.outline import OutlinePanel
-from viewer.qt_models import outline_rows
+from viewer.qt_models import outline, outline_rows
 from viewer.qt_models.outline import ObjectRole, OutlineModel
 from viewer.theme import theme
 from viewer.workspace import Workspace
@@ -440,3 +440,39 @@ def rows_of_first(panel):
     top = panel.model.index(0, 0)
     inside = [panel.model.index(row, 0, top) for row in range(panel.model.rowCount(top))]
     return [index for index in inside if panel.tree.visualRect(index).intersects(panel.tree.viewport().rect())]
+
+
+def test_groups_that_are_closed_tell_how_many_nodes_they_hold_now(blocks, qtbot, heard):
+    """They went on showing the count of before until something else had them painted."""
+    document, tree = blocks.workspace.document, blocks.tree
+    node = next(n for n in document.model.graph.nodes if n.name == "net/b4/n1")
+    group = blocks.model.index_of(node).parent()
+    tree.expand(group.parent())
+    tree.collapse(group)
+    count = group.siblingAtColumn(1)
+    qtbot.waitUntil(lambda: blocks.tree.isVisible() and bool(tree.visualRect(count).height()))
+    tree.grab()  # it has been seen
+    assert count.data() == "3"
+    told = heard(blocks.model.dataChanged)
+    with document.edit("Delete") as edit:
+        nodes.delete_and_bridge(edit, [node])
+    assert count in told
+    assert count.data() == "2"
+    document.undo()
+    assert count.data() == "3"
+
+
+def test_very_many_nodes_that_have_other_names_are_called_by_them_at_once(blocks, qtbot, monkeypatch):
+    """The outline was empty until the groups were known."""
+    monkeypatch.setattr(outline, "_MOST_SINGLY", 5)
+    monkeypatch.setattr(grouping, "AT_ONCE", 5)
+    document, tree, graph = blocks.workspace.document, blocks.tree, blocks.workspace.model.graph
+    free = next(n for n in graph.nodes if n.name == "free3")
+    with document.edit("Rename all") as edit:
+        for node in graph.nodes:
+            nodes.rename_node(edit, node, node.name.replace("free", "other").replace("b4", "c4"))
+    assert not blocks.workspace.grouping.is_ready(graph)
+    assert tree.indexAbove(blocks.model.index_of(free)).isValid()
+    assert blocks.model.index_of(free).data() == "other3"
+    qtbot.waitUntil(lambda: "c4" in [index.data() for index in rows(blocks.model)])
+    assert_right(blocks)
