@@ -166,11 +166,11 @@ class Loader(QObject):
             return None
         return patch(drawing, touched, self._cards, self._type_of)
 
-    def retyped(self, scene: Scene) -> Patch | None:
-        """What other types of values do to the boxes of a scene; None where it has to be drawn anew."""
+    def retyped(self, scene: Scene, indices: Iterable[int]) -> Patch | None:
+        """What other types of values do to pills of a scene; None where it has to be drawn anew."""
         if self._cards is None or self._cards.options != scene.drawing.options:
             return None
-        return retyped(scene.drawing, scene.kinds, self._cards, self._type_of)
+        return retyped(scene.drawing, indices, self._cards, self._type_of)
 
     def load_patched(self, scene: Scene, change: Patch) -> None:
         """Lay out what is drawn with some boxes of other sizes; `scene_ready` follows, at once for a small step."""

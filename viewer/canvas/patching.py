@@ -87,12 +87,16 @@ def patch(drawing: Drawing, touched: Touched, cards: Cards, type_of: TypeOf) -> 
     return result
 
 
-def retyped(
-    drawing: Drawing, kinds: np.ndarray[tuple[int], np.dtype[np.uint8]], cards: Cards, type_of: TypeOf
-) -> Patch:
-    """What other types of any values do to a drawing; labels beside edges aside, only pills write types."""
+def pills(scene: Scene) -> list[int]:
+    """The boxes that write the type of their value; labels beside edges aside, no others do."""
+    found: list[int] = np.flatnonzero(np.isin(scene.kinds, _PILLS)).tolist()
+    return found
+
+
+def retyped(drawing: Drawing, indices: Iterable[int], cards: Cards, type_of: TypeOf) -> Patch:
+    """What other types of their values do to pills of a drawing."""
     result = Patch()
-    _add_pills(result, drawing, np.flatnonzero(np.isin(kinds, _PILLS)).tolist(), cards, type_of)
+    _add_pills(result, drawing, indices, cards, type_of)
     return result
 
 
@@ -129,11 +133,11 @@ def resize_in_place(scene: Scene, change: Patch) -> Moved | None:
 def patched(drawing: Drawing, change: Patch) -> Drawing:
     """A drawing with other boxes of any size, to be laid out again."""
     boxes = drawing.boxes.copy()
-    source_ports, target_ports = drawing.source_ports.copy(), drawing.target_ports.copy()
+    stretch = np.ones(len(boxes), np.float32)
+    is_down = drawing.options.direction == "down"
     for index, box in change.boxes.items():
         old, boxes[index] = boxes[index], box
-        down = drawing.options.direction == "down"
-        stretch = box.width / old.width if down else box.height / old.height
-        source_ports[drawing.edges[:, 0] == index] *= stretch
-        target_ports[drawing.edges[:, 1] == index] *= stretch
+        stretch[index] = box.width / old.width if is_down else box.height / old.height
+    source_ports = drawing.source_ports * stretch[drawing.edges[:, 0]]
+    target_ports = drawing.target_ports * stretch[drawing.edges[:, 1]]
     return replace(drawing, boxes=boxes, source_ports=source_ports, target_ports=target_ports)

@@ -1,8 +1,8 @@
 """The graph in the middle of the window: shows the workspace's graph, and turns mouse and keys into what they mean.
 
 Listens to the workspace (graph shown, selection, changes, settings) and writes to its selection. Painting is
-`Surface`, marks and colours are `MarkedSurface`, drawing up and laying out is `Loader`, going somewhere is `Travel`,
-mouse interactions are `tools`.
+`Surface`, marks and colours are `MarkedSurface`, drawing up and laying out is `Loader`, edits are `Following`'s, going
+somewhere is `Travel`, mouse interactions are `tools`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QFocusEvent,
@@ -23,26 +23,23 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from model.document import Change
 from model.graph import Graph, Node, Value
 from model.queries.types import TypeOf
 from model.types import Type
-from viewer.canvas.backlog import Backlog
 from viewer.canvas.build import initial_expansion
 from viewer.canvas.drawing import Box, Kind, Options
+from viewer.canvas.following import Following
 from viewer.canvas.hands import EVENTS, Hands
 from viewer.canvas.layout import Direction
-from viewer.canvas.loader import Loader, concerns, nearest_box
+from viewer.canvas.loader import Loader, nearest_box
 from viewer.canvas.marked import MarkedSurface
 from viewer.canvas.memory import Anchor, Pending, Place, Spot
 from viewer.canvas.minimap import Minimap
 from viewer.canvas.notes import Note
 from viewer.canvas.painter import TITLES_FROM
-from viewer.canvas.patching import Patch, can_patch, put_in_place, resize_in_place
 from viewer.canvas.scene import REACH, Hit, Scene
 from viewer.canvas.surface import READABLE
 from viewer.canvas.travel import Travel
-from viewer.changes import Touched
 from viewer.places import place_text
 from viewer.selection import Item
 from viewer.settings import DIRECTION, FOLD_SHARED, GROUPS, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES
@@ -76,10 +73,7 @@ class GraphView(MarkedSurface):
         self._loader = Loader(workspace, self.fonts, self.type_of, self)
         self._loader.scene_ready.connect(self._show_scene)
         self._loader.state_changed.connect(self.update)
-        self._rebuild = QTimer(self, singleShot=True, interval=0)
-        self._rebuild.timeout.connect(self._on_rebuild)
-        self._touched: Touched | None = None  # by the one edit that is not drawn yet
-        self._backlog = Backlog(self._catch_up, lambda: self.is_busy, self)
+        self._following = Following(self, self._loader)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.grabGesture(Qt.GestureType.PinchGesture)
@@ -104,9 +98,6 @@ class GraphView(MarkedSurface):
         workspace.noted.connect(self._on_noted)
         workspace.selection.changed.connect(self._on_selection)
         workspace.selection.hover_changed.connect(self._on_hover)
-        workspace.changes.nodes_changed.connect(self._loader.forget)
-        workspace.changes.values_changed.connect(lambda values: self._loader.forget((), values))
-        workspace.changes.changed.connect(self._on_change)
         workspace.settings.changed.connect(self._on_setting)
 
     # -- loading ---------------------------------------------------------------------------------------------
@@ -128,7 +119,7 @@ class GraphView(MarkedSurface):
     @property
     def is_busy(self) -> bool:
         """Whether a newer scene is on its way."""
-        return self._loader.is_busy or self._rebuild.isActive()
+        return self._loader.is_busy or self._following.is_due
 
     @property
     def hint(self) -> str:
@@ -158,8 +149,12 @@ class GraphView(MarkedSurface):
 
     def reload(self) -> None:
         """Draw and lay out anew; what is in the middle or selected stays where it is."""
-        self._pending.anchor = self._pending.anchor or self._find_anchor()
+        self.keep_place()
         self._load()
+
+    def keep_place(self) -> None:
+        """In the next scene what is in the middle or selected stays where it is now."""
+        self._pending.anchor = self._pending.anchor or self._find_anchor()
 
     def relayout(self) -> None:
         """Lay out from scratch."""
@@ -168,7 +163,7 @@ class GraphView(MarkedSurface):
 
     def _load(self, *, first: bool = False) -> None:
         previous, scene = None, self.scene
-        self._backlog.clear()
+        self._following.forget()
         if scene is not None and not first and scene.drawing.options == self.options:
             previous = scene.layout
         self._loader.load(self._graph, self.options, self._expanded, previous=previous)
@@ -261,53 +256,10 @@ class GraphView(MarkedSurface):
 
     # -- what changes ----------------------------------------------------------------------------------------
 
-    def _on_change(self, change: Change) -> None:
-        scene = self.scene
-        touched = self.workspace.changes.touched
-        if scene is None or self.is_busy:
-            self._touched = None
-            self._rebuild.start()
-        elif can_patch(scene.drawing, change, touched) and touched.is_large:
-            self._backlog.add((*touched.nodes, *touched.values))
-        elif concerns(scene.drawing, touched):
-            patch = self._loader.patch(scene.drawing, touched) if can_patch(scene.drawing, change, touched) else None
-            self._touched = None if patch or touched.is_large else touched
-            self._follow(scene, patch)
-
-    def _catch_up(self, touched: Touched) -> None:
-        if self.scene is not None:
-            patch = self._loader.patch(self.scene.drawing, touched)
-            is_small = patch is not None and not patch.resized  # else anew: each piece would move the others
-            self._follow(self.scene, patch if is_small else None)
-
-    def _on_rebuild(self) -> None:
-        scene, touched, self._touched = self.scene, self._touched, None
-        if scene is not None and touched is not None and not self._loader.is_busy:
-            drawing = self._loader.restructured(scene.drawing, touched, self.options)
-            if drawing is not None:
-                self._pending.anchor = self._pending.anchor or self._find_anchor()
-                self._loader.load_drawing(drawing, scene.layout)
-                return
-        self.reload()
-
-    def _follow(self, scene: Scene, patch: Patch | None) -> None:
-        """Show what an edit did with as little work as it allows."""
-        if patch is None:
-            self._rebuild.start()
-        elif patch.resized and (moved := resize_in_place(scene, patch)) is not None:
-            self.repaint_moved(patch.boxes, moved, patch.edges)
-        elif patch.resized:
-            self._pending.anchor = self._pending.anchor or self._find_anchor()
-            self._loader.load_patched(scene, patch)
-        else:
-            put_in_place(scene, patch)
-            self.repaint_boxes(patch.boxes, patch.edges)
-
     def _on_setting(self, key: str) -> None:
         if key in _DRAWN:
-            self._touched = None
             self._pending.whole = self._pending.whole or self.is_fitted
-            self._rebuild.start()
+            self._following.draw_anew()
 
     def type_of(self, value: Value) -> Type | None:
         """The type shown for a value: what a provider knows, else what the file declares."""
@@ -328,14 +280,8 @@ class GraphView(MarkedSurface):
     def set_types(self, type_of: TypeOf | None) -> None:
         """Show types from elsewhere too, such as shape inference or a run; call again when they changed."""
         self._types = type_of
-        scene = self.scene
-        patch = self._loader.retyped(scene) if scene is not None and not self.is_busy else None
-        if scene is None or patch is None:
+        if not self._following.retype():
             self._pending.types = True  # pills drawn meanwhile may have the types of before
-            return
-        if patch.boxes:
-            self._follow(scene, patch)
-        self.repaint_labels()
 
     def set_option_groups(self, groups: bool | None) -> None:
         """Draw groups (name scopes, or else repeated blocks), or not; None: as the settings say."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
@@ -16,6 +18,7 @@ from model.types import ElementType, Shape, TensorType
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import is_painted
 from viewer.canvas.drawing import Kind
+from viewer.canvas.patching import Patch, patched
 from viewer.canvas.scene import Scene
 
 
@@ -214,6 +217,35 @@ def test_the_pill_of_an_output_is_as_wide_as_its_new_type(show, qtbot, small):
     (wider,) = (box for box in view.scene.boxes if box.kind is Kind.OUTPUT)
     assert "batch×256×1024" in wider.note
     assert wider.width > pill.width
+
+
+def test_very_many_pills_have_the_types_that_become_known(show, qtbot):
+    """One after the other each was a look at all edges: thousands of them stopped the window for seconds."""
+    graphs = Graphs()
+    names = [f"x{number}" for number in range(2100)]
+    for name in names:
+        graphs.input(name, 1)
+    graphs.node("Sum", names, ["y"], name="sum")
+    graphs.outputs("y")
+    view = show(graphs.model())
+    wait(qtbot, view)
+    known = TensorType(ElementType.FLOAT, Shape(("batch", 256, 1024)))
+
+    def notes():
+        return [box.note for box in view.scene.boxes if box.kind in (Kind.INPUT, Kind.OUTPUT)]
+
+    assert not any("batch" in note for note in notes())
+    view.set_types(lambda _value: known)
+    qtbot.waitUntil(lambda: not view.is_busy and all("batch×256×1024" in note for note in notes()))
+
+
+def test_ports_stay_in_place_on_boxes_of_other_sizes(show):
+    drawing = show(long_chain(3).model()).scene.drawing
+    change = Patch({1: replace(drawing.boxes[1], width=2 * drawing.boxes[1].width)})
+    after = patched(drawing, change)
+    factors = np.where(drawing.edges == 1, 2, 1)
+    np.testing.assert_array_equal(after.source_ports, drawing.source_ports * factors[:, 0])
+    np.testing.assert_array_equal(after.target_ports, drawing.target_ports * factors[:, 1])
 
 
 def test_an_operator_that_changes_is_drawn_in_its_new_colour(show, qtbot, small):

@@ -19,6 +19,7 @@ from viewer.canvas.layout.placed import Graph, Placed
 
 _NEAR = 0.25  # px within which heights count as equal
 _FREE = 300.0  # px a new node may lie beside where it would like to be, rather than get a rank of its own
+_MOST_SIZED = 256  # nodes of other sizes: each is a look at all edges, and at those of all it pushes aside
 
 
 class Unfit(Exception):
@@ -76,6 +77,8 @@ class Window:
         sized = (self.match.node >= 0) & (
             (np.abs(self.width - graph.width) > 0.01) | (np.abs(self.height - graph.height) > 0.01)
         )
+        if np.count_nonzero(sized) > _MOST_SIZED:
+            raise Unfit
         for node in np.flatnonzero(sized).tolist():
             self.progress.check()
             self._resize(node)
