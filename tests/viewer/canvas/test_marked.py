@@ -6,7 +6,8 @@ import pytest
 from PySide6.QtCore import QCoreApplication
 
 from tests.viewer.canvas.graphs import long_chain, settle
-from viewer.canvas import marked
+from viewer.canvas import marked, marks
+from viewer.theme import theme
 
 PER_TURN = 7
 
@@ -119,3 +120,24 @@ def test_a_closed_group_is_marked_until_the_last_of_its_nodes_is_not(show, qtbot
     assert shown(view, "stale") == groups[1:]
     view.take_marks_off("stale", [nodes[30]])
     assert shown(view, "stale") == []
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.2])
+def test_very_many_marked_boxes_are_outlined_and_seen(show, monkeypatch, zoom):
+    view = show(long_chain(3).model())
+    view.resize(600, 600)
+    view.zoom_to(zoom)
+    settle(view)
+    plain = view.grab().toImage()
+    monkeypatch.setattr(marks, "_MOST_FINE", 0)
+    view.set_marks("selected", list(view.workspace.graph.nodes))
+    image = view.grab().toImage()
+    for node in view.workspace.graph.nodes:
+        left, top, wide, high = view.scene.rect(view.scene.drawing.boxes_of(node)[0])
+        x, y = view.viewport.to_widget(left, top + high / 2)
+        right, bottom = view.viewport.to_widget(left + wide, top + high)
+        assert image.pixelColor(round(x) - 2, round(y)) == theme().accent
+        assert image.pixelColor(round(right) + 1, round(y)) == theme().accent
+        assert image.pixelColor(round(x), round(bottom) + 1) == theme().accent
+        middle = round((x + right) / 2), round(y)
+        assert image.pixelColor(*middle) == plain.pixelColor(*middle)
