@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 
 from model.graph import Function, Graph, Node, TrainingInfo, Value
 from model.lookup import Lookup, ancestor_in, comes_before
+from model.progress import SILENT, Progress
 
 _SINGLE_STEPS = 16
 
@@ -211,15 +212,15 @@ def needed_from(producer: Node, anchor: Node) -> set[Node]:
     return nodes_upstream([producer], graph, start=anchor)
 
 
-def run_order(graph: Graph) -> list[Node]:
+def run_order(graph: Graph, progress: Progress = SILENT) -> list[Node]:
     """The nodes so that each comes after what it depends on, keeping file order where that is free.
 
     Nodes on a cycle come last, in file order. Cost: nodes + edges, plus what bodies capture.
     """
-    nodes = list(graph.nodes)
+    nodes = list(progress.paced(graph.nodes))
     waiting: dict[Node, int] = {}
     followers: dict[Node, list[Node]] = {}
-    for node in nodes:
+    for node in progress.paced(nodes):
         producers = {v.producer for v in dependencies(node) if v.producer is not None and v.graph is graph}
         waiting[node] = len(producers)
         for producer in producers:
@@ -227,7 +228,7 @@ def run_order(graph: Graph) -> list[Node]:
                 followers.setdefault(producer, []).append(node)
             else:
                 waiting[node] -= 1
-    if _is_sorted(nodes, followers):
+    if _is_sorted(nodes, followers, progress):
         return nodes
     import heapq
 
@@ -235,6 +236,7 @@ def run_order(graph: Graph) -> list[Node]:
     ready = [i for node, i in position.items() if not waiting[node]]
     order: list[Node] = []
     while ready:
+        progress.check()
         node = nodes[heapq.heappop(ready)]
         order.append(node)
         for follower in followers.get(node, ()):
@@ -268,6 +270,6 @@ def _producers(node: Node, graph: Graph) -> set[Node]:
     return {v.producer for v in dependencies(node) if v.producer is not None and v.producer.graph is graph}
 
 
-def _is_sorted(nodes: list[Node], followers: dict[Node, list[Node]]) -> bool:
+def _is_sorted(nodes: list[Node], followers: dict[Node, list[Node]], progress: Progress) -> bool:
     position = {node: i for i, node in enumerate(nodes)}
-    return all(position[f] > position[node] for node, fs in followers.items() for f in fs)
+    return all(position[f] > position[node] for node, fs in progress.paced(followers.items()) for f in fs)

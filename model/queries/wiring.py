@@ -65,7 +65,7 @@ class Wiring:
 
 def wiring_of(graph: Graph, progress: Progress = SILENT) -> Wiring:
     """The wires of all nodes of a graph. About 5 µs a node; any thread while nobody changes the model."""
-    nodes = run_order(graph)
+    nodes = run_order(graph, progress)
     number = {node: index for index, node in enumerate(nodes)}
     counts: list[int] = []
     made: list[int] = []  # maker, output, maker, output …
