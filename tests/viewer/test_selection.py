@@ -21,6 +21,12 @@ def test_set_add_toggle_clear_keep_the_order_of_selecting(workspace):
     assert selection.current is None
 
 
+def test_others_are_those_that_are_not_selected_in_their_order(workspace):
+    a, b, c, d = nodes_of(workspace)
+    workspace.selection.set([c, a])
+    assert workspace.selection.others_of([d, c, b, a]) == [d, b]
+
+
 def test_changed_is_emitted_once_per_change_and_not_without_one(qapp, workspace, heard):
     selection = Selection()
     changes = heard(selection.changed)

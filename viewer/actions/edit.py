@@ -171,7 +171,7 @@ def _select_same(context: Context) -> None:
 
 def _invert(context: Context) -> None:
     selection = context.opened.selection
-    selection.set([node for node in context.opened.graph.nodes if node not in selection])
+    selection.set(selection.others_of(context.opened.graph.nodes))
 
 
 def _find_and_replace(context: Context) -> None:

@@ -5,24 +5,25 @@ A jump is noted among the places visited; a step to a neighbour is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from model.attributes import Attribute
 from model.graph import Graph, Node
 from viewer.canvas import walking
 from viewer.canvas.build import inner_graph
-from viewer.canvas.drawing import Kind, Subject
+from viewer.canvas.drawing import Drawing, Kind, Subject
 from viewer.canvas.loader import nearest_box
 from viewer.canvas.memory import Spot
 from viewer.canvas.scene import Hit, Scene
 from viewer.canvas.strokes import Area
 from viewer.canvas.surface import READABLE
-from viewer.selection import Item
+from viewer.selection import Item, Selection
 
 if TYPE_CHECKING:
     from viewer.canvas.view import GraphView
 
+_PART = 1000  # nodes
 _AROUND = 96.0  # pixels that stay around what is brought into view
 
 #: What is open around something: its title, and what it stands for.
@@ -149,14 +150,13 @@ class Travel:
             return []
         around = _containers(scene, boxes[0])
         if around and len(selection) > 1:
-            drawing = scene.drawing
-            others = drawing.boxes_of_nodes(selection.nodes)  # there may be many, in few containers
-            others += [box for value in selection.values for box in drawing.boxes_for(value)[:1]]
-            closed = {box for box in others if scene.boxes[box].kind is Kind.GROUP}
-            parents = {scene.boxes[box].parent for box in others if box not in closed}
-            for box in closed | parents:
-                inner = set(_containers(scene, box))
-                around = [frame for frame in around if frame in inner]
+            for parts in _parts_of(selection, scene.drawing):
+                closed = {box for box in parts if scene.boxes[box].kind is Kind.GROUP}
+                for box in closed | {scene.boxes[box].parent for box in parts if box not in closed}:
+                    inner = set(_containers(scene, box))
+                    around = [frame for frame in around if frame in inner]
+                if not around:
+                    break
         found = (scene.boxes[box] for box in around)
         return [(box.title, box.subject) for box in found if box.subject is not selection.current]
 
@@ -192,6 +192,14 @@ class Travel:
         view.viewport.scale = spot.scale
         view.centre_on(x, y)
         view.zoom_changed.emit(spot.scale)
+
+
+def _parts_of(selection: Selection, drawing: Drawing) -> Iterator[list[int]]:
+    """The boxes of what is selected, some at a time: there may be very many, and the first few tell most."""
+    nodes = selection.nodes
+    for start in range(0, len(nodes), _PART):
+        yield drawing.boxes_of_nodes(nodes[start : start + _PART])
+    yield [box for value in selection.values for box in drawing.boxes_for(value)[:1]]
 
 
 def _containers(scene: Scene, box: int) -> list[int]:
