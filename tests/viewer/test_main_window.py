@@ -126,6 +126,9 @@ def test_the_theme_can_be_switched(window, qtbot, write_model):
     assert theme().name == "dark"
     stop = window.status.work.stop
     assert stop.icon().cacheKey() == icon("stop").cacheKey(), "it would be dark on dark ground"
+    with_icon = [one for one in actions() if one.icon]
+    qaction = window.actions_binding.qaction
+    qtbot.waitUntil(lambda: all(qaction(one.id).icon().cacheKey() == icon(one.icon).cacheKey() for one in with_icon))
     run(window, "view.theme.light")
     assert theme().name == "light"
     window.settings.set(THEME, "system")

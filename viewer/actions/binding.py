@@ -16,6 +16,7 @@ from viewer.actions import Action, Context, Glance, Menu, actions
 from viewer.actions.action import Submenu
 from viewer.icons import icon
 from viewer.theme import themes
+from viewer.turns import Turns
 from viewer.widgets.command_palette import Entry
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class ActionBinding(QObject):
         self._changing = [one for one in self._actions.values() if one.checked is not None or one.label is not None]
         self._refresh_later = QTimer(self, singleShot=True, interval=0)
         self._refresh_later.timeout.connect(self.refresh)
+        self._coloring: Turns[None] = Turns(lambda _set, _finished: None, self)
         themes().themeChanged.connect(self._color)
 
     def _make(self, one: Action) -> QAction:
@@ -185,9 +187,12 @@ class ActionBinding(QObject):
         ]
 
     def _color(self) -> None:
-        for one in self._actions.values():
-            if one.icon:
-                self._qactions[one.id].setIcon(icon(one.icon))
+        """Give actions icons in the colours of now, those of the tool bar first: drawing all takes several frames."""
+        with_icon = [one for one in self._actions.values() if one.icon]
+        self._coloring.start(map(self._set_icon, sorted(with_icon, key=lambda one: not one.toolbar)))
+
+    def _set_icon(self, one: Action) -> None:
+        self._qactions[one.id].setIcon(icon(one.icon))
 
 
 def shortcut_text(one: Action) -> str:
