@@ -167,14 +167,15 @@ def _mended(problem: Problem, inferred: Inferred | None) -> Problem:
 
 def _contradictions(model: Model, inferred: Inferred, progress: Progress) -> Iterator[Problem]:
     """Nodes that do not take what they get, and declared types that cannot be, each with a fix."""
-    from model.checks.inferred import check_inferred
-    from model.checks.problem import Fix, warning
+    from model.checks.inferred import check_inferred, is_other_kind
+    from model.checks.problem import Fix, error, warning
     from model.declaring import declare
     from model.passes.inference import disagreements
 
     yield from progress.paced(check_inferred(inferred))
     for value, declared, found in disagreements(model, inferred, progress):
-        yield warning(
+        make = error if is_other_kind(declared, found) else warning
+        yield make(
             "declared-type",
             f"{value.name} is declared {type_text(declared)}",
             value,

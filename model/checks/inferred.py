@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from model import schemas
 from model.checks.nodes import check_types
 from model.checks.problem import Problem, error, warning
+from model.schemas.schema import type_text
+from model.types import Type
 
 if TYPE_CHECKING:
     from model.passes.inference.infer import Inferred, Misfit
@@ -16,6 +18,12 @@ if TYPE_CHECKING:
 def check_inferred(inferred: Inferred) -> Iterator[Problem]:
     """What inference came upon. Costs as much as there is to tell."""
     return (_problem(misfit) for misfit in inferred.misfits if misfit.node.graph is not None)
+
+
+def is_other_kind(declared: Type, found: Type) -> bool:
+    """Whether a declared type has other elements than the inferred one, which no program takes; else sizes differ."""
+    texts = type_text(declared), type_text(found)
+    return None not in texts and texts[0] != texts[1]
 
 
 def beside(known: Collection[Problem], found: Iterable[Problem]) -> Iterator[Problem]:

@@ -221,7 +221,9 @@ def _check_bodies(node: Node) -> Iterator[Problem]:
         case "If":
             yield from _expect(node, "then_branch", 0, len(node.outputs))
             yield from _expect(node, "else_branch", 0, len(node.outputs))
+            yield from _check_branches(node)
         case "Loop":
+            yield from _check_fed(node, 2)
             carried = max(len(node.inputs) - 2, 0)
             yield from _expect(node, "body", carried + 2, len(node.outputs) + 1)
         case "SequenceMap":
@@ -230,11 +232,27 @@ def _check_bodies(node: Node) -> Iterator[Problem]:
             yield from _check_scan(node)
 
 
+def _check_branches(node: Node) -> Iterator[Problem]:
+    """Branches give equally many results."""
+    counts = {name: len(a.graphs[0].outputs) for name, a in node.attributes.items() if a.graphs}
+    if len(set(counts.values())) > 1:
+        said = " and ".join(f"{name} {count}" for name, count in counts.items())
+        yield error("body", f"The branches of {node.title} return {said} values", node, "Both must return as many.")
+
+
+def _check_fed(node: Node, first: int) -> Iterator[Problem]:
+    """What a body gets from the inputs of its node from one on."""
+    for index, value in enumerate(node.inputs[first:], first):
+        if value is None:
+            yield error("input-missing", f"Input {index} of {node.title} is not connected", node, "Its body needs it.")
+
+
 def _check_scan(node: Node) -> Iterator[Problem]:
     count = node.attributes.get("num_scan_inputs")
     if count is None or not isinstance(count.value, int):
         return
     leading = 1 if node.graph is not None and node.graph.opset_imports.get("", 9) < 9 else 0
+    yield from _check_fed(node, leading)
     inputs = len(node.inputs) - leading
     if not 1 <= count.value <= inputs:
         yield error("body", f"{node.title} scans {count.value} inputs", node, f"It has {inputs}.")
@@ -252,8 +270,8 @@ def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Proble
     if model is not None and model.ir_version < 4:  # which wants every initializer among the inputs, after the others
         given = [value for value in given if value.initializer is None]
     for what, have, want in (("inputs", len(given), inputs), ("outputs", len(body.outputs), outputs)):
-        if have != want and not (what == "outputs" and have > want):
-            fix = _give_less(node, want - have) if what == "outputs" else None
+        if have != want:
+            fix = _give_less(node, want - have) if what == "outputs" and have < want else None
             told = f"{name} of {node.title} has {have} {what}"
             yield error("body", told, body, f"{node.op_type} expects {want}.", fix)
 

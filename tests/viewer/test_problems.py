@@ -40,6 +40,21 @@ def test_a_wrong_declaration_is_a_problem_and_its_fix_writes_only_what_is_known(
     qtbot.waitUntil(lambda: len(wrong(workspace)) == 1, timeout=30_000)
 
 
+def test_a_wrong_size_is_a_warning_and_a_wrong_element_type_an_error(qapp, qtbot):
+    model = builders.model("""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[4] x) => (float[4] y, float[5] z) { y = Cast<to = 7>(x) z = Cast<to = 1>(x) }
+    """)
+    workspace = Workspace(Document(model), title="declared")
+    try:
+        workspace.problems.start()
+        workspace.types.start()
+        qtbot.waitUntil(lambda: len(wrong(workspace)) == 2, timeout=30_000)
+        assert {p.place.name: p.severity for p in wrong(workspace)} == {"y": "error", "z": "warning"}
+    finally:
+        workspace.close()
+
+
 def test_an_edit_while_types_are_compared_begins_it_again(workspace, qtbot):
     node = next(iter(workspace.model.graph.nodes))
     workspace.problems.start()

@@ -9,7 +9,8 @@ import argparse
 from typing import Any
 
 from model.checks import Problem, check_model
-from model.checks.inferred import beside, check_inferred
+from model.checks.inferred import beside, check_inferred, is_other_kind
+from model.checks.problem import error, warning
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.inference import disagreements, infer
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
@@ -52,10 +53,9 @@ def find(model: Model, *, infer_types: bool = True) -> list[Problem]:
         problems += [*beside(problems, check_inferred(inferred))]
         for value, declared, found in disagreements(model, inferred):
             message = f"{value.name} is declared {type_text(declared)}"
+            make = error if is_other_kind(declared, found) else warning
             problems.append(
-                Problem(
-                    "declared-type", "warning", message, value, f"From what feeds it, it will be {type_text(found)}."
-                )
+                make("declared-type", message, value, f"From what feeds it, it will be {type_text(found)}.")
             )
     order = {"error": 0, "warning": 1, "info": 2}
     return sorted(problems, key=lambda p: order[p.severity])

@@ -1,0 +1,30 @@
+"""What bodies get and give, against the nodes that hold them."""
+
+import pytest
+
+from model.checks import check_model
+from tests.model import builders
+
+IF = """y{second} = If (k) <then_branch = t () => (s{then}) {{ s = Neg(x) s2 = Abs(x) }},
+                            else_branch = e () => (u{other}) {{ u = Abs(x) u2 = Neg(x) }}>"""
+LOOP = """y = Loop (n, k, {given}) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w) {{
+    d = Identity(c) w = Neg(v) }}>"""
+SCAN = "y = Scan <num_scan_inputs = 1, body = b (float q) => (float r{second}) {{ r = Neg(q) s = Abs(q) }}> (x)"
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (IF.format(second=", z", then=", s2", other=", u2"), []),
+        (IF.format(second="", then=", s2", other=""), ["body", "body"]),
+        (IF.format(second="", then=", s2", other=", u2"), ["body", "body"]),
+        (LOOP.format(given="x"), []),
+        (LOOP.format(given='""'), ["input-missing"]),
+        (SCAN.format(second=""), []),
+        (SCAN.format(second=", float s"), ["body"]),
+    ],
+)
+def test_bodies_get_and_give_what_their_nodes_do(body, found):
+    text = f'<ir_version: 10, opset_import: ["" : 18]> g (float[2] x, bool k, int64 n) => (float[2] y) {{ {body} }}'
+    errors = [problem for problem in check_model(builders.model(text)) if problem.severity == "error"]
+    assert [problem.rule for problem in errors] == found
