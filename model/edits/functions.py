@@ -407,8 +407,10 @@ def inline_calls(edit: Transaction, calls: Iterable[Node], progress: Progress = 
     """
     model = edit.model
     inlined = _inline(edit, calls, progress)
-    idle = inlined.keys() - {call.operator for call in callers_of(model, inlined)}
-    edit.do(SetField(model, "functions", tuple(f for f in model.functions if f.key not in idle)))
+    left = set(inlined)
+    while idle := left - {call.operator for call in callers_of(model, left)}:  # one that goes may have called others
+        edit.do(SetField(model, "functions", tuple(f for f in model.functions if f.key not in idle)))
+        left -= idle
     return inlined.total()
 
 

@@ -274,16 +274,22 @@ class _Conversions:
 
     def _precision(self) -> list[Report]:
         """From whatever other precision the model has."""
-        from model.passes.convert import PRECISIONS, Wish, convert_precision
+        from model.passes.convert import PRECISIONS, Wish, convert_precision, inline_calls_that_differ
 
-        options, part = self._options, self.part
+        options = self._options
         target = PRECISIONS[options.precision]
         keep = [what for what in options.keep if what != "inputs-outputs"]
         reports = []
         for source in PRECISIONS.values():
             if source != target and (source.text == "float" or options.precision == "float32"):
-                wish = Wish(source, target, keep, keep_interface="inputs-outputs" in options.keep, among=part)
                 type_of = self._type_of()
+                if self._others is None:
+                    with self._document.edit("Inline calls") as edit:
+                        inlined = inline_calls_that_differ(edit, source, type_of, self._progress)
+                    if inlined.changes:
+                        reports.append(inlined)
+                        type_of = self._type_of()
+                wish = Wish(source, target, keep, keep_interface="inputs-outputs" in options.keep, among=self.part)
                 with self._document.edit("Convert precision") as edit:
                     reports.append(convert_precision(edit, wish, type_of, self._progress))
         return reports

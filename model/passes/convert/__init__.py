@@ -1,6 +1,7 @@
 """Conversions of whole models: operator set, precision, dimensions, and what can be left out."""
 
 from model.passes.convert.blocks import extract_blocks
+from model.passes.convert.calls import inline_calls_that_differ
 from model.passes.convert.claim import claim_ir_version
 from model.passes.convert.dimensions import change_batch, freeze, symbols, symbols_of
 from model.passes.convert.freeing import batch_places, free_dimensions, inputs_of
@@ -24,6 +25,7 @@ __all__ = [
     "extract_blocks",
     "free_dimensions",
     "freeze",
+    "inline_calls_that_differ",
     "inputs_of",
     "strip",
     "symbols",

@@ -15,6 +15,7 @@ from model.document import Transaction
 from model.edits.nodes import bridge
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
+from model.passes.convert.calls import TYPE_ATTRIBUTES, functions_that_differ, innermost, is_told_by_calls
 from model.passes.convert.hands import Names
 from model.passes.convert.report import Report
 from model.progress import SILENT, Progress
@@ -51,15 +52,6 @@ _HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 _SUMMING = frozenset({"MatMulInteger", "ConvInteger"})
 _MOST_NAMED = 3
 _CASTING_OPSET = 13  # the first that casts to every precision here
-#: Attributes that hold an element type, by operator.
-_TYPE_ATTRIBUTES = {
-    "Cast": "to", "RandomNormal": "dtype", "RandomUniform": "dtype", "RandomNormalLike": "dtype",
-    "RandomUniformLike": "dtype", "EyeLike": "dtype", "Multinomial": "dtype", "Bernoulli": "dtype",
-    "SequenceEmpty": "dtype", "BlackmanWindow": "output_datatype", "HannWindow": "output_datatype",
-    "HammingWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
-}  # fmt: skip
-#: Attributes that hold what a node makes, and so its type.
-_VALUES = {"Constant": ("value", "value_float", "value_floats"), "ConstantOfShape": ("value",)}
 #: Operators that produce float32 when no attribute says otherwise.
 _FLOAT_BY_DEFAULT = frozenset({
     "RandomNormal", "RandomUniform", "ConstantOfShape", "BlackmanWindow", "HannWindow", "HammingWindow",
@@ -128,7 +120,7 @@ class _Conversion:
         """Whether a node turns this one of the two precisions into the other."""
         if node.op_type != "Cast" or node.domain or len(node.inputs) != 1 or len(node.outputs) != 1:
             return False
-        given, made = (None if v is None else _innermost(self._type_of(v)) for v in (*node.inputs, *node.outputs))
+        given, made = (None if v is None else innermost(self._type_of(v)) for v in (*node.inputs, *node.outputs))
         return given == kind and made in (self._wish.source, self._wish.target) and made != kind
 
     def run(self) -> Report:
@@ -150,22 +142,13 @@ class _Conversion:
 
     def _refuse_calls_that_differ(self) -> None:
         """A function that gives one type to one call and another to the next cannot turn for some calls alone."""
-        deciding = {
-            function.key: function
-            for function in self._edit.model.functions
-            if any(_is_told_by_calls(node) for graph in function.body.walk() for node in graph.nodes)
-        }
-        found: dict[Any, set[tuple[ElementType | int | None, ...]]] = {}
-        graphs = self._edit.model.graphs() if deciding else ()
-        for node in (node for graph in graphs for node in graph.nodes if node.operator in deciding):
-            kinds = found.setdefault(node.operator, set())
-            kinds.add(tuple(None if v is None else _innermost(self._type_of(v)) for v in node.outputs))
-            if len(kinds) > 1 and any(self._wish.source in some for some in kinds):
-                raise ModelError(
-                    f"Calls of {node.op_type} decide of which types its outputs are",
-                    "They differ, so it cannot be converted for all of them. Inline its calls before.",
-                    deciding[node.operator],
-                )
+        differing = functions_that_differ(self._edit.model, self._wish.source, self._type_of)
+        for function in (f for f in differing if f.key in self._functions):
+            raise ModelError(
+                f"Calls of {function.name} decide of which types its values are",
+                "They differ, so it cannot be converted for all of them. Inline its calls before.",
+                function,
+            )
 
     def _left(self) -> Counter[tuple[str, bool]]:
         """What cannot turn, though nobody asked for that: how many nodes of each operator, and of each function."""
@@ -205,7 +188,7 @@ class _Conversion:
         holder = value.producer
         if kind is None and holder is not None and holder.op_type == "If":  # its branches may know
             return any(self._is_source(b.outputs[value.index]) for b in holder.bodies if value.index < len(b.outputs))
-        return _innermost(kind) == self._wish.source
+        return innermost(kind) == self._wish.source
 
     def _decide(self, graph: Graph) -> None:
         for value in graph.inputs:
@@ -233,7 +216,7 @@ class _Conversion:
             return True
         if node.bodies and not (node.domain == "" and node.op_type in _HOLDERS):
             return True
-        if _is_told_by_calls(node) or self._cannot_hold(node):
+        if is_told_by_calls(node) or self._cannot_hold(node):
             return True
         if _LARGEST[self._wish.target] < _LARGEST[ElementType.BFLOAT16] and _handles_sums(node):
             return True
@@ -368,7 +351,7 @@ class _Conversion:
         value: Any = attribute.value
         if isinstance(value, Tensor) and value.element_type == self._wish.source:
             return make_attribute(name, self._tensor(value, f"{name} of {node.title}", node))
-        if name == _TYPE_ATTRIBUTES.get(node.op_type) and value == int(self._wish.source):
+        if name == TYPE_ATTRIBUTES.get(node.op_type) and value == int(self._wish.source):
             return make_attribute(name, int(self._wish.target))
         if node.op_type == "Constant" and name in ("value_float", "value_floats") and not attribute.reference:
             tensor = ArrayTensor(np.array(value, np.float32))
@@ -380,7 +363,7 @@ class _Conversion:
 
         if self._wish.source is not ElementType.FLOAT:
             return
-        name = "value" if node.op_type == "ConstantOfShape" else _TYPE_ATTRIBUTES[node.op_type]
+        name = "value" if node.op_type == "ConstantOfShape" else TYPE_ATTRIBUTES[node.op_type]
         if name not in node.attributes:
             zero = ArrayTensor(np.zeros(1, self._wish.target.numpy_dtype), self._wish.target)
             self._edit.do(
@@ -508,7 +491,7 @@ class _Conversion:
         given, made = (values[0] if values else None for values in (cast.inputs, cast.outputs))
         if given is None or made is None or self._is_kept(cast):
             return None
-        kinds = [self._now.get(v) or _innermost(self._type_of(v)) for v in (given, made)]
+        kinds = [self._now.get(v) or innermost(self._type_of(v)) for v in (given, made)]
         if kinds != [self._wish.target] * 2 or (given in self._now) == (made in self._now):
             return None
         # An output keeps its name: what goes into the cast takes it over, if a node of this graph makes it.
@@ -524,20 +507,6 @@ def _handles_sums(node: Node) -> bool:
         maker = next((m for m in makers if m is not None and m.op_type == "Cast"), node)
     given = maker.inputs[0] if maker.op_type == "Cast" and maker.inputs else None
     return given is not None and given.producer is not None and given.producer.op_type in _SUMMING
-
-
-def _is_told_by_calls(node: Node) -> bool:
-    """Whether the type of what a node makes stands in an attribute that each call of its function gives."""
-    if node.domain or not node.attributes:
-        return False
-    deciding = _VALUES.get(node.op_type, (_TYPE_ATTRIBUTES.get(node.op_type),))
-    return any(attribute.reference and name in deciding for name, attribute in node.attributes.items())
-
-
-def _innermost(kind: Type | None) -> ElementType | int | None:
-    while isinstance(kind, (SequenceType, OptionalType)):
-        kind = kind.element
-    return kind.element_type if isinstance(kind, TensorType) else None
 
 
 def _turned(kind: Type, source: ElementType, target: ElementType) -> Type:

@@ -15,6 +15,7 @@ from model.io.save import to_bytes
 from model.passes.convert import (
     Wish,
     convert_precision,
+    inline_calls_that_differ,
 )
 from model.passes.inference import infer
 from model.queries.differences import compare
@@ -249,10 +250,69 @@ def test_functions_that_give_calls_different_types_are_refused(kinds):
         """)
     )
     state = snapshot(document.model)
-    with pytest.raises(ModelError, match="Calls of As decide") as refused:
+    with pytest.raises(ModelError, match="Calls of As decide of which types its values are") as refused:
         to_precision(document, HALF)
     assert refused.value.place is next(iter(document.model.functions))
     assert snapshot(document.model) == state
+
+
+DIFFERING = {
+    "casts": (
+        "y = f.As<to = 1>(x) n = f.As<to = 7>(x) z = Cast<to = 1>(n)",
+        "<to> (a) => (b) { b = Cast<to = @to>(a) }",
+    ),
+    "integers first": (
+        "n = Cast<to = 7>(x) m = f.As(n) z = Cast<to = 1>(m) y = f.As(x)",
+        "(a) => (b) { c = Cast<to = 1>(a) d = Constant<value_float = 2.0>() e = Mul(c, d) b = CastLike(e, a) }",
+    ),
+    "in functions": (
+        "y = f.Outer<kind = 1>(x) n = f.Outer<kind = 7>(x) z = Cast<to = 1>(n)",
+        """<to> (a) => (b) { b = Cast<to = @to>(a) }
+        <opset_import: ["" : 21, "f" : 1], domain: "f"> Outer <kind> (a) => (c) { b = f.As<to = @kind>(a) c = Neg(b) }
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("target", [HALF, BRAIN])
+@pytest.mark.parametrize("case", DIFFERING)
+def test_calls_that_differ_are_inlined_and_converted(target, case):
+    calls, function = DIFFERING[case]
+    document = Document(
+        builders.model(f"""
+            <ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+            g (float[2] x) => (float[2] y, float[2] z) {{ {calls} }}
+            <opset_import: ["" : 21], domain: "f"> As {function}
+        """)
+    )
+    state, feeds = snapshot(document.model), fed(document.model)
+    before = outputs(document.model, feeds)
+    with document.edit("Inline") as edit:
+        report = inline_calls_that_differ(edit, FLOAT, infer(document.model).type_of)
+    assert "differ in types" in report.changes[0].text
+    assert not document.model.functions
+    to_precision(document, target)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    after = outputs(document.model, feeds)
+    assert "float16" in {v.element_type.text[-7:] for v in infer(document.model).types.values()}
+    np.testing.assert_allclose(after["y"], before["y"], rtol=0.02)
+    np.testing.assert_allclose(after["z"], before["z"])
+    document.undo()
+    document.undo()
+    assert snapshot(document.model) == state
+
+
+def test_calls_of_the_same_types_are_not_inlined():
+    document = Document(
+        builders.model("""
+            <ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+            g (float[2] x) => (float[2] y) { z = f.As<to = 1>(x) y = f.As<to = 1>(z) }
+            <opset_import: ["" : 21], domain: "f"> As <to> (a) => (b) { b = Cast<to = @to>(a) }
+        """)
+    )
+    with document.edit("Inline") as edit:
+        assert inline_calls_that_differ(edit, FLOAT, infer(document.model).type_of).changes == []
+    assert len(document.model.functions) == 1
 
 
 LOOP = """g (float[2] x) => (float[2] z) <int64 n = {3}, bool c = {1}> {

@@ -251,6 +251,21 @@ def test_convert_changes_the_operator_set_and_precision(tmp_path, capsys):
     assert {v.initializer.element_type.text for v in model.graph.initializers} == {"bfloat16"}
 
 
+def test_convert_inlines_functions_whose_calls_differ_in_types(tmp_path, capsys):
+    path, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
+    save(builders.model("""
+        <ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+        g (float[2] x) => (float[2] y) { n = f.As<to = 7>(x) m = f.As<to = 1>(n) y = Neg(m) }
+        <opset_import: ["" : 21], domain: "f"> As <to> (a) => (b) { b = Cast<to = @to>(a) }
+    """), path)  # fmt: skip
+    assert main(["convert", str(path), "-o", str(out), "--precision", "float16"]) == 0
+    printed = capsys.readouterr().out
+    assert "2 calls inlined: those of As differ in types" in printed
+    model = load(out)
+    assert [node.op_type for node in model.graph.nodes][:3] == ["Cast", "Cast", "Neg"]
+    assert model.graph.outputs[0].type.element_type.text == "float16"
+
+
 @pytest.fixture
 def with_axes(tmp_path):
     """A file whose nodes both converters can convert."""
