@@ -12,11 +12,11 @@ from model.checks.entries import check_keys
 from model.checks.problem import Fix, Problem, error, warning
 from model.checks.types import check_type
 from model.document import Transaction
-from model.graph import Function, Model, Node, Value
+from model.graph import Function, Graph, Model, Node, Value
 from model.queries.types import TypeOf, declared_type
 from model.schemas import Parameter, Schema
 from model.schemas.schema import type_text
-from model.steps import SetField, SetInputs, SetOutputs
+from model.steps import SetField, SetGraphOutputs, SetInputs, SetOutputs
 
 
 def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator[Problem]:
@@ -221,7 +221,6 @@ def _check_bodies(node: Node) -> Iterator[Problem]:
         case "If":
             yield from _expect(node, "then_branch", 0, len(node.outputs))
             yield from _expect(node, "else_branch", 0, len(node.outputs))
-            yield from _check_branches(node)
         case "Loop":
             yield from _check_fed(node, 2)
             carried = max(len(node.inputs) - 2, 0)
@@ -230,14 +229,6 @@ def _check_bodies(node: Node) -> Iterator[Problem]:
             yield from _expect(node, "body", len(node.inputs), len(node.outputs))
         case "Scan":
             yield from _check_scan(node)
-
-
-def _check_branches(node: Node) -> Iterator[Problem]:
-    """Branches give equally many results."""
-    counts = {name: len(a.graphs[0].outputs) for name, a in node.attributes.items() if a.graphs}
-    if len(set(counts.values())) > 1:
-        said = " and ".join(f"{name} {count}" for name, count in counts.items())
-        yield error("body", f"The branches of {node.title} return {said} values", node, "Both must return as many.")
 
 
 def _check_fed(node: Node, first: int) -> Iterator[Problem]:
@@ -271,7 +262,9 @@ def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Proble
         given = [value for value in given if value.initializer is None]
     for what, have, want in (("inputs", len(given), inputs), ("outputs", len(body.outputs), outputs)):
         if have != want:
-            fix = _give_less(node, want - have) if what == "outputs" and have < want else None
+            fix = (
+                None if what == "inputs" else _give_less(node, want - have) if have < want else _return_less(body, want)
+            )
             told = f"{name} of {node.title} has {have} {what}"
             yield error("body", told, body, f"{node.op_type} expects {want}.", fix)
 
@@ -282,3 +275,10 @@ def _give_less(node: Node, count: int) -> Fix | None:
     if any(value is not None and value.uses for value in extra):
         return None
     return Fix(f"Drop unused outputs of {node.title}", lambda edit: edit.do(SetOutputs(node, kept)))
+
+
+def _return_less(body: Graph, count: int) -> Fix:
+    """Take away the last outputs of a body, which its node does not give."""
+    extra = ", ".join(value.name for value in body.outputs[count:])
+    title = f"No longer return {extra}, which the node does not give"
+    return Fix(title, lambda edit: edit.do(SetGraphOutputs(body, body.outputs[:count])))

@@ -16,7 +16,7 @@ SCAN = "y = Scan <num_scan_inputs = 1, body = b (float q) => (float r{second}) {
     ("body", "found"),
     [
         (IF.format(second=", z", then=", s2", other=", u2"), []),
-        (IF.format(second="", then=", s2", other=""), ["body", "body"]),
+        (IF.format(second="", then=", s2", other=""), ["body"]),
         (IF.format(second="", then=", s2", other=", u2"), ["body", "body"]),
         (LOOP.format(given="x"), []),
         (LOOP.format(given='""'), ["input-missing"]),
