@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from viewer.canvas.view import GraphView
 
 _NARROWEST = 180
+_LONGEST_SHOWN = 80  # characters of a name for which the field is made wide enough
+_MARGINS = 24
 
 
 class RenameField(QLineEdit):
@@ -43,7 +45,8 @@ class RenameField(QLineEdit):
         self.destroyed.connect(self.error.deleteLater)
         self.setText(item.name)
         self._shown = self.text()  # what a line edit makes of a name with line breaks
-        self.setGeometry(_place(view, drawn))
+        self._wanted = self.fontMetrics().horizontalAdvance(display(self.text(), _LONGEST_SHOWN)) + _MARGINS
+        self.setGeometry(_place(view, drawn, self._wanted))
         self.selectAll()
         view.viewport_changed.connect(self._follow)
         view.workspace.graph_shown.connect(self.leave)
@@ -82,7 +85,7 @@ class RenameField(QLineEdit):
         self.error.raise_()
 
     def _follow(self) -> None:
-        self.setGeometry(_place(self._view, self._drawn))
+        self.setGeometry(_place(self._view, self._drawn, self._wanted))
         self.error.hide()
 
     def leave(self, _graph: object = None) -> None:
@@ -121,11 +124,15 @@ class RenameField(QLineEdit):
         self.leave()
 
 
-def _place(view: GraphView, item: Node | Value) -> QRect:
-    """Over the header or pill that shows the name, over the middle of an edge, or in the middle of the view."""
+def _place(view: GraphView, item: Node | Value, wanted: int) -> QRect:
+    """Over the header or pill that shows the name, over the middle of an edge, or in the middle of the view.
+
+    As wide as `wanted`, where the view is.
+    """
     scene, viewport = view.scene, view.viewport
     height = view.fontMetrics().height() + 8
-    left, top, width = view.width() / 2 - _NARROWEST / 2, view.height() / 2, float(_NARROWEST)
+    width = float(max(_NARROWEST, min(wanted, view.width() - 8)))
+    left, top = view.width() / 2 - width / 2, view.height() / 2
     if scene is not None:
         boxes = scene.drawing.boxes_of(item)
         edges = scene.drawing.edges_of(item) if isinstance(item, Value) else []
@@ -133,12 +140,12 @@ def _place(view: GraphView, item: Node | Value) -> QRect:
             x, y, wide, high = scene.rect(boxes[0])
             high = HEADER if scene.kinds[boxes[0]] == Kind.NODE else high
             left, middle = viewport.to_widget(x, y + high / 2)
-            top, width = middle - height / 2, max(wide * viewport.scale, _NARROWEST)
+            top, width = middle - height / 2, max(wide * viewport.scale, width)
         elif edges:
             pieces = scene.pieces[scene.pieces_of(edges[0])]
             if len(pieces):
                 point = QPointF(*viewport.to_widget(*pieces[len(pieces) // 2].mean(0).tolist()))
-                left, top = point.x() - _NARROWEST / 2, point.y() - height / 2
+                left, top = point.x() - width / 2, point.y() - height / 2
     room_x, room_y = max(view.width() - width - 4, 4.0), max(view.height() - height - 4.0, 4.0)
     return QRect(round(min(max(left, 4), room_x)), round(min(max(top, 4), room_y)), round(width), height)
 

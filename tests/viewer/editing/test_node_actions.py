@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
+from model.edits.nodes import rename_node
 from tests.model import builders
 from viewer import clipboard
 from viewer.dialogs.convert import ConvertDialog
@@ -159,6 +160,18 @@ def test_rename_a_node_where_it_stands(desk):
     desk.qtbot.keyClick(field, Qt.Key.Key_Return)
     assert desk.node("gate").op_type == "Relu"
     assert not desk.window.findChildren(RenameField) or not desk.window.findChildren(RenameField)[-1].isVisible()
+
+
+def test_a_long_name_is_seen_whole_while_it_is_changed(desk):
+    node = desk.node("second")
+    with desk.document.edit("Long") as edit:
+        rename_node(edit, node, "/encoder/layer.11/attention/output/dense/MatMul")
+    desk.select(node)
+    key(desk, Qt.Key.Key_F2)
+    field = desk.child(RenameField)
+    field.deselect()
+    assert field.width() > field.fontMetrics().horizontalAdvance(field.text())
+    assert desk.view.rect().contains(field.geometry())
 
 
 def test_a_taken_name_is_refused_at_the_field(desk):
