@@ -247,12 +247,12 @@ class Jobs(QObject):
         self._lanes[lane].put(run)
         return job
 
-    def follow(self, title: str, stop: Callable[[], object]) -> Job[None]:
+    def follow(self, title: str, stop: Callable[[], object], lane: Lane = "mutate") -> Job[None]:
         """Show work that is done elsewhere, as in slices, until `leave`; GUI thread only.
 
         `stop()` is called when it is cancelled; what is reported to its `progress` shows.
         """
-        job: Job[None] = Job(title, _forgotten, "mutate", "")
+        job: Job[None] = Job(title, _forgotten, lane, "")
         job._post = lambda: post(lambda: self._progressed(job))
         job._stop = stop
         self._running[job] = None

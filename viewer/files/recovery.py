@@ -90,9 +90,8 @@ class Keeper(QObject):
         self._stop()
         journal = self.journal
         if journal is not None and journal.is_beginning:
-            self._job = self._workspace.jobs.follow(
-                f"Keep {display(self._workspace.title, 60)} for recovery", self._give_up
-            )
+            title = f"Keep {display(self._workspace.title, 60)} for recovery"
+            self._job = self._workspace.jobs.follow(title, self._give_up, "read")  # which Esc leaves alone
             journal.when_kept(self._has_begun.emit)
         self._tell()
 

@@ -250,6 +250,8 @@ def job_of(qtbot, workspace, title):
 def test_the_status_line_shows_that_a_large_beginning_is_written(qtbot, window, slowly_begun):
     workspace = window.files.add_new(large_model(), "new").workspace
     job = job_of(qtbot, workspace, "Keep new for recovery")
+    qtbot.waitUntil(window.status.work.isVisible)
+    assert not window.status.work.stop_tool()  # what Esc does
     slowly_begun.set()
     qtbot.waitUntil(lambda: job not in workspace.jobs.running)
     assert not job.cancelled
