@@ -50,7 +50,7 @@ def model_rows(workspace: Workspace, model: Model) -> list[Row]:
     ]
 
 
-_TEXTS = {"producer_name": "Producer", "producer_version": "Its version", "domain": "Domain"}
+_TEXTS = {"producer_name": "Producer", "producer_version": "Producer version", "domain": "Domain"}
 
 
 def _text(model: Model, field: str, label: str) -> Row:
