@@ -101,10 +101,12 @@ def _sharding_row(workspace: Workspace, node: Node, index: int, place: int) -> R
         devices.put_sharding(edit, node, index, place, changed, workspace.types.type_of)
 
     axes = devicetext.sharded_dimensions_source(spec.dimensions)
-    where = f", devices {devicetext.devices_source(spec.devices)}" if spec.devices else ""
-    row = Row(f"sharding {place}", display(spec.tensor_name, 80), display(cut_text(spec) + where, 300))
+    where = f"devices {devicetext.devices_source(spec.devices)}" if spec.devices else ""
+    cut = cut_text(spec) if spec.dimensions or not where else ""
+    text = f"{cut}, {where}" if cut and where else cut or f"on {where}"
+    row = Row(f"sharding {place}", display(spec.tensor_name, 80), display(text, 300))
     row.tip = row.text
-    row.expanded = not (spec.devices or spec.dimensions)  # a new one is there to be filled in
+    row.expanded = True  # a new one is there to be filled in
     row.label_field = _value_field(
         node,
         f"Set sharded value of {name_of(node)}",

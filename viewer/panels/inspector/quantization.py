@@ -16,6 +16,7 @@ from viewer.workspace import Workspace
 
 #: The parameters that ONNX's quantization annotations know.
 _KNOWN = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")
+_MOST_OPEN = 20
 
 
 def annotations_section(workspace: Workspace, graph: Graph) -> Row:
@@ -62,7 +63,7 @@ def _annotation_row(workspace: Workspace, graph: Graph, index: int) -> Row:
     row = Row(f"annotation {index}", display(annotation.value.name, 200))
     row.text = ", ".join(f"{display(n, 30)} = {display(v.name, 60)}" for n, v in annotation.parameters)
     row.children = lambda: _parameter_rows(workspace, graph, index)
-    row.expanded = not annotation.parameters  # a new one is there to be filled in
+    row.expanded = len(graph.quantization_annotations) <= _MOST_OPEN  # a new one is there to be filled in
     row.field = Field(
         f"Annotate {of}",
         lambda: ", ".join(f"{n} = {v.name}" for n, v in annotation.parameters),

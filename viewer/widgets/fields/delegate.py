@@ -279,6 +279,8 @@ class RowDelegate(QStyledItemDelegate):
             reason = cast("QFocusEvent", event).reason()
             if reason not in (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason):
                 self.commit_and_close()
+                if self._tree.is_updating:  # not the person left: rows that came pushed the field out of view
+                    self._tree.setFocus()
         return False
 
     # -- errors ----------------------------------------------------------------------------------------------

@@ -121,6 +121,11 @@ class RowTree(QTreeView):
             self._set_current(same.siblingAtColumn(column) if same.isValid() else self._near(before, position, column))
         self._on_current()
 
+    @property
+    def is_updating(self) -> bool:
+        """Whether rows are being exchanged."""
+        return self._updating
+
     def _near(self, path: tuple[str, ...], position: int, column: int) -> QModelIndex:
         """Where a row of this path was that has another name now, or is gone."""
         parent = self.rows.find(*path[:-1]).siblingAtColumn(0)

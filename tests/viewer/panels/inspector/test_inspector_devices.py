@@ -30,6 +30,7 @@ def test_a_value_is_spread_over_devices_and_groups(qtbot, spread, workspace):
     write(qtbot, spread, *of, "+", text="x")
     write(qtbot, spread, *of, "sharding 0", "groups", text="-1 = 2, 3")
     write(qtbot, spread, *of, "sharding 0", "devices", text="0, -1")
+    assert (row(spread, *of, "sharding 0").text, row(spread, *of, "sharding 0").expanded) == ("on devices 0, -1", True)
     write(qtbot, spread, *of, "sharding 0", "axes", text="0: batch in 2; 1: 3 in 3")
     axes = (ShardedDimension(0, (("batch", 2),)), ShardedDimension(1, ((3, 3),)))
     assert sharding(workspace) == (ShardingSpec("x", (0, -1), ((-1, (2, 3)),), axes),)
