@@ -1,6 +1,7 @@
 """Work that a test holds up."""
 
 from model.progress import Progress
+from viewer.shifts import Shift
 
 
 def until_stopped(began):
@@ -13,3 +14,22 @@ def until_stopped(began):
             progress.check()
 
     return work
+
+
+def turns_by_hand(monkeypatch, module):
+    """Give the shifts of a module no turns but those that calling the result gives them, one each."""
+    waiting = []
+
+    class HeldShift(Shift):
+        def start(self):
+            waiting.append(self)
+
+        def stop(self):
+            waiting[:] = [shift for shift in waiting if shift is not self]
+
+    def turn():
+        for shift in waiting:
+            shift.work()
+
+    monkeypatch.setattr(module, "Shift", HeldShift)
+    return turn

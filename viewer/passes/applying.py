@@ -70,6 +70,7 @@ class Applying(QObject):
         """Make nothing, or where it is too late for that, what is left in one go; `done` is not called."""
         if not self._is_begun:
             self._entries.clear()
+            self._give_up_writing()
         self._finish()
 
     def _finish(self) -> None:
@@ -107,10 +108,14 @@ class Applying(QObject):
 
     def _end(self, *, all_made: bool) -> None:
         self._shift.stop()
-        if self._job is not None:
-            self._job.progress.cancel()  # what is being written fits no more
+        self._give_up_writing()
         self._leave()
         self._done(all_made)
+
+    def _give_up_writing(self) -> None:
+        """What is being written fits no more, or is not wanted."""
+        if self._job is not None:
+            self._job.progress.cancel()
 
 
 def edit_ahead(

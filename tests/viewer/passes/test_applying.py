@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QTimer
 
 from model.document import Document
 from model.edits.nodes import rename_node
 from model.steps import SetField
 from tests.model import builders
 from tests.model.snapshots import snapshot
+from tests.viewer.held import turns_by_hand
 from viewer.passes import applying
 from viewer.passes.applying import Applying
 
@@ -62,15 +62,14 @@ def test_an_edit_in_between_ends_it(qtbot) -> None:
 
 
 @pytest.mark.usefixtures("sliced", "qapp")
-def test_it_can_be_stopped_before_anything_is_made(qtbot) -> None:
+def test_it_can_be_stopped_before_anything_is_made(monkeypatch) -> None:
+    turn = turns_by_hand(monkeypatch, applying)
     document = builders.document()
     before = snapshot(document.model)
     told: list[bool] = []
     work = Applying(document, entries(document), told.append)
     work.stop()
-    turns: list[None] = []
-    QTimer.singleShot(20, lambda: turns.append(None))
-    qtbot.waitUntil(lambda: bool(turns))
+    turn()
     assert snapshot(document.model) == before
     assert document.undo_title is None
     assert not told
@@ -78,12 +77,12 @@ def test_it_can_be_stopped_before_anything_is_made(qtbot) -> None:
 
 
 @pytest.mark.usefixtures("sliced", "qapp")
-def test_what_is_stopped_too_late_gets_the_rest_at_once() -> None:
+def test_what_is_stopped_too_late_gets_the_rest_at_once(monkeypatch) -> None:
+    turn = turns_by_hand(monkeypatch, applying)
     document = builders.document()
     told: list[bool] = []
     work = Applying(document, entries(document), told.append)
-    while document.undo_title is None:
-        QCoreApplication.processEvents()  # one turn
+    turn()
     assert document.undo_title == "Names"
     work.stop()
     assert all(node.doc_string == "text" for node in document.model.graph.nodes)

@@ -12,7 +12,7 @@ from shiboken6 import isValid
 from model.edits.nodes import rename_node
 from tests.model import builders
 from tests.model.snapshots import snapshot
-from tests.viewer.held import until_stopped
+from tests.viewer.held import turns_by_hand, until_stopped
 from viewer.dialogs.convert import ConvertDialog
 from viewer.passes import applying
 from viewer.passes.converting import attempt
@@ -256,9 +256,10 @@ def test_an_edit_before_a_long_change_lets_it_be_tried_out_anew(dialog, qtbot, m
 
 
 def test_escape_stops_a_long_change_that_is_not_made_yet(dialog, qtbot, monkeypatch):
+    turn = turns_by_hand(monkeypatch, applying)
     document = begin_long_change(dialog, qtbot, monkeypatch)
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
-    qtbot.waitUntil(lambda: not isValid(dialog))
+    turn()
     assert document.undo_title is None
 
 

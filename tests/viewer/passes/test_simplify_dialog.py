@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 
 import pytest
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
 from tests.model import builders
 from tests.model.snapshots import snapshot
-from tests.viewer.held import until_stopped
+from tests.viewer.held import turns_by_hand, until_stopped
 from viewer.dialogs.simplify import SimplifyDialog
 from viewer.passes import applying
 from viewer.workspace import Workspace
@@ -109,31 +109,36 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
 
 
 @pytest.fixture
-def about_to_change(dialog, qtbot, monkeypatch):
+def turn(monkeypatch):
+    """Give what changes the model a turn: it has no others."""
+    return turns_by_hand(monkeypatch, applying)
+
+
+@pytest.fixture
+def about_to_change(dialog, qtbot, monkeypatch, turn):
     """The dialog when all is worked out and the model is to be changed in the turns that follow."""
     monkeypatch.setattr(applying, "_AT_ONCE", 0)
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
     dialog.ok.click()
-    while not dialog.state.text().startswith("Changing the model"):
-        QCoreApplication.processEvents()  # one turn: the next begins to change it
+    qtbot.waitUntil(lambda: dialog.state.text().startswith("Changing the model"), timeout=30_000)
     return dialog
 
 
-def test_escape_stops_what_is_not_made_yet(about_to_change, qtbot):
+def test_escape_stops_what_is_not_made_yet(about_to_change, qtbot, turn):
     """It made all of it."""
     dialog, document = about_to_change, about_to_change._workspace.document
     before = snapshot(document.model)
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
-    qtbot.waitUntil(lambda: not isValid(dialog))
+    turn()
     assert document.undo_title is None
     assert snapshot(document.model) == before
 
 
-def test_once_a_part_is_made_the_button_says_that_it_is_too_late(about_to_change, qtbot):
+def test_once_a_part_is_made_the_button_says_that_it_is_too_late(about_to_change, qtbot, turn):
     dialog, document = about_to_change, about_to_change._workspace.document
     assert dialog.cancel.isEnabled()
-    while document.undo_title is None:
-        QCoreApplication.processEvents()  # one turn
+    turn()
+    assert document.undo_title is not None
     assert not dialog.cancel.isEnabled()
     assert dialog.cancel.text() == "Too late to stop"
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
