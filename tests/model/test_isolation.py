@@ -7,6 +7,7 @@ import pytest
 
 from model import isolation
 from model.errors import ModelError
+from model.passes.inference.reply import encode
 from model.progress import Cancelled, Progress
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the limits are POSIX ones")
@@ -90,7 +91,7 @@ def test_a_frozen_program_starts_itself_as_the_child(monkeypatch, tmp_path):
     monkeypatch.undo()  # starts children as the program does
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     monkeypatch.setattr(sys, "executable", str(program))
-    assert isolation.run_isolated("model.passes.inference.reply:encode", b"") == b"[[], []]"
+    assert isolation.run_isolated("model.passes.inference.reply:encode", b"") == encode([])
 
 
 def test_cancelling_kills_the_child():
