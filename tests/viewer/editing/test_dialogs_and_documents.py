@@ -42,8 +42,9 @@ def test_the_dialog_of_another_document_stays(desk, qtbot, action):
     desk.select(desk.node("first"), desk.node("second"))
     desk.run(action)
     (dialog,) = dialogs(desk)
-    desk.window.files.close(next(tab for tab in desk.window.tabs() if tab is not other))
-    qtbot.wait(20)
+    closed = next(tab for tab in desk.window.tabs() if tab is not other)
+    desk.window.files.close(closed)
+    qtbot.waitUntil(lambda: not isValid(closed))
     assert dialogs(desk) == [dialog]
 
 
