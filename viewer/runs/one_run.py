@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from exec.errors import LimitError
 from exec.results import RunResult
 from exec.session import Request
 from model.graph import Node
@@ -90,5 +91,8 @@ class OneRun:
 
 
 def result_is_whole(result: RunResult) -> bool:
-    """Whether a run came to its end, so that it can stand for the state it was computed for."""
-    return not result.stopped
+    """Whether a run came to its end, so that it can stand for the state it was computed for.
+
+    Not where a limit was in the way: with another one there is more.
+    """
+    return not result.stopped and all(failure.kind != LimitError.__name__ for failure in result.failures)

@@ -111,6 +111,17 @@ def test_a_model_that_could_not_be_run_is_run_once_its_inputs_are_mended(window,
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), [-1, -2, -3])
 
 
+def test_what_a_limit_was_in_the_way_of_is_run_once_it_is_raised(qtbot, work):
+    work.runs.inputs.set_limits(memory=10)
+    with work.document.edit("Set alpha") as transaction:
+        attributes.set_attribute(transaction, node(work, "leaky"), "alpha", 0.25)
+    settled(qtbot, work)
+    assert [f.kind for f in work.results.current.result.failures] == ["LimitError"]
+    work.runs.inputs.set_limits(memory=0)
+    settled(qtbot, work)
+    assert faults(work) == []
+
+
 def test_an_input_that_is_renamed_keeps_its_source(qtbot, work):
     with work.document.edit("Rename") as transaction:
         values.rename_value(transaction, value(work, "x"), "image")
