@@ -93,6 +93,16 @@ def _export(context: Context) -> None:
     _tensor(context).pane.menu.ask_export()
 
 
+def _may_hold_values(context: Context) -> bool:
+    """Whether there is a constant to put values into: an initializer, or what a node holds."""
+    values = context.selected_values
+    return bool(context.selected_nodes) or any(v.initializer is not None or _is_of_constant(v) for v in values)
+
+
+def _is_of_constant(value: Value) -> bool:
+    return value.producer is not None and value.producer.op_type == "Constant"
+
+
 def _import(context: Context) -> None:
     _tensor(context).pane.menu.ask_import()
 
@@ -296,7 +306,9 @@ ACTIONS = (
         menu=Menu.RUN,
         section=5,
         submenu=Submenu.LOOK,
-        tip="Into the initializer or constant that the tensor panel shows.",
+        enabled=_may_hold_values,
+        contexts=frozenset({"value"}),
+        tip="Into the initializer or constant that the tensor panel shows, from .npy, .npz, .pb, CSV or PNG.",
         words="load tensor array weights",
     ),
     Action(

@@ -521,3 +521,15 @@ def test_outputs_come_and_go(desk, times):
 def test_the_first_sentence_of_an_operator_shows_no_markup():
     doc = "Product as of [numpy.matmul](https://numpy.org/doc/matmul.html).\nMore [of it](x)."
     assert first_sentence(doc) == "Product as of numpy.matmul."
+
+
+def test_the_menu_of_a_constant_takes_values_from_a_file(desk):
+    def titles(value):
+        desk.select(desk.value(value))
+        return [action.text() for action in desk.window.actions_binding.context_menu("value", desk.window).actions()]
+
+    graph = desk.workspace.graph
+    constant = next(value for value in graph.values() if value.initializer is not None)
+    computed = next(node for node in graph.nodes if node.op_type != "Constant").outputs[0]
+    assert "Import Values…" in titles(constant.name)
+    assert "Import Values…" not in titles(computed.name)
