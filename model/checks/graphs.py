@@ -11,7 +11,7 @@ from model.checks.entries import check_keys, check_tensor_keys
 from model.checks.problem import Fix, Problem, error, info, warning
 from model.checks.tensors import check_tensor
 from model.checks.types import check_interface_types, check_type, symbols_of
-from model.checks.versions import raise_ir_version
+from model.checks.versions import TYPE_SINCE, raise_ir_version
 from model.document import Transaction
 from model.edits.initializers import initializer_to_constant
 from model.edits.names import regenerate_node_names
@@ -23,13 +23,6 @@ from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetIni
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType, TensorType
 
-#: The IR version that introduced an element type.
-TYPE_SINCE = {
-    ElementType.BFLOAT16: 4, ElementType.FLOAT8E4M3FN: 9, ElementType.FLOAT8E4M3FNUZ: 9, ElementType.FLOAT8E5M2: 9,
-    ElementType.FLOAT8E5M2FNUZ: 9, ElementType.UINT4: 10, ElementType.INT4: 10, ElementType.FLOAT4E2M1: 11,
-    ElementType.FLOAT8E8M0: 12, ElementType.UINT2: 13, ElementType.INT2: 13,
-    ElementType.FLOAT6E2M3: 14, ElementType.FLOAT6E3M2: 14,
-}  # fmt: skip
 SPARSE_SINCE = 6
 _QUANTIZATION_KEYS = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")
 
@@ -260,7 +253,7 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
         if not value.is_defined:
             yield error("undefined-output", f"Output {value.name} is not computed", value, "Nothing produces it.")
     if graph is model.graph:
-        yield from check_interface_types(graph)
+        yield from check_interface_types(graph, model)
     if isinstance(graph.owner, Node):
         yield from _check_given(graph) if model.ir_version >= 4 else _check_place(graph)
     if graph.quantization_annotations:

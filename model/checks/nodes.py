@@ -27,6 +27,8 @@ def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator
     function = model.function(*node.operator) if model.functions else None
     if not (node.inputs or node.outputs):
         yield error("arity", f"{node.title} has neither inputs nor outputs", node, "A node has one output or more.")
+    elif not node.outputs:
+        yield warning("arity", f"{node.title} has no output", node, "A node has one output or more.")
     yield from _check_inputs_defined(node)
     yield from check_attributes(node, model)
     yield from check_devices_of(node, model)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from model.checks.problem import Fix, Problem, error, warning
-from model.graph import Graph, Value
+from model.checks.versions import TYPE_SINCE, raise_ir_version
+from model.graph import Graph, Model, Value
 from model.steps import SetField
 from model.types import (
     ElementType,
@@ -25,6 +26,7 @@ _KEYS = frozenset({
     ElementType.UINT32, ElementType.UINT64, ElementType.STRING,
 })  # fmt: skip
 _MOST_LEVELS = 64
+_OPTIONAL_SINCE = 8
 
 
 def check_type(value: Value) -> Iterator[Problem]:
@@ -88,7 +90,7 @@ def symbols_of(declared: Type | None) -> Iterator[str]:
         yield from (dim for dim in declared.shape.dims if isinstance(dim, str))
 
 
-def check_interface_types(graph: Graph) -> Iterator[Problem]:
+def check_interface_types(graph: Graph, model: Model) -> Iterator[Problem]:
     """Inputs and outputs of the main graph, which must say their types and how many dimensions they have."""
     for value in dict.fromkeys((*graph.inputs, *graph.outputs)):
         if value.initializer is not None:
@@ -100,3 +102,28 @@ def check_interface_types(graph: Graph) -> Iterator[Problem]:
         elif isinstance(declared, (TensorType, SparseTensorType)) and declared.shape is None:
             detail = "Inputs and outputs of the main graph must say how many dimensions they have; sizes may be open."
             yield error("interface-shape", f"{value.name} has no shape", value, detail)
+        since = _since(declared)
+        if since > model.ir_version >= 1:
+            yield warning(
+                "element-type-version",
+                f"{value.name} is declared {declared}",
+                value,
+                f"That type came with IR version {since}; the model says {model.ir_version}.",
+                raise_ir_version(since),
+            )
+
+
+def _since(declared: Type | None) -> int:
+    """The IR version that a type came with; 1 where it was always there."""
+    since = 1
+    for _ in range(_MOST_LEVELS):
+        match declared:
+            case TensorType() | SparseTensorType():
+                kind = declared.element_type
+                return max(since, TYPE_SINCE.get(kind, 1) if isinstance(kind, ElementType) else 1)
+            case SequenceType() | OptionalType():
+                since = max(since, _OPTIONAL_SINCE if isinstance(declared, OptionalType) else 1)
+                declared = declared.element
+            case _:
+                return since
+    return since

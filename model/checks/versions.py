@@ -8,6 +8,15 @@ from model.checks.problem import Fix, Problem, warning
 from model.document import Transaction
 from model.graph import Model
 from model.steps import SetField
+from model.types import ElementType
+
+#: The IR version that introduced an element type.
+TYPE_SINCE = {
+    ElementType.BFLOAT16: 4, ElementType.FLOAT8E4M3FN: 9, ElementType.FLOAT8E4M3FNUZ: 9, ElementType.FLOAT8E5M2: 9,
+    ElementType.FLOAT8E5M2FNUZ: 9, ElementType.UINT4: 10, ElementType.INT4: 10, ElementType.FLOAT4E2M1: 11,
+    ElementType.FLOAT8E8M0: 12, ElementType.UINT2: 13, ElementType.INT2: 13,
+    ElementType.FLOAT6E2M3: 14, ElementType.FLOAT6E3M2: 14,
+}  # fmt: skip
 
 
 def check_contents(model: Model) -> Iterator[Problem]:
@@ -50,5 +59,9 @@ def _contents(model: Model) -> Iterator[tuple[int, str]]:
         yield 9, "defaults of functions' attributes"
     if any(function.overload for function in model.functions):
         yield 10, "overloads of functions"
+    if any(function.body.declared for function in model.functions):
+        yield 10, "declared types in functions"
+    if model.graph.metadata or any(function.metadata for function in model.functions):
+        yield 10, "metadata of graphs or functions"
     if model.configurations:
         yield 11, "device configurations"

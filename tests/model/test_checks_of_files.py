@@ -251,6 +251,19 @@ def with_sharding(axis):
     return model
 
 
+def of_old(version, **changes):
+    """What came with later versions than a model says it is of."""
+    model = with_function() if "declared" in changes else own()
+    model.ir_version = version
+    if "declared" in changes:
+        model.functions[0].value_info.append(changes["declared"])
+    if "kind" in changes:
+        model.graph.input[0].type.CopyFrom(changes["kind"])
+    if "metadata" in changes:
+        model.graph.metadata_props.add(key="k", value=changes["metadata"])
+    return model
+
+
 def with_size(size):
     model = own()
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = size
@@ -265,6 +278,7 @@ def changed(**fields):
 
 
 INT = onnx.AttributeProto.INT
+FLOAT8 = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT8E4M3FN, [2])
 
 
 @pytest.mark.parametrize(
@@ -290,6 +304,11 @@ INT = onnx.AttributeProto.INT
         (with_sharding(-2), "error", "sharding"),
         (with_size(-1), "warning", "negative-size"),
         (changed(name="my graph"), "info", "identifier"),
+        (of_old(8, kind=FLOAT8), "warning", "element-type-version"),
+        (of_old(7, kind=onnx.helper.make_optional_type_proto(INPUTS[0].type)), "warning", "element-type-version"),
+        (of_old(9, metadata="v"), "warning", "ir-version-contents"),
+        (of_old(9, declared=INPUTS[0]), "warning", "ir-version-contents"),
+        (own(op_type="Own", domain="c", outputs=[]), "warning", "arity"),
         (changed(domain="example"), "info", "model-domain"),
     ],
 )
@@ -309,6 +328,9 @@ def test_what_the_specification_forbids_is_told(model, severity, rule):
         with_sharding(-1),
         with_size(0),
         changed(),
+        of_old(9, kind=FLOAT8),
+        of_old(8, kind=onnx.helper.make_optional_type_proto(INPUTS[0].type)),
+        of_old(10, metadata="v"),
     ],
 )
 def test_what_it_allows_is_not(model):

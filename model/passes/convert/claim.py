@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from model.checks.graphs import TYPE_SINCE
+from model.checks.versions import TYPE_SINCE
 from model.document import Transaction
 from model.edits.properties import set_ir_version
 from model.graph import Graph, Model
