@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QMoveEvent, QResizeEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from model.errors import ModelError
@@ -110,6 +110,11 @@ class AskLine(QWidget):
         """In a low panel it comes below what is in view, and nothing would seem to be asked."""
         super().resizeEvent(event)
         QTimer.singleShot(0, self, lambda: scroll_to(self))  # once what is around it has made room
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        """What is around it makes room in steps, by which it goes further down."""
+        super().moveEvent(event)
+        QTimer.singleShot(0, self, lambda: scroll_to(self))
 
     def commit(self) -> None:
         """Take the answer; the line stays open while it is refused."""
