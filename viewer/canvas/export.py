@@ -29,6 +29,7 @@ from viewer.canvas.build import build, initial_expansion
 from viewer.canvas.colouring import Colouring, by_category
 from viewer.canvas.drawing import Options
 from viewer.canvas.fonts import Fonts
+from viewer.canvas.labels import MARGIN as REACH
 from viewer.canvas.labels import Labels
 from viewer.canvas.layout import Direction, layout
 from viewer.canvas.notes import NoteOf, no_note
@@ -167,6 +168,15 @@ def part_of(
     return scene.only(kept), None, colouring
 
 
+def _with_labels(bounds: Area, labels: Labels) -> Area:
+    """So much that labels which reach out beside the boxes are whole."""
+    left, top, right, bottom = bounds
+    sides = [labels.in_rect(edge - REACH, top, edge + REACH, bottom) for edge in (left, right)]
+    rects = [label.rect for side in sides for label in side]
+    left = min([left, *(rect[0] for rect in rects)])
+    return left, top, max([right, *(rect[0] + rect[2] for rect in rects)]), bottom
+
+
 class _Picture:
     def __init__(
         self,
@@ -182,7 +192,7 @@ class _Picture:
         self._fonts = fonts
         self._legend = colouring.legend
         self._progress = progress
-        self._area = scene.bounds if area is None else area
+        self._area = _with_labels(scene.bounds, labels) if area is None else area
         self._margin = MARGIN if area is None else 0.0
         self._painter = ScenePainter(scene, fonts, theme, labels, colouring)
         self._svg = SvgWriter(scene, fonts, theme, labels, colouring)

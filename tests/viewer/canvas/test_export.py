@@ -11,6 +11,7 @@ from PIL import Image
 
 from model.errors import ModelError
 from model.progress import Cancelled, Progress
+from tests.model import builders
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, residual
 from viewer.canvas import export
 from viewer.canvas.build import build
@@ -272,3 +273,17 @@ def test_a_large_graph_is_drawn_as_its_blocks(tmp_path):
     path = tmp_path / "blocks.svg"
     render_graph(residual(Options().many // 4 + 1).model().graph, path)
     assert path.read_text("utf-8").count("Block ") == Options().many // 4 + 1
+
+
+def test_labels_wider_than_the_boxes_are_whole(tmp_path):
+    """The value between two narrow nodes has a long type."""
+    text = """
+    <ir_version: 9, opset_import: ["" : 17]>
+    g (x) => (y) <float[batch_of_many, sequence_of_words] m> { m = Relu (x)  y = Relu (m) }
+    """
+    path = tmp_path / "narrow.png"
+    render_graph(builders.model(text).graph, path)
+    drawn = pixels(path)
+    ground = drawn[0, 0]
+    assert (drawn[:, :4] == ground).all()
+    assert (drawn[:, -4:] == ground).all()
