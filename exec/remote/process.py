@@ -6,21 +6,18 @@ import atexit
 import contextlib
 import itertools
 import multiprocessing
-import os
 import queue
-import sys
 import threading
 import weakref
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from exec.remote.messages import Sender
 from exec.remote.tables import Listener, ResultMessage
 from exec.remote.transfer import Exchange
 from exec.remote.worker import serve
-from exec.threads import allowed_cores
+from exec.threads import allowed_cores, stand_back
 from model.errors import ModelError
 from model.progress import SILENT, Cancelled, Progress
 
@@ -47,6 +44,7 @@ class Process:
         )
         with _starting:
             self._process.start()
+        self.stand_back(back=False)  # a thread that stands back just now may have started it
         theirs.close()
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
@@ -140,17 +138,10 @@ class Process:
         self.alive = False
         self._finalizer()
 
-    def run_on(self, cores: Collection[int]) -> None:
-        """Have all threads of the worker run on some cores only, where the system lets one choose; takes no time."""
-        if sys.platform != "linux" or self._process.pid is None:
-            return
-        threads, told = Path(f"/proc/{self._process.pid}/task"), set[str]()
-        with contextlib.suppress(OSError):  # it has just ended
-            while new := {thread.name for thread in threads.iterdir()} - told:  # one not yet told may have started more
-                for thread in new:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.sched_setaffinity(int(thread), cores)
-                told |= new
+    def stand_back(self, *, back: bool) -> None:
+        """Leave one core to this process until told otherwise. Any thread, never waits."""
+        if self._process.pid is not None:
+            stand_back(self._process.pid, back=back)
 
     @property
     def exit_code(self) -> int | None:

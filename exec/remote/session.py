@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
-import sys
 import threading
 import time
 import weakref
@@ -140,9 +138,8 @@ class WorkerSession(Runs):
     def stand_back(self, *, back: bool) -> None:
         """Leave one core to this process until told otherwise, if there are several. Any thread, never waits."""
         process = self._process
-        if sys.platform == "linux" and process is not None and process.alive:
-            cores = os.sched_getaffinity(0)
-            process.run_on(cores - {max(cores)} if back and len(cores) > 1 else cores)
+        if process is not None and process.alive:
+            process.stand_back(back=back)
 
     def forget(self) -> None:
         """Let go of all computed values."""

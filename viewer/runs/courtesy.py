@@ -1,13 +1,19 @@
-"""While a person moves the graph or changes the model, a run leaves one of the processor's cores to the window."""
+"""While a person moves the graph or changes the model, a run leaves one of the processor's cores to the window.
+
+So do the other threads of the program, which hear what the run tells and look at it.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
 from exec.remote.session import WorkerSession
+from exec.threads import stand_back
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -31,6 +37,7 @@ class Courtesy(QObject):
         self._rest.timeout.connect(self._come_forward)
         workspace.changes.changed.connect(self._give_way)
         workspace.moved.connect(self._give_way)
+        workspace.closed.connect(self._come_forward)
 
     def _give_way(self, _change: object = None) -> None:
         session = self._running()
@@ -38,9 +45,14 @@ class Courtesy(QObject):
             if session is not self._standing:
                 self._standing = session
                 session.stand_back(back=True)
+                self._own_threads(back=True)
             self._rest.start()
 
     def _come_forward(self) -> None:
         if self._standing is not None:
             self._standing.stand_back(back=False)
+            self._own_threads(back=False)
             self._standing = None
+
+    def _own_threads(self, *, back: bool) -> None:
+        stand_back(os.getpid(), back=back, but=[threading.get_native_id()])

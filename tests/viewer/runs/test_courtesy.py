@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from pathlib import Path
 
 import onnx
@@ -73,3 +74,19 @@ def test_a_worker_that_stands_back_leaves_one_core(qtbot, workspace):
     for back, left in ((True, max(len(whole) - 1, 1)), (False, len(whole))):
         session.stand_back(back=back)
         assert {len(os.sched_getaffinity(int(thread.name))) for thread in threads.iterdir()} == {left}
+
+
+def test_the_other_threads_of_the_window_leave_its_core_to_it_too(window, qtbot, workspace):
+    whole = len(os.sched_getaffinity(0))
+    workspace.runs.run()
+    qtbot.waitUntil(lambda: workspace.runs.session.at is not None, timeout=30_000)
+    window.tabs()[-1].view.pan_by(0.0, 5.0)
+    assert cores_of_others() == {max(whole - 1, 1)}
+    assert len(os.sched_getaffinity(0)) == whole
+    qtbot.waitUntil(lambda: cores_of_others() == {whole}, timeout=20_000)
+
+
+def cores_of_others():
+    """How many cores the threads of this process may use that are not that of the window."""
+    others = [thread.native_id for thread in threading.enumerate() if thread is not threading.current_thread()]
+    return {len(os.sched_getaffinity(thread)) for thread in others if thread is not None}
