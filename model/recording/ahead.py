@@ -114,7 +114,7 @@ class Ahead:
         self._made = 0
         self._is_on_file = False
         self._settled = threading.Event()
-        store.ahead(recording.texts, recording.payloads, progress, self._settle)
+        self.number = store.ahead(recording.texts, recording.payloads, progress, self._settle)
 
     def _settle(self, is_on_file: bool) -> None:
         self._is_on_file = is_on_file

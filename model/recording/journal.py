@@ -233,7 +233,7 @@ class Journal:
 
     def _confirm(self, change: _Line, ahead: Ahead) -> None:
         """Write a change whose steps are on file."""
-        change.line["confirms"] = ahead.confirm(len(change.steps))
+        change.line |= {"confirms": ahead.confirm(len(change.steps)), "of": ahead.number}
         if self._numbers is not None and (met := self._numbers.take_met()):  # before all that changes their places
             change.line["met"] = met
         self._put_down(change)

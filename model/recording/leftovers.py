@@ -182,15 +182,14 @@ class _Replay:
         self.document = document
         self._base, self._kept = base, kept
         self._numbers = Numbers(document.model, base, kept=kept)
-        self._ahead: Iterator[dict[str, Any]] = iter(())  # steps that were written before they were made
-        self._numbers_ahead = self._numbers
+        self._ahead: dict[int, tuple[Iterator[dict[str, Any]], Numbers]] = {}  # steps written before they were made
 
     def do(self, line: dict[str, Any]) -> bool:
         """One line; whether it changed the document."""
         document = self.document
         if "ahead" in line:
-            self._ahead = iter(line["steps"])
-            self._numbers_ahead = Numbers(document.model, self._base, kept=self._kept, kept_from=int(line["ahead"]))
+            numbers = Numbers(document.model, self._base, kept=self._kept, kept_from=int(line["bytes"]))
+            self._ahead[line["ahead"]] = (iter(line["steps"]), numbers)
             return False
         if "undo" in line:
             document.undo()
@@ -205,7 +204,8 @@ class _Replay:
         steps, numbers = line.get("steps", ()), self._numbers
         if "confirms" in line:
             numbers.meet_again(line.get("met", ()))
-            steps, numbers = list(islice(self._ahead, line["confirms"])), self._numbers_ahead
+            written, numbers = self._ahead[line["of"]]
+            steps = list(islice(written, line["confirms"]))
             if len(steps) != line["confirms"]:
                 msg = f"{line['confirms']} steps should stand before it, not {len(steps)}"
                 raise ValueError(msg)

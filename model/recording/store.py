@@ -79,6 +79,7 @@ class Store:
         self._lines: IO[str] = open(path, "x", encoding="utf-8", errors="surrogatepass")  # noqa: SIM115 # for long
         self._data: IO[bytes] | None = None
         self._size = 0
+        self._aheads = 0  # how many were begun
         self._waiting: Queue[Callable[[], object] | None] = Queue()
         self._thread: threading.Thread | None = None
         self._progress = Progress(report)
@@ -126,23 +127,25 @@ class Store:
 
     def ahead(
         self, steps: Sequence[str], payloads: Sequence[Payload], progress: Progress, ended: Callable[[bool], object]
-    ) -> None:
+    ) -> int:
         """Write steps of edits that are yet to be made, as texts, in the background, behind the bytes they speak of.
 
         These are told by where they are among themselves. `ended` is told, on the thread that writes, whether all of
-        it is on file; `progress` hears how far it is, and can stop it.
+        it is on file; `progress` hears how far it is, and can stop it. Returns the number by which lines speak of it.
         """
-        start, written = self._size, list[bool]()
+        self._aheads += 1
+        start, written, begun = self._size, list[bool](), {"ahead": self._aheads, "bytes": self._size}
         places = [(self._reserve(payload), payload) for payload in payloads]
         size = self._size - start
 
         def write() -> None:
             for place, payload in places:
                 self._write_bytes(place, payload, lambda done: progress.report(done - start, size))
-            self._write_line(f'{json_text({"ahead": start})[:-1]},"steps":[{",".join(steps)}]}}')
+            self._write_line(f'{json_text(begun)[:-1]},"steps":[{",".join(steps)}]}}')
             written.append(True)
 
         self._put(write, lambda: ended(bool(written)))
+        return begun["ahead"]
 
     def after(self, call: Callable[[], object]) -> None:
         """Call when all that was given so far is written, on either thread; not when some of it cannot be."""

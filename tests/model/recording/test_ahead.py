@@ -80,6 +80,21 @@ def test_only_what_was_made_of_it_is_done_again(tmp_path, dead, made):
     kept.close()
 
 
+def test_of_two_that_are_on_file_before_either_is_made_the_one_that_is_made_is_done_again(tmp_path, dead):
+    """As where a person pastes twice while the first is on its way."""
+    document = large_document()
+    kept = Journal(document, tmp_path)
+    entries, ahead = prepared(document, kept, rename_all)
+    _, other = prepared(document, kept, delete_many)
+    wait_for(kept, other)
+    make(document, ahead, *entries)
+    (leftover,) = leftovers(tmp_path)
+    again = large_document()
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+    kept.close()
+
+
 def test_edits_between_and_behind_find_what_they_speak_of(tmp_path, dead):
     """What was met while nothing was edited yet is counted before the tool takes nodes away."""
     document = large_document()
