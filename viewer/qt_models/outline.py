@@ -41,7 +41,7 @@ class OutlineModel(TreeModel):
         self._root = Row(model, None)
         self._grouping = grouping
         self._graphs: dict[Graph, Row] = {}  # whose branches are built, or will be when their groups are known
-        self._counted: set[Scope] = set()  # that hold more or fewer nodes than they told
+        self._counted: set[tuple[Row, Scope]] = set()  # in branches of graphs: hold more or fewer nodes than they told
         grouping.regrouped.connect(self._fill)
 
     # -- building ------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class OutlineModel(TreeModel):
         for row in self._built():  # after all that went: places are compared among nodes that are there
             for node in nodes:
                 self._follow_in(row, node)
-            self._tell_counts(row)
+        self._tell_counts()
 
     def _follow_many(self, row: Row, nodes: set[Node]) -> None:
         """Make the branch of a graph anew if any of these is or was in it."""
@@ -206,7 +206,7 @@ class OutlineModel(TreeModel):
         assert row.scopes is not None
         row.scopes.of.pop(node, None)
         self._remove(self._row_of_scope(row, scope), node)
-        self._count(scope, -1)
+        self._count(row, scope, -1)
         while scope.parent is not None and not scope.count:
             scope.parent.children.remove(scope)
             self._remove(self._row_of_scope(row, scope.parent), scope)
@@ -220,22 +220,22 @@ class OutlineModel(TreeModel):
         if mate is not None:
             other, shared = mate
             inner = Scope(shared, "/".join(shared[len(scope.path) :]), scope, nodes=[other])
-            self._count(inner, 1)
+            self._count(row, inner, 1)
             self._insert(row, scope, inner, scope.children)
             scope.nodes.remove(other)
             self._take_out(row, scope, other)
             row.scopes.of[other] = inner
             scope = inner
         self._insert(row, scope, node, scope.nodes)
-        self._count(scope, 1)
+        self._count(row, scope, 1)
         if scope.parent is not None:
             row.scopes.of[node] = scope
 
-    def _count(self, scope: Scope | None, by: int) -> None:
-        """A scope, and those around it, hold more or fewer nodes."""
+    def _count(self, row: Row, scope: Scope | None, by: int) -> None:
+        """A scope in the branch of a graph, and those around it, hold more or fewer nodes."""
         while scope is not None:
             scope.count += by
-            self._counted.add(scope)
+            self._counted.add((row, scope))
             scope = scope.parent
 
     def _remove(self, row: Row | None, subject: Node | Scope) -> None:
@@ -302,10 +302,10 @@ class OutlineModel(TreeModel):
         for row in self._children(self._root):
             self._tell(row)
 
-    def _tell_counts(self, row: Row) -> None:
-        """Have the row of a graph, and those of its groups that nodes came to or left, tell anew what they hold."""
+    def _tell_counts(self) -> None:
+        """Have the rows of graphs, and those of groups that nodes came to or left, tell anew what they hold."""
         counted, self._counted = self._counted, set()
-        for one in (row, *(self._row_of_scope(row, scope) for scope in counted)):
+        for one in (*self._built(), *(self._row_of_scope(row, scope) for row, scope in counted)):
             if one is not None:
                 self._tell(one)
                 for stretch in one.children or () if one.stretches is not None else ():

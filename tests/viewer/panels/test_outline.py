@@ -3,15 +3,15 @@
 import random
 
 import pytest
-from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
 from model.attributes import make_attribute
 from model.document import Document
 from model.edits import nodes, values
-from model.graph import Graph, Model, Node, Value
+from model.graph import Function, Graph, Model, Node, Value
 from model.queries.scopes import Scope
-from model.steps import InsertNode, RemoveNode, SetAttribute, SetField
+from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphInputs
 from tests.viewer.canvas.graphs import residual
 from viewer import grouping
 from viewer.canvas.drawing import Options
@@ -476,3 +476,28 @@ def test_very_many_nodes_that_have_other_names_are_called_by_them_at_once(blocks
     assert blocks.model.index_of(free).data() == "other3"
     qtbot.waitUntil(lambda: "c4" in [index.data() for index in rows(blocks.model)])
     assert_right(blocks)
+
+
+def test_closed_groups_of_every_graph_tell_how_many_nodes_they_hold(blocks, heard):
+    """Those of all graphs but the first went on showing the count of before."""
+    document, tree, model = blocks.workspace.document, blocks.tree, blocks.model
+    source = Value("s")
+    body = Graph("body")
+    SetGraphInputs(body, (source,)).apply()
+    for number in range(4):
+        InsertNode(body, Node("Relu", (source,), (Value(f"w{number}"),), name=f"net/f{number // 2}/m{number}")).apply()
+    with document.edit("Add a function") as edit:
+        edit.do(SetField(document.model, "functions", (Function("f", "local", body=body),)))
+    counts = []
+    gone = [next(n for n in document.model.graph.nodes if n.name == "net/b4/n1"), body.nodes.last]
+    for node in gone:
+        group = model.index_of(node).parent()
+        tree.expand(group.parent())
+        tree.collapse(group)
+        counts.append(QPersistentModelIndex(group.siblingAtColumn(1)))
+    tree.grab()  # they have been seen
+    assert [count.data() for count in counts] == ["3", "2"]
+    told = heard(model.dataChanged)
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, [gone[1]])
+    assert QModelIndex(counts[1]) in told
