@@ -12,6 +12,8 @@ from model.checks.entries import check_keys
 from model.checks.problem import Fix, Problem, error, warning
 from model.checks.types import check_type
 from model.document import Transaction
+from model.edits.bodies import least_outputs
+from model.edits.nodes import set_output_count
 from model.graph import Function, Graph, Model, Node, Value
 from model.queries.types import TypeOf, declared_type
 from model.schemas import Parameter, Schema
@@ -264,17 +266,26 @@ def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Proble
         given = [value for value in given if value.initializer is None]
     for what, have, want in (("inputs", len(given), inputs), ("outputs", len(body.outputs), outputs)):
         if have != want:
-            fix = (
-                None if what == "inputs" else _give_less(node, want - have) if have < want else _return_less(body, want)
-            )
+            fix = _fit_outputs(node, body, want) if what == "outputs" else None
             told = f"{name} of {node.title} has {have} {what}"
             yield error("body", told, body, f"{node.op_type} expects {want}.", fix)
+
+
+def _fit_outputs(node: Node, body: Graph, want: int) -> Fix | None:
+    """Let a node and its body give as much, without taking away what anything uses."""
+    count = len(body.outputs) - want
+    if count < 0:
+        return _give_less(node, -count)
+    if want < least_outputs(node):
+        title = f"Let {node.title} give all that its body hands on"
+        return Fix(title, lambda edit: set_output_count(edit, node, len(node.outputs) + count))
+    return _return_less(body, want)
 
 
 def _give_less(node: Node, count: int) -> Fix | None:
     """Take away the last outputs of a node, which its body does not give, where nothing uses them."""
     kept, extra = node.outputs[:-count], node.outputs[-count:]
-    if any(value is not None and value.uses for value in extra):
+    if count > len(node.outputs) or any(value is not None and value.uses for value in extra):
         return None
     return Fix(f"Drop unused outputs of {node.title}", lambda edit: edit.do(SetOutputs(node, kept)))
 

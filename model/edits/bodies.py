@@ -51,6 +51,13 @@ def add_body_outputs(edit: Transaction, body: Graph, node: Node, values: Collect
     now = _given_by(node, body, tie)
     if now > before == len(node.outputs):
         set_output_count(edit, node, now)
+        _lengthen(edit, node, ("scan_output_axes", "scan_output_directions"), now - before)
+
+
+def least_outputs(node: Node) -> int:
+    """How many outputs the body of a node returns at least: those that say or hand on what the next step needs."""
+    tie = _tie(node)
+    return 0 if tie is None else tie.output + tie.carried
 
 
 def _given_by(node: Node, body: Graph, tie: _Tie | None) -> int:
@@ -134,6 +141,14 @@ def _shorten(edit: Transaction, node: Node, names: Iterable[str], places: Collec
     for attribute in filter(None, map(node.attributes.get, names)):
         if isinstance(attribute.value, tuple):
             value: Any = _without(attribute.value, places)
+            edit.do(SetAttribute(node, attribute.name, replace(attribute, value=value, source=None)))
+
+
+def _lengthen(edit: Transaction, node: Node, names: Iterable[str], count: int) -> None:
+    """Add elements to attributes that have one for each of such outputs: what they are where nothing is said."""
+    for attribute in filter(None, map(node.attributes.get, names)):
+        if isinstance(attribute.value, tuple):
+            value: Any = (*attribute.value, *[0] * count)
             edit.do(SetAttribute(node, attribute.name, replace(attribute, value=value, source=None)))
 
 

@@ -7,6 +7,7 @@ import pytest
 from model.checks import check_model
 from model.edits import interface
 from model.errors import ModelError
+from model.steps import SetGraphOutputs, SetOutputs
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -124,6 +125,34 @@ def test_a_node_gives_what_its_body_returns_in_addition():
         interface.add_output(edit, body, body.inputs[2])
     assert (len(node.outputs), len(body.outputs)) == (5, 6)
     assert errors(document.model) == []
+
+
+def test_what_a_scan_gives_in_addition_has_an_axis():
+    document, node, body = opened(SCAN)
+    with document.edit("Add") as edit:
+        interface.add_output(edit, body, body.inputs[2])
+    assert (len(node.outputs), node.attributes["scan_output_axes"].value) == (5, (0, 1, 0))
+    assert errors(document.model) == []
+
+
+def test_a_loop_is_mended_to_give_what_each_step_hands_on():
+    """It was mended by taking that from its body, so that the next step got nothing."""
+    document, node, body = opened(LOOP.replace("y, z, s, t", "y").replace(", float[2] e, float[2] f)", ")"))
+    (problem,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
+    with document.edit("Mend") as edit:
+        problem.fix.apply(edit)
+    assert (names(body.outputs), len(node.outputs)) == (["more", "c", "d"], 2)
+    assert errors(document.model) == []
+
+
+def test_what_cannot_be_taken_away_is_not_offered():
+    document, node, body = opened(LOOP)
+    with document.edit("Take all away") as edit:
+        edit.do(SetGraphOutputs(document.model.graph, ()))
+        edit.do(SetOutputs(node, ()))
+        edit.do(SetGraphOutputs(body, ()))
+    (told,) = [problem for problem in check_model(document.model) if problem.rule == "body"]
+    assert (told.message, told.fix) == ("body of loop has 0 outputs", None)
 
 
 def test_an_if_gives_more_once_both_branches_return_it():
