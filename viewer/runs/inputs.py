@@ -182,7 +182,8 @@ class RunInputs(QObject):
     def recipe(self) -> Recipe:
         """Everything the values are made from, as it is now."""
         graph = Graph(self.graph.name)
-        graph.inputs = Values(_copy(v, graph) for v in self.graph.inputs)
+        is_given = self.given.__contains__ if self.data_set is None else lambda _name: True
+        graph.inputs = Values(_copy(v, graph) for v in self.graph.inputs if v.initializer is None or is_given(v.name))
         graph.outputs = Values(_copy(v, graph) for v in self.graph.outputs)
         needed = [v for v in self.inputs() if v.name not in self.given]
         sources = {v.name: settle(v, self.source(v.name)) for v in needed}
