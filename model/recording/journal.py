@@ -86,8 +86,9 @@ class Journal:
     """Writes down what is done to one document. On the thread that owns the model; costs the size of each edit.
 
     The model of a document that is in no file must be written down too, as it began, which costs a walk over it: with
-    the first edit, which waits until it is on file, or before, see `prepare`. Who does that bit by bit gives `begin`,
-    called with the first edit to do what is left. `report` hears, on any thread, how much of a large one is written.
+    the first edit, or before, see `prepare`. The edit waits a second at most until it is on file: who looks at it bit
+    by bit gives `begin`, called with the first edit to do what is left. `report` hears, on any thread, how much of a
+    large one is written.
     `failed` is called, on any thread, when something could not be written in the background: then `look`. A disk that
     cannot be written to stops the journal, not the work: `problem` says so.
 

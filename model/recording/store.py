@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from model.io.save import Saving
 
 _SYNC_SECONDS: Final = 2.0
+_PATIENCE: Final = 1.0  # seconds that an edit is held up by what was begun before it
 _AT_ONCE: Final = 1 << 20  # bytes of a beginning that the thread which owns the model writes itself
 _STEP: Final = 1 << 20  # bytes that are in memory at a time
 _DATA = ".data"
@@ -85,13 +86,14 @@ class Store:
         self._progress = Progress(report)
         self._has_begun = threading.Event()  # what lines are done again on is there, or never will be
         self._has_begun.set()
+        self._patience = _PATIENCE
         self._writing = threading.Lock()
         self._synced = 0.0
 
     def begin_with(self, saving: Saving) -> None:
-        """Write the model as it began: now, or one that is large in the background; the next line waits for it.
+        """Write the model as it began: now, or one that is large in the background.
 
-        It is there whole or not at all.
+        The next line waits for that a little. It is there whole or not at all.
         """
         if saving.size > _AT_ONCE or saving.data_files:
             self._has_begun.clear()
@@ -115,8 +117,9 @@ class Store:
         return place, payload.length
 
     def line(self, line: dict[str, Any]) -> None:
-        """Write a line now, behind the model as it began."""
-        self._has_begun.wait()
+        """Write a line now, behind the model as it began unless that takes long; then it follows."""
+        if not self._has_begun.wait(self._patience):
+            self._patience = 0.0  # once is enough
         if self.problem is not None:
             raise self.problem
         self._write_line(json_text(line))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
 
 _IDLE_MS = 1500
 _FEW_NODES = 1000  # which are looked at in about a slice
+_MOST_LOOKED_AT = 64 << 20  # bytes of weights that are written of a model which was neither made nor edited
 _SHOWN_TITLES = 12
 _MUCH = 1 << 18  # bytes of a journal: more steps than are done again in a few frames
 
@@ -41,7 +42,7 @@ class Keeper(QObject):
     """Writes the journal of one document for as long as its workspace lives; `close` forgets it.
 
     Of a document that is in no file its beginning is written too: at once when it is of the person's making, else when
-    nobody does anything; the first edit waits for what is left of it.
+    nobody does anything, or if it is large with the first edit, which waits a little for what is left of it.
     """
 
     _failed = Signal()  # from the thread that writes
@@ -127,7 +128,9 @@ class Keeper(QObject):
     def _on_idle(self) -> None:
         if self.journal is not None:
             self.journal.meet_nodes()
-        self._look_at_beginning()
+        weights = [v.initializer for v in self._workspace.model.graph.initializers]
+        if sum(tensor.nbytes for tensor in weights if tensor is not None) <= _MOST_LOOKED_AT:
+            self._look_at_beginning()
 
     def _look(self) -> None:
         self._leave()

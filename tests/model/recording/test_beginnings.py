@@ -12,7 +12,7 @@ from model.edits import nodes
 from model.errors import ModelError
 from model.graph import Value
 from model.io.read import load
-from model.io.save import save
+from model.io.save import Saving, save
 from model.progress import Cancelled, Progress
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
@@ -212,12 +212,31 @@ def test_closing_ends_the_writing_of_a_beginning(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_first_edit_waits_until_a_large_beginning_is_on_file(tmp_path, dead):
+def test_the_first_edit_waits_until_a_large_beginning_is_on_file(tmp_path, dead, monkeypatch):
+    monkeypatch.setattr("model.recording.store._PATIENCE", 60.0)
     document = large_model(4)
     kept = Journal(document, tmp_path)
     rename(document)
     again, leftover = killed_now(tmp_path)
     assert leftover.titles == ("Rename",)
+    assert snapshot(again.model) == snapshot(document.model)
+    kept.close()
+
+
+def test_an_edit_does_not_wait_long_for_a_large_beginning(tmp_path, dead, monkeypatch):
+    free, run = threading.Event(), Saving.run
+    monkeypatch.setattr(Saving, "run", lambda *given: free.wait(30) and run(*given))
+    monkeypatch.setattr("model.recording.store._PATIENCE", 0.01)
+    document = large_model(1)
+    kept = Journal(document, tmp_path)
+    rename(document, "first")
+    rename(document, "second")
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.titles == ("Rename", "Rename")
+    assert leftover.is_lost
+    free.set()
+    kept._store.flush()
+    again, _ = killed_now(tmp_path)
     assert snapshot(again.model) == snapshot(document.model)
     kept.close()
 

@@ -344,6 +344,19 @@ def test_the_beginning_of_what_is_looked_at_only_is_kept_when_nobody_does_anythi
     qtbot.waitUntil(lambda: not window.tab.keeper.journal.needs_beginning)
 
 
+def test_what_is_large_and_looked_at_only_is_kept_with_its_first_edit(qtbot, window, monkeypatch, dead):
+    monkeypatch.setattr(recovery, "_IDLE_MS", 0)
+    monkeypatch.setattr(recovery, "_MOST_LOOKED_AT", 0)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        window.files.open_sample()
+    keeper, document = window.tab.keeper, window.tab.workspace.document
+    qtbot.waitUntil(lambda: not keeper._idle.isActive())
+    assert not recovery.journal_folder().exists()
+    rename_in(document)
+    again, _ = killed_now(recovery.journal_folder())
+    assert snapshot(again.model) == snapshot(document.model)
+
+
 def test_a_save_ends_the_look_at_the_model_as_it_was_before(slowly_kept, tmp_path):
     document, keeper = slowly_kept
     path = tmp_path / "saved.onnx"
