@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject
 from model.document import Document, Transaction
 from model.errors import ModelError
 from model.graph import Function, Graph
-from model.progress import SILENT
+from model.progress import Progress
 from model.steps import InsertNode, SetAttribute, SetField, SetInitializer, Step
 from model.tensors import SparseTensor, Tensor
 from viewer.jobs import Job, Jobs
@@ -54,12 +54,14 @@ class Applying(QObject):
         self._shift = Shift(self._go_on, self)
         self._jobs, self._stopped = jobs, stopped
         self._job: Job[None] | None = None
+        self._writing = Progress()
         self._ahead = None
         is_small = sum(len(steps) for _, steps in self._entries) <= _AT_ONCE
         if recording is not None and not (is_small and recording.size <= _MUCH):
             if jobs is not None and self._entries:
                 self._job = jobs.follow(self._entries[0][0], self._stop)
-            self._ahead = recording.write_ahead(SILENT if self._job is None else self._job.progress)
+                self._writing = self._job.progress
+            self._ahead = recording.write_ahead(self._writing)
         if is_small and self._ahead is None:
             self._finish()
             self._end(all_made=True)
@@ -70,7 +72,7 @@ class Applying(QObject):
         """Make nothing, or where it is too late for that, what is left in one go; `done` is not called."""
         if not self._is_begun:
             self._entries.clear()
-            self._give_up_writing()
+            self._writing.cancel()
         self._finish()
 
     def _finish(self) -> None:
@@ -108,14 +110,9 @@ class Applying(QObject):
 
     def _end(self, *, all_made: bool) -> None:
         self._shift.stop()
-        self._give_up_writing()
+        self._writing.cancel()  # unless all was made, it fits no more
         self._leave()
         self._done(all_made)
-
-    def _give_up_writing(self) -> None:
-        """What is being written fits no more, or is not wanted."""
-        if self._job is not None:
-            self._job.progress.cancel()
 
 
 def edit_ahead(

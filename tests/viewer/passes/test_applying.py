@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
 from model.document import Document
@@ -73,6 +75,24 @@ def test_it_can_be_stopped_before_anything_is_made(monkeypatch) -> None:
     assert snapshot(document.model) == before
     assert document.undo_title is None
     assert not told
+    work.deleteLater()
+
+
+@pytest.mark.usefixtures("sliced", "qapp")
+@pytest.mark.parametrize("how", ["stopped", "edited"])
+def test_what_is_not_made_is_not_written_down_any_longer(monkeypatch, how) -> None:
+    turn = turns_by_hand(monkeypatch, applying)
+    document, recording = builders.document(), mock.Mock(size=0)
+    work = Applying(document, entries(document), lambda _all_made: None, recording=recording)
+    (progress,) = recording.write_ahead.call_args.args
+    assert not progress.cancelled
+    if how == "stopped":
+        work.stop()
+    else:
+        with document.edit("Between") as edit:
+            rename_node(edit, document.model.graph.nodes.first, "other")
+        turn()
+    assert progress.cancelled
     work.deleteLater()
 
 
