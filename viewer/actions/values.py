@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from model.errors import ModelError
 from model.graph import Value
 from viewer.actions.action import Action, Context, Menu, Submenu
+from viewer.actions.targets import may_have
 
 if TYPE_CHECKING:
     from exec.inspection.whatif import Precision
@@ -95,12 +96,12 @@ def _export(context: Context) -> None:
 
 def _may_hold_values(context: Context) -> bool:
     """Whether there is a constant to put values into: an initializer, or what a node holds."""
-    values = context.selected_values
-    return bool(context.selected_nodes) or any(v.initializer is not None or _is_of_constant(v) for v in values)
+    return bool(context.selected_nodes) or may_have(context.selected_values, _is_constant)
 
 
-def _is_of_constant(value: Value) -> bool:
-    return value.producer is not None and value.producer.op_type == "Constant"
+def _is_constant(value: Value) -> bool:
+    is_made = value.producer is not None and value.producer.op_type == "Constant"
+    return is_made or value.initializer is not None
 
 
 def _import(context: Context) -> None:
