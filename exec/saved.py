@@ -144,7 +144,7 @@ def load_run(path: Path) -> SavedRun:
         names, seed = [str(name) for name in content["inputs"]], int(content["seed"])
         profile = content.get("profile")
         costs, peak = ({}, 0) if profile is None else (_read_costs(arrays, profile), int(profile["peak_bytes"]))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         detail = f"{_RUN} in it does not tell of a run: {error}"
         raise ModelError(f"{path.name} cannot be read", detail, str(path)) from None
     inputs = {name: values[name,] for name in names if (name,) in values}

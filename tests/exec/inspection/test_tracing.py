@@ -56,13 +56,13 @@ def test_what_reaches_the_element_is_exact(text: str, cause: Any) -> None:
     assert causes == [cause]
 
 
-@pytest.mark.parametrize(("called", "row"), [("outer <along: int = 0>", False), ("outer", True), ("plain", True)])
+@pytest.mark.parametrize(("called", "row"), [("outer <along: int = 1>", True), ("outer", False), ("plain", True)])
 def test_attributes_that_calls_of_functions_give_say_what_reaches_an_element(called: str, row: bool) -> None:
     text = f"""
     <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
     g (float[2,3] x) => (float[2,3] y) {{ y = local.{called} (x) }}
     <domain: "local", opset_import: ["" : 21, "local" : 1]>
-    outer <along: int = 1> (v) => (o) {{ o = local.inner <axis: int = @along> (v) }}
+    outer <along: int = 0> (v) => (o) {{ o = local.inner <axis: int = @along> (v) }}
     <domain: "local", opset_import: ["" : 21, "local" : 1]>
     plain (v) => (o) {{ o = local.inner (v) }}
     <domain: "local", opset_import: ["" : 21]>

@@ -304,6 +304,7 @@ def test_a_run_of_another_state_of_the_model_shows_what_is_still_there(window, q
         json.dumps({"seed": "much", "inputs": 5, "values": 7}),
         json.dumps({"seed": 0, "inputs": ["x"], "values": [], "profile": {"addresses": [], "arrays": {}}}),
         json.dumps({"seed": 0, "inputs": ["x"], "values": [], "profile": 5}),
+        json.dumps({"seed": float("inf"), "inputs": ["x"], "values": []}),
     ],
 )
 def test_a_file_that_claims_to_be_a_run_is_refused(window, qtbot, nested, tmp_path, told):
