@@ -2,8 +2,8 @@ import threading
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QModelIndex, QObject, Qt
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtCore import QModelIndex, QObject, QPoint, QRect, Qt
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from model.graph import Function, Graph, Node, TrainingInfo, Value
 from model.tensors import ArrayTensor, SparseTensor
@@ -77,6 +77,32 @@ def test_a_question_is_not_driven_out_by_news(bar):
     for name in "efg":
         bar.show_message(Message("warning", f"question {name}", choices=tuple(asked)))
     assert [m.title[-1] for m in bar.messages] == list("bcdefg")
+
+
+def are_below(text, others):
+    """Which of the widgets begin where a text has ended."""
+    bottom = text.mapToGlobal(QPoint(0, text.height())).y()
+    return [other.mapToGlobal(QPoint()).y() >= bottom for other in others]
+
+
+def test_buttons_stand_beside_the_text_and_below_it_where_that_could_not_be_read(qtbot):
+    holder = QWidget()
+    qtbot.addWidget(holder)
+    bar = MessageBar(parent=holder)
+    column = QVBoxLayout(holder)
+    column.addWidget(bar)
+    column.addStretch()
+    choices = tuple((title, lambda: None) for title in ("Recover", "Not Now", "Delete for Good"))
+    bar.show_message(Message("warning", "Unsaved changes were found", "They come from another day.", choices=choices))
+    text = next(label for label in bar.findChildren(QLabel) if label.text())
+    buttons = bar.findChildren(QPushButton)
+    holder.show()
+    for width, below in ((900, False), (220, True), (900, False)):
+        holder.resize(width, 500)
+        qtbot.waitUntil(lambda below=below: are_below(text, buttons) == [below] * 3)
+        qtbot.waitUntil(lambda below=below: bar.height() <= (250 if below else 60))
+        assert all(bar.rect().contains(QRect(one.mapTo(bar, QPoint()), one.size())) for one in buttons), width
+        assert text.height() >= text.heightForWidth(text.width())
 
 
 def test_a_bar_without_a_workspace_offers_no_place_to_go_to(qtbot, workspace):

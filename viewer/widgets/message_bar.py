@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from model.graph import Function, Graph, Model, Node, Value
 from viewer.icons import icon
@@ -13,11 +14,13 @@ from viewer.places import name_of, place_text
 from viewer.text import display
 from viewer.theme import theme, themes
 from viewer.tips import plain_tip
+from viewer.widgets.flow import FlowLayout
 from viewer.workspace import Message, Workspace
 
 _INFO_SECONDS = 8
 _MOST = 3  # shown at once; older ones make room
 _MOST_ASKED = 6  # of those that ask something
+_TEXT_CHARACTERS = 40  # of a line that the buttons beside it leave room for, at least
 
 
 class MessageBar(QWidget):
@@ -100,32 +103,46 @@ class _Row(QFrame):
         self.buttons: list[QPushButton] = []
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAutoFillBackground(True)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(10, 5, 6, 5)
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(10, 5, 6, 5)
+        self._grid.setColumnStretch(1, 1)
         self._icon = QLabel()
-        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
-        row.addWidget(_text_label(message), 1)
-        self._add_buttons(row, workspace)
+        self._grid.addWidget(self._icon, 0, 0, Qt.AlignmentFlag.AlignTop)
+        self._grid.addWidget(_text_label(message), 0, 1)
+        self._actions = QWidget()
+        self._add_buttons(workspace)
+        self._grid.addWidget(self._actions, 0, 2, Qt.AlignmentFlag.AlignTop)
         self.closed = QToolButton()
         self.closed.setAutoRaise(True)
         self.closed.setToolTip("Close this message (Esc)")
         self.closed.setAccessibleName("Close this message")
-        row.addWidget(self.closed, 0, Qt.AlignmentFlag.AlignTop)
+        self._grid.addWidget(self.closed, 0, 3, Qt.AlignmentFlag.AlignTop)
         themes().themeChanged.connect(self._color)
         self._color()
 
-    def _add_buttons(self, row: QHBoxLayout, workspace: Workspace | None) -> None:
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the buttons below the text where they would leave it too little room to be read."""
+        super().resizeEvent(event)
+        least = self.fontMetrics().averageCharWidth() * _TEXT_CHARACTERS
+        if event.size().width() - self._actions.sizeHint().width() < least:
+            self._grid.addWidget(self._actions, 1, 1, 1, 3)
+        else:
+            self._grid.addWidget(self._actions, 0, 2, Qt.AlignmentFlag.AlignTop)
+
+    def _add_buttons(self, workspace: Workspace | None) -> None:
+        row = FlowLayout()
+        self._actions.setLayout(row)
         place = self.message.place
         if workspace is not None and isinstance(place, (Node, Value, Graph, Function, Model)):
             go = QPushButton("Show")
             go.setToolTip(plain_tip(f"Go to {place_text(place)}"))
             go.clicked.connect(partial(workspace.reveal, place))
-            row.addWidget(go, 0, Qt.AlignmentFlag.AlignTop)
+            row.addWidget(go)
         for title, call in self.message.choices:
             button = QPushButton(title)
             button.clicked.connect(partial(_call, call))
             self.buttons.append(button)
-            row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+            row.addWidget(button)
 
     def _color(self) -> None:
         colors = theme()
