@@ -1,11 +1,15 @@
+import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication, QDockWidget, QScrollArea
 
 from model.document import Document
+from model.edits.initializers import add_initializer
 from model.graph import Model
 from model.steps import RemoveNode, SetField
+from model.tensors import ArrayTensor
+from viewer.actions.controls import control_entries
 from viewer.files.opening import sample_model
 from viewer.main_window import MainWindow
 from viewer.panels import PANELS, Panel
@@ -132,6 +136,21 @@ def test_the_palette_goes_to_a_panel_and_never_closes_it(window, qtbot, tmp_path
         qtbot.keyClick(window.palette_popup.field, Qt.Key.Key_Return)
         assert window.docks.is_open("outline")
         qtbot.waitUntil(lambda: window.docks.panel("outline").tree.hasFocus())
+
+
+def test_an_entry_of_a_panels_menu_is_found_again_once_the_menu_was_filled_anew(window, qtbot, tmp_path):
+    open_copies(window, qtbot, tmp_path, "a.onnx")
+    panel = window.docks.open("tensor")
+    with window.workspace.document.edit("Add") as edit:
+        constant = add_initializer(edit, window.workspace.graph, ArrayTensor(np.zeros((2, 3), np.float32)), "zeros")
+    window.workspace.selection.set([constant])
+    qtbot.waitUntil(lambda: panel.pane.table.cells.rowCount() == 2)
+    entry = next(one for one in control_entries(window.docks) if one.title == "Fill")
+    panel.pane.menu.build()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert entry.enabled
+    entry.run()
+    assert panel.pane.ask.isVisible()
 
 
 def test_escape_leads_from_every_panel_back_to_the_graph(window, qtbot, tmp_path):

@@ -54,7 +54,7 @@ def _entries_of(docks: Docks, info: PanelInfo, panel: Panel) -> list[Entry]:
         menu = _menu_of(control) if control.isEnabled() else None
         if menu is not None:
             menu.aboutToShow.emit()  # which fills those that are filled only then
-            found += _menu_entries(docks, info.id, menu, f"{where} › {name}")
+            found += _menu_entries(docks, info, menu, f"{where} › {name}")
     return found
 
 
@@ -67,23 +67,27 @@ def _menu_of(control: QWidget) -> QMenu | None:
     return control.menu() if isinstance(control, (QToolButton, QPushButton)) else None
 
 
-def _menu_entries(docks: Docks, panel_id: str, menu: QMenu, where: str, before: str = "") -> Iterator[Entry]:
+def _menu_entries(docks: Docks, info: PanelInfo, menu: QMenu, where: str, before: str = "") -> Iterator[Entry]:
     """What can be chosen in a menu; what is in a menu within it has that one's title in front."""
     for action in menu.actions():
         title = before + without_mnemonic(action.text()).removesuffix("…")
         inner = action.menu()
         if isinstance(inner, QMenu):
-            yield from _menu_entries(docks, panel_id, inner, where, f"{title}: ")
+            yield from _menu_entries(docks, info, inner, where, f"{title}: ")
         elif not action.isSeparator():
-            run = partial(_trigger, docks, panel_id, action)
+            run = partial(_trigger, docks, info, where, title, action)
             yield Entry(title, run, where, tip=action.toolTip(), is_possible=partial(_is_enabled, action))
 
 
-def _trigger(docks: Docks, panel_id: str, action: QAction) -> None:
-    """Choose it; nothing where the menu has been filled anew since."""
-    docks.open(panel_id)
+def _trigger(docks: Docks, info: PanelInfo, where: str, title: str, action: QAction) -> None:
+    """Choose it, or what is called so in the menu as it was filled since; nothing where that has no such thing."""
+    panel = docks.open(info.id)
     if isValid(action):
         action.trigger()
+    elif panel is not None:
+        again = next((one for one in _entries_of(docks, info, panel) if (one.where, one.title) == (where, title)), None)
+        if again is not None and again.enabled:
+            again.run()
 
 
 def controls_of(panel: Panel) -> Iterator[tuple[str, QWidget]]:
