@@ -6,6 +6,7 @@ The one place outside model.io that sees messages, because onnx's inference spea
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -46,6 +47,7 @@ from model.types import (
 _ROUNDS = 6  # onnx's inference and ours take turns; each turn gets past at least one operator the other cannot
 _FORMULA_ROUNDS = 4  # formulas get past what rules cannot, and rules past functions that formulas cannot
 _DEEPEST = 32  # functions within functions
+_MOST_RUN = 500_000  # nodes that onnx's inference looks at, which is about a second; those in functions for each call
 _BUDGET = 200_000  # nodes looked at one by one, calls of functions counted each time
 
 _STARTS, _ENDS = 1, 2  # inputs of Slice
@@ -96,6 +98,7 @@ class Inference:
         self._alive = [graph for root in self._all_roots() for graph in _walk(root)]
         self._main = list(_walk(model.graph))
         self._from_somewhere = list(_slices_from_somewhere(self._alive))
+        self._opens_calls = _nodes_run(model) <= _MOST_RUN
 
     def run(self) -> None:
         """Find out all that onnx's inference and our rules do."""
@@ -189,11 +192,12 @@ class Inference:
     def _infer_whole(self) -> None:
         """onnx's own inference over the main graph; on a model it cannot take, all is left to the sweep.
 
-        It takes a start that is computed for 0 when it follows what shapes hold, so such a Slice is hidden from it.
+        It takes a start that is computed for 0 when it follows what shapes hold, so such a Slice is hidden from it;
+        and it goes into every call anew, so functions are where calls in calls become too many.
         """
         for node in self._from_somewhere:
             node.op_type = "Hidden"
-        inferred = infer_model(self._model)
+        inferred = infer_model(self._model if self._opens_calls else _without_functions(self._model))
         for node in self._from_somewhere:
             node.op_type = "Slice"
         if inferred is not None:
@@ -364,7 +368,7 @@ class Inference:
             with self._faults.within(graph, node) as found:
                 self._answers[key] = self._answer(function, formal, given, depth, first), found
         result, found = self._answers[key]
-        self._faults.found.update(found)
+        self._faults.take(found)
         return result
 
     def _answer(
@@ -455,6 +459,36 @@ def _slices_from_somewhere(graphs: Collection[Any]) -> Iterator[Any]:
             bounds: Sequence[str] = node.input[_STARTS : _ENDS + 1] if node.op_type == "Slice" else ()
             if len(bounds) == 2 and bounds[0] not in constants and bounds[1] in constants:
                 yield node
+
+
+def _nodes_run(model: Any) -> int:
+    """How many nodes a run of the main graph comes by if it takes each branch; some number beyond `_MOST_RUN` is more.
+
+    Functions that call themselves are followed no deeper than there are functions.
+    """
+    inside = {(f.domain, f.name, f.overload): _operators(f) for f in model.functions}
+    level, total = _operators(model.graph) if inside else Counter(), 0
+    for _ in range(len(inside) + 1):
+        total += level.total()
+        if total > _MOST_RUN:
+            break
+        below: Counter[tuple[str, str, str]] = Counter()
+        for key, times in level.items():
+            for operator, count in inside.get(key, {}).items():
+                below[operator] += times * count
+        level = below
+    return total
+
+
+def _operators(root: Any) -> Counter[tuple[str, str, str]]:
+    return Counter((node.domain, node.op_type, node.overload) for graph in _walk(root) for node in graph.node)
+
+
+def _without_functions(model: Any) -> Any:
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    del copy.functions[:]
+    return copy
 
 
 def _walk(root: Any) -> Iterator[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from model.io.encode import write_type
@@ -29,13 +30,19 @@ class Faults:
 
     @contextmanager
     def within(self, graph: Any, node: Any) -> Iterator[dict[tuple[Spot, tuple[Spot, ...]], Fault]]:
-        """Look into a function that a node calls; gives what is found there."""
+        """Look into a function that a node calls; gives what is found there, as sure as if the call is made."""
         outer, before = self.found, (self._calls, self._is_sure)
         self.found = {}
         self._calls, self._is_sure = (*self._calls, (id(graph), _name(node))), True
         yield self.found
-        outer.update(self.found)
         self.found, (self._calls, self._is_sure) = outer, before
+
+    def take(self, found: Mapping[tuple[Spot, tuple[Spot, ...]], Fault]) -> None:
+        """Take over what was found in a function for a call, which in a branch is perhaps never made."""
+        for key, fault in found.items():
+            known = self.found.get(key)
+            if known is None or not known.is_sure:
+                self.found[key] = fault if self._is_sure else replace(fault, is_sure=False)
 
     @contextmanager
     def in_branch(self) -> Iterator[None]:

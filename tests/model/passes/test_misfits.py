@@ -1,5 +1,7 @@
 """Nodes that do not take what they get, as they show once types are inferred."""
 
+import pytest
+
 from model.checks.inferred import beside, check_inferred
 from model.passes.inference import infer
 from tests.model import builders
@@ -85,6 +87,16 @@ def test_a_branch_that_may_never_run_is_a_warning():
     assert facts(problems) == [("warning", "shape", "Add cannot work on what it gets")]
 
 
+def test_a_call_in_a_branch_that_may_never_run_is_a_warning_too():
+    branches = "<then_branch = t () => (s) { [maybe] s = f.Sum(x, w) }, else_branch = e () => (u) { u = Neg(x) }>"
+    inputs = "bool k, float[3] x, float[4] w"
+    problems, _ = told(f"y = If (k) {branches}", ADD, inputs=inputs, outputs="float[n] y")
+    message = "Add cannot work on what it gets in the call maybe"
+    assert facts(problems) == [("warning", "shape", message)]
+    problems, _ = told(f"y = If (k) {branches} o = f.Sum(x, w)", ADD, inputs=inputs, outputs="float[n] y")
+    assert facts(problems) == [("error", "shape", message)]  # another call runs for sure
+
+
 def test_what_a_loop_grows_is_no_misfit():
     """A guess at the sizes that a loop carries is taken back."""
     problems, _ = told(
@@ -105,6 +117,19 @@ def test_what_declared_types_told_is_not_told_again():
     found = list(check_inferred(infer(model)))
     assert found
     assert list(beside(known, found)) == []
+
+
+@pytest.mark.parametrize("deep", [30, 300])
+def test_calls_in_calls_cost_one_look_each(deep):
+    """onnx's own inference goes into each: 2 to the power of 30 turns."""
+    twice = " ".join(
+        f'<domain: "f", opset_import: ["" : 18, "f" : 1]> F{n} (a) => (c) '
+        f"{{ p = {inner}(a) q = {inner}(p) c = Add(p, q) }}"
+        for n, inner in enumerate(["Not", *(f"f.F{n}" for n in range(deep - 1))])
+    )
+    problems, model = told(f"[whole] y = f.F{deep - 1}(x)", twice)
+    if deep < 32:  # the deepest that is looked at
+        assert {place for *_, place in problems} == {model.functions[0].body.nodes[0]}
 
 
 def test_very_many_calls_cost_one_look():
