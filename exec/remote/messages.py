@@ -106,15 +106,19 @@ class RefusedTensor(Tensor):
 
 
 def tensor_message(tensor: Tensor | SparseTensor, exchange: Exchange) -> Any:
-    """What to send for a tensor: where it is in a file, or its values. May read a file."""
+    """What to send for a tensor: where it is in a file, or its values. May read a file.
+
+    ModelError when there is no room for the values; a tensor that cannot be read is sent as what it is.
+    """
     try:
         if isinstance(tensor, ProtoTensor) and tensor.nbytes >= _IN_FILE_BYTES:
             found = _file_range(tensor)
             if found is not None:
                 return found
-        return exchange.put(runtime_constant(tensor))
+        value = runtime_constant(tensor)
     except (ModelError, ValueError) as error:
         return Refusal(getattr(error, "title", "The values are not available"), getattr(error, "detail", str(error)))
+    return exchange.put(value)
 
 
 def _file_range(tensor: ProtoTensor) -> FileRange | None:
@@ -167,16 +171,19 @@ class Sender:
         self._names: dict[int, str] = {}
 
     def model(self, snapshot: ModelSnapshot) -> ModelMessage:
-        """The message for a snapshot. Reads tensors that are new and not in a file."""
+        """The message for a snapshot. Reads tensors that are new and not in a file.
+
+        When that raises, there is nothing more on the other side than before; what is returned has to be sent.
+        """
         roots = [snapshot.graph, *(f.body for f in snapshot.functions.values())]
         graphs, nodes, wanted = self._new(roots)
         for function in snapshot.functions.values():
             wanted.update(r.number for a in function.defaults for r in _references(a.value))
         buffer = io.BytesIO()
         _Pickler(buffer, self._nodes, self._graphs, graphs).dump(replace(snapshot, names={}, tensors={}))
+        tensors = {n: tensor_message(snapshot.tensors[n], self._exchange) for n in sorted(wanted - self._tensors)}
         self._nodes.update(nodes)
         self._graphs.update(graphs)
-        tensors = {n: tensor_message(snapshot.tensors[n], self._exchange) for n in sorted(wanted - self._tensors)}
         self._tensors.update(tensors)
         names = {n: name for n, name in snapshot.names.items() if self._names.get(n) != name}
         self._names.update(names)

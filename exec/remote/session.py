@@ -177,8 +177,8 @@ class RemoteStepper:
         for attempt in range(2):
             process = self._process
             try:
-                message = process.sender.model(self._request.snapshot)
                 feeds = {n: process.exchange.put(v) for n, v in self._request.feeds.items()}
+                message = process.sender.model(self._request.snapshot)
                 bare = replace(self._request, snapshot=_nothing(self._request.snapshot), feeds={})
                 self._converse("run", (message, bare, feeds, stepping))
                 return

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +135,32 @@ def test_a_run_does_not_wait_for_answers_that_nobody_hands_out(sessions: Any, mo
         with pytest.raises(ModelError, match="ended"):
             session.run({"x": -X})
     assert session.run({"x": -X}).ok
+
+
+def test_a_run_that_found_no_room_is_sent_whole_the_next_time(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 10_000
+    weight = ", ".join(["1.0"] * size)
+    session = sessions(
+        parse(f"g (float[{size}] x) => (float[{size}] y) <float[{size}] w = {{{weight}}}> {{ y = Add(x, w) }}")
+    )
+    feeds = {"x": np.ones(size, np.float32)}
+    for room in range(2):  # for neither the weight nor the input, and for one of them
+        with monkeypatch.context() as full:
+            full.setattr(Exchange, "_write", _with_room_for(room, Exchange._write))
+            with pytest.raises(ModelError, match="no room"):
+                session.run(feeds)
+    np.testing.assert_array_equal(session.run(feeds).value("y"), np.full(size, 2, np.float32))
+
+
+def _with_room_for(count: int, write: Callable[..., None]) -> Callable[..., None]:
+    left = iter(range(count))
+
+    def put(exchange: Exchange, name: str, content: Any) -> None:
+        if next(left, None) is None:
+            raise ModelError("There is no room to hand over a value", "")
+        write(exchange, name, content)
+
+    return put
 
 
 def test_a_worker_that_cannot_be_started_is_told(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
