@@ -72,6 +72,7 @@ class WholeEdit(QObject):
         self._ended = ended
         self._rehearsing = Rehearsing(workspace, self._rehearsed, self)
         self._job: Job[Any] | None = None
+        self._applying: Applying | None = None
         self._begin()
 
     def give_up(self) -> None:
@@ -79,6 +80,9 @@ class WholeEdit(QObject):
         self._failed, self._ended = (lambda _error: None), (lambda _is_made: None)
         if self._job is not None:
             self._job.cancel()
+        if self._applying is not None:
+            self._applying.stop()
+            self._end(is_made=False)
 
     def _begin(self) -> None:
         self._job = self._workspace.jobs.follow(self._title, self._stop_copying)
@@ -116,6 +120,7 @@ class WholeEdit(QObject):
     def _carry_over(self, outcome: Outcome, revision: int, recording: Recording | None) -> None:
         def made(all_made: bool) -> None:
             if not all_made:
+                self._applying = None
                 self._begin()
                 return
             if outcome.title:
@@ -128,7 +133,7 @@ class WholeEdit(QObject):
         document = self._workspace.document
         if document.revision == revision:
             entries = outcome.entries or [(self._title, outcome.steps)]
-            Applying(
+            self._applying = Applying(
                 document,
                 entries,
                 made,

@@ -17,6 +17,7 @@ from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
 from tests.viewer.panels.tensor.hands import select
 from viewer.comparison.pairing import Comparing
+from viewer.dialogs.merge import MergeDialog
 from viewer.files import recovery
 from viewer.passes.many import change_many
 
@@ -227,6 +228,25 @@ def large_model():
         weights = ArrayTensor(np.arange(ELEMENTS, dtype=np.float32))
         initializers.set_tensor(edit, builders.value(document, "w"), weights)
     return document.model
+
+
+def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_done(qtbot, window, tmp_path, held_up):
+    path = tmp_path / "calls.onnx"
+    save(builders.document().model, path)
+    workspace = opened(qtbot, window, path)
+    dialog = MergeDialog(window, workspace, workspace.graph, large_model(), "other.onnx")
+    with qtbot.waitExposed(dialog):
+        dialog.show()
+    dialog.prefix.setText("other_")
+    dialog.try_merge()
+    qtbot.waitUntil(lambda: workspace.journal.path is not None)
+    job = job_of(qtbot, workspace, "Merge other.onnx")
+    dialog.reject()
+    assert job.finished
+    held_up.set()
+    workspace.journal._store.flush()
+    qtbot.wait(50)
+    assert workspace.document.undo_title is None
 
 
 @pytest.fixture
