@@ -32,6 +32,7 @@ from model.tensors import SparseTensor, Tensor
 #: More nodes and tensors than this are taken for an attack: objects for them would fill the memory.
 MOST_ELEMENTS: Final = 1_000_000
 _MOST_PROBLEMS = 200
+_SPELT_OUT = "ai.onnx"  # the domain of the standard operators, which is empty too
 _BETWEEN_CHECKS = 4096
 
 
@@ -78,6 +79,7 @@ class ModelBuilder:
         self._may_have_graphs = may_have_graphs
         self._progress = progress
         self._nodes = 0
+        self._is_spelt_out = False  # whether a node that was read since this was asked last names "ai.onnx"
         self.problems: list[str] = []
 
     def model(self, proto: ModelProto) -> Model:
@@ -94,6 +96,7 @@ class ModelBuilder:
             model.metadata = read_entries(proto.metadata_props)
             model.opset_imports = self._opsets(proto.opset_import)
             scope = self._graph(proto.graph, model.graph, None)
+            self._check_spelling("Nodes name", "which onnx's checker refuses; no name means the same")
             model.functions = tuple(self._function(function) for function in proto.functions)
             model.training_info = tuple(self._training(info, scope) for info in proto.training_info)
             model.configurations = tuple(read_device_configuration(c) for c in proto.configuration)
@@ -225,7 +228,8 @@ class ModelBuilder:
                 inputs.append(value)
             node.inputs = tuple(inputs)
             node.outputs = self._outputs_of(node, proto, scope)
-            _describe(node, proto)
+            if _describe(node, proto):
+                self._is_spelt_out = True
             node._decoder = decoder
             append(node)
             if late:
@@ -330,6 +334,9 @@ class ModelBuilder:
         for index, value in enumerate(body.outputs):
             value._used_by(body, index)
         self._read_bodies(bodies, scope)
+        self._is_spelt_out |= any(entry.domain == _SPELT_OUT for entry in proto.opset_import)
+        why = "which other programs refuse in functions; no name means the same"
+        self._check_spelling(f"Function {function.name} names", why)
         return function
 
     def _training(self, proto: TrainingInfoProto, main: _Scope) -> TrainingInfo:
@@ -376,6 +383,12 @@ class ModelBuilder:
                     f"{len(missing)} initializers are not graph inputs, which IR version {proto.ir_version} requires"
                 )
 
+    def _check_spelling(self, where: str, why: str) -> None:
+        """Whether what was read last names the domain of the standard operators, which has two names."""
+        if self._is_spelt_out:
+            self._problem(f"{where} the domain {_SPELT_OUT!r}, {why}")
+        self._is_spelt_out = False
+
     def _count(self, more: int) -> None:
         self._nodes += more
         if self._nodes > MOST_ELEMENTS:
@@ -402,7 +415,7 @@ def read_opsets(entries: Iterable[OperatorSetIdProto]) -> dict[str, int]:
 
 def normal_domain(domain: str) -> str:
     """The domain with the two names of the standard operators made one: ``""``."""
-    return "" if domain == "ai.onnx" else domain
+    return "" if domain == _SPELT_OUT else domain
 
 
 @contextmanager
@@ -417,8 +430,11 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _describe(node: Node, proto: NodeProto) -> None:
-    """What the message says of a new node by itself; the rest is read from there on first use."""
+def _describe(node: Node, proto: NodeProto) -> bool:
+    """What the message says of a new node by itself; the rest is read from there on first use.
+
+    Returns whether it names the domain of the standard operators, which most leave empty.
+    """
     op_type, name, domain, overload = proto.op_type, proto.name, proto.domain, proto.overload
     node.op_type = op_type if type(op_type) is str else text(op_type)
     node.name = name if type(name) is str else text(name)
@@ -426,3 +442,4 @@ def _describe(node: Node, proto: NodeProto) -> None:
     node.overload = overload if not overload else text(overload)
     node._source = proto
     node._attributes = node._details = node._next = None
+    return domain == _SPELT_OUT

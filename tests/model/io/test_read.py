@@ -41,6 +41,15 @@ def graph(nodes, inputs=("x",), outputs=("y",), initializers=(), **more):
     )
 
 
+def with_function(domain, imported):
+    """A call of a function whose node is in a domain, and which imports one."""
+    relu = helper.make_node("Relu", ["a"], ["b"], domain=domain)
+    function = helper.make_function("f", "Relus", ["a"], ["b"], [relu], [helper.make_opsetid(imported, 18)])
+    called = graph([helper.make_node("Relus", ["x"], ["y"], domain="f")])
+    imports = [helper.make_opsetid("ai.onnx", 18), helper.make_opsetid("f", 1)]
+    return helper.make_model(called, functions=[function], opset_imports=imports, ir_version=10)
+
+
 def model_of(*args, ir_version=10, opset=21, **more):
     return helper.make_model(
         graph(*args, **more), ir_version=ir_version, opset_imports=[helper.make_opsetid("", opset)]
@@ -204,6 +213,9 @@ def test_what_nothing_defines_is_one_value_for_all_bodies():
             onnx.ModelProto(ir_version=8, opset_import=[helper.make_opsetid("", 1), helper.make_opsetid("ai.onnx", 2)]),
             "two versions",
         ),
+        (model_of([helper.make_node("Relu", ["x"], ["y"], domain="ai.onnx")]), "Nodes name the domain 'ai.onnx'"),
+        (with_function("ai.onnx", imported=""), "Function Relus names the domain 'ai.onnx'"),
+        (with_function("", imported="ai.onnx"), "Function Relus names the domain 'ai.onnx'"),
     ],
 )
 def test_broken_rules_are_listed_and_do_not_keep_a_model_from_opening(proto, words):
