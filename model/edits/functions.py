@@ -216,7 +216,7 @@ def remove_functions(edit: Transaction, functions: Collection[Function]) -> None
     leaving = {function.key: function for function in functions}
     for call in callers_of(edit.model, leaving):
         owner = None if call.graph is None else call.graph.root.owner
-        if not isinstance(owner, Function) or leaving.get(owner.key) is not owner or owner.key == call.operator:
+        if not isinstance(owner, Function) or leaving.get(owner.key) is not owner:
             name = leaving[call.operator].name
             raise ModelError(f"{name} is called", f"{call.title} calls it; inline or delete the calls.", call)
     kept = tuple(f for f in edit.model.functions if leaving.get(f.key) is not f)

@@ -255,6 +255,18 @@ def test_functions_that_call_only_each_other_go_together():
     assert document.model.functions == (inner, outer)
 
 
+def test_a_function_that_calls_itself_can_be_removed():
+    document = builders.document(
+        """<ir_version: 10, opset_import: ["" : 20, "local" : 1]> g (float x) => (float y) { y = Relu (x) }
+        <domain: "local", opset_import: ["" : 20, "local" : 1]> again (a) => (b) { b = local.again (a) }"""
+    )
+    with document.edit("Remove") as edit:
+        functions.remove_function(edit, document.model.functions[0])
+    assert document.model.functions == ()
+    document.undo()
+    assert_linked(document.model)
+
+
 def test_a_function_is_found_by_what_it_is_called_by_now(branches):
     model = branches.model
     function = model.functions[0]
