@@ -259,11 +259,12 @@ class RemoteStepper:
         """End a worker that does not listen, but first ask it for what the run has computed."""
         self._crash = why
         process = self._process
-        with contextlib.suppress(Died, queue.Empty), process.conversation("salvage", run) as (_, answers):
+        nothing = Died, queue.Empty, ModelError, LookupError
+        with contextlib.suppress(*nothing), process.conversation("salvage", run) as (_, answers):
             kind, _ = answers.get(timeout=ANSWER)
             if kind == "salvaging":
-                _, values = answers.get(timeout=HAND_OVER)
-                _, self._tables = answers.get(timeout=HAND_OVER)
+                values, tables = (_content(*answers.get(timeout=HAND_OVER)) for _ in range(2))
+                self._tables = tables
                 self._salvaged = {slot: process.exchange.take(sent) for slot, sent in values.items()}
         process.kill()
 
@@ -465,6 +466,12 @@ class _Fetcher:
         except (Died, ModelError, LookupError):
             return None
         return found
+
+
+def _content(kind: str, content: Any) -> Any:
+    """That of an answer; raises what it tells of."""
+    raise_answer(kind, content)
+    return content
 
 
 def _drop(process: Process, run: int) -> None:

@@ -100,32 +100,36 @@ class Worker:
                 if self._busy():
                     threading.Timer(5.0, os._exit, (1,)).start()
                 return
-            match kind:
-                case "cancel":
-                    cancelled = self._jobs.get(content)
-                    progress = self._fetches.get(content) if cancelled is None else cancelled.progress
-                    if progress is not None:
-                        progress.cancel()
-                case "salvage":
-                    self._salvage(number, content)
-                case "drop":
-                    self._jobs.pop(content, None)
-                case "release":
-                    self._exchange.release(content)
-                case "fetch" if self._quick(number, *content):
-                    pass
-                case "so far":
-                    self._looking.put((number, kind, content))
-                case "fetch" | "measure" | "apply" if self._goes_on(content[0]):
-                    self._looking.put((number, kind, content))
-                case "run":
-                    job = self._jobs[number] = _Job(number)
-                    job.progress = Progress(self._reporter(job))
-                    self._waiting.put((number, kind, content))
-                case _:
-                    if kind == "fetch":
-                        self._fetches[number] = self._progress(number)
-                    self._waiting.put((number, kind, content))
+            self._answered(self._hear, number, kind, content)
+
+    def _hear(self, number: int, kind: str, content: Any) -> None:
+        """Do what takes no time; leave the rest to the threads that do it."""
+        match kind:
+            case "cancel":
+                cancelled = self._jobs.get(content)
+                progress = self._fetches.get(content) if cancelled is None else cancelled.progress
+                if progress is not None:
+                    progress.cancel()
+            case "salvage":
+                self._salvage(number, content)
+            case "drop":
+                self._jobs.pop(content, None)
+            case "release":
+                self._exchange.release(content)
+            case "fetch" if self._quick(number, *content):
+                pass
+            case "so far":
+                self._looking.put((number, kind, content))
+            case "fetch" | "measure" | "apply" if self._goes_on(content[0]):
+                self._looking.put((number, kind, content))
+            case "run":
+                job = self._jobs[number] = _Job(number)
+                job.progress = Progress(self._reporter(job))
+                self._waiting.put((number, kind, content))
+            case _:
+                if kind == "fetch":
+                    self._fetches[number] = self._progress(number)
+                self._waiting.put((number, kind, content))
 
     def _goes_on(self, run: int) -> bool:
         job = self._jobs.get(run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -161,6 +162,21 @@ def _with_room_for(count: int, write: Callable[..., None]) -> Callable[..., None
         write(exchange, name, content)
 
     return put
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no files are used there")
+def test_a_value_that_cannot_be_handed_over_is_told_and_the_worker_goes_on_listening(sessions: Any) -> None:
+    session = sessions(
+        parse(
+            "g (float[2] x) => (float[20000] y, float[2] z) { y = Expand(x, s) z = Neg(x) "
+            "s = Constant <value_ints: ints = [10000, 2]> () }"
+        )
+    )
+    result = session.run({"x": np.ones(2, np.float32)})
+    shutil.rmtree(session.start().exchange.folder)  # as what tidies up temporary files does
+    with pytest.raises(LookupError, match="No such file"):
+        result.value("y")
+    np.testing.assert_array_equal(result.value("z"), [-1, -1])
 
 
 def test_a_worker_that_cannot_be_started_is_told(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
