@@ -60,7 +60,7 @@ def _node_row(workspace: Workspace, node: Node, index: int) -> Row:
         f"Set device configuration of {name_of(node)}", lambda: name, set_name, choices=_choices(workspace)
     )
     row.note = plural(len(configuration.sharding), "sharded value") if configuration.sharding else ""
-    row.expanded = bool(configuration.sharding)
+    row.expanded = bool(configuration.sharding) or stage is None  # a new one is there to be filled in
     row.children = lambda: [
         *(_sharding_row(workspace, node, index, i) for i in range(len(configuration.sharding))),
         _add_sharding(node, index),

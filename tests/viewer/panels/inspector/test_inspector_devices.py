@@ -41,6 +41,16 @@ def test_a_value_is_spread_over_devices_and_groups(qtbot, spread, workspace):
     assert sharding(workspace)[0].tensor_name == "x"
 
 
+def test_devices_just_given_to_a_node_are_open_for_its_values(qtbot, panel, workspace):
+    with workspace.document.edit("Devices") as edit:
+        edit.do(SetField(workspace.model, "configurations", (DeviceConfiguration("four", 4),)))
+    workspace.selection.set([relu(workspace)])
+    write(qtbot, panel, "devices", "+", text="four")
+    assert row(panel, "devices", "device four").expanded
+    write(qtbot, panel, "devices", "device four", text="2")
+    assert not row(panel, "devices", "device four").expanded
+
+
 def test_what_does_not_fit_is_refused_at_its_field(qtbot, spread, workspace):
     of = ("devices", "device four")
     write(qtbot, spread, *of, "+", text="nobody")
