@@ -75,6 +75,7 @@ class NodeTablePanel(Panel):
         self._wanted: str | None = None
         self._search: Turns[Node] = Turns(self._on_found, self)
         self._found: list[Node] = []
+        self._chosen = set[Node]()  # until others are listed
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
         self._listen()
@@ -131,7 +132,8 @@ class NodeTablePanel(Panel):
         self.bulk.returnPressed.connect(self.set_selected)
         self.set_button.clicked.connect(self.set_selected)
         self.model.refused.connect(self.error.show_error)
-        self.model.modelReset.connect(self._fit_columns)
+        self.model.modelAboutToBeReset.connect(self._on_listing)
+        self.model.modelReset.connect(self._on_listed)
         self.table.selectionModel().selectionChanged.connect(self._on_selection)
         changes = self.workspace.changes
         changes.nodes_changed.connect(self._on_nodes)
@@ -194,12 +196,18 @@ class NodeTablePanel(Panel):
         if not finished:
             self.status.setText(f"{plural(len(self._found), 'node')} so far")
             return
-        chosen = set(self._selected_nodes())
         self.model.set(self._found)
-        if chosen:
-            self._select(chosen)
+
+    def _on_listing(self) -> None:
+        self._chosen = set(self._selected_nodes())
+
+    def _on_listed(self) -> None:
+        self._fit_columns()
+        if self._chosen:
+            self._select(self._chosen)
         else:
             self._follow()
+        self._chosen = set()
         self.status.setText(plural(len(self.model.nodes), "node"))
 
     def _select(self, nodes: set[Node]) -> None:
@@ -221,6 +229,7 @@ class NodeTablePanel(Panel):
 
     def _on_structure(self, _graphs: object) -> None:
         self._search.stop()
+        self.model.stop()
         self._stale = True
         if self.isVisible():
             self._delay.start()

@@ -15,17 +15,19 @@ from model.document import Document, Transaction
 from model.edits.attributes import expected_kind, remove_attribute, set_attribute
 from model.edits.nodes import change_operator, rename_node
 from model.errors import ModelError
-from model.graph import Node
+from model.graph import Graph, Node
 from model.operatortext import operator_for
 from model.progress import SILENT, Progress
 from model.schemas import AttributeSchema
 from model.signatures import signature_of
 from viewer.canvas.captions import attribute_text
 from viewer.places import first_output, name_of
+from viewer.slices import Latest
 from viewer.text import display, plural
 from viewer.theme import theme
 from viewer.tips import plain_tip
 from viewer.widgets.fields.rows import LONGEST_TEXT
+from viewer.widgets.sorting import AT_ONCE, Key, order_of
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -52,8 +54,20 @@ class Column:
 Cell = tuple[Node, Column, str]
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """What is shown next."""
+
+    columns: list[Column]
+    nodes: list[Node]
+    numbers: dict[Node, int]
+
+
 class NodeTableModel(QAbstractTableModel):
-    """Some nodes with the attributes their operators have."""
+    """Some nodes with the attributes their operators have.
+
+    Very many are sorted over several turns; until then the table shows what it showed.
+    """
 
     refused = Signal(object)  # ModelError: why a cell was not taken
 
@@ -64,20 +78,23 @@ class NodeTableModel(QAbstractTableModel):
         self.columns: list[Column] = [Column(NAME)]
         self._rows: dict[Node, int] = {}
         self._sorted_by: tuple[int, Qt.SortOrder] | None = None
+        self._coming: list[Node] | None = None  # shown instead as soon as they are sorted
+        self._arranging = Latest(self)
         self._refusal = ""
 
     def set(self, nodes: Iterable[Node]) -> None:
         """Show these nodes, in the order last sorted by."""
-        self.beginResetModel()
-        self.nodes = list(nodes)
-        self.columns = _columns(self.nodes)
-        if self._sorted_by is not None and self._sorted_by[0] < len(self.columns):
-            self._order(*self._sorted_by)
-        self._rows = {node: row for row, node in enumerate(self.nodes)}
-        self.endResetModel()
+        self._coming = list(nodes)
+        self._arrange()
+
+    def stop(self) -> None:
+        """Leave the rows as they are: nodes came or went, and others will be `set`."""
+        self._arranging.stop()
+        self._coming = None
 
     def touch(self, nodes: Iterable[Node]) -> None:
         """Nodes changed: show them as they are now. Costs the number of nodes that changed."""
+        self._arranging.begin_anew()
         rows = [self._rows[node] for node in nodes if node in self._rows]
         if rows:
             last = len(self.columns) - 1
@@ -158,25 +175,40 @@ class NodeTableModel(QAbstractTableModel):
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Order the rows by a column: numbers as numbers, texts as texts."""
         self._sorted_by = None if column < 0 else (column, order)
-        if 0 <= column < len(self.columns):
-            self.layoutAboutToBeChanged.emit()
-            before = self.persistentIndexList()
-            held = [(self.nodes[index.row()], index.column()) for index in before]
-            self._order(column, order)
-            self._rows = {node: row for row, node in enumerate(self.nodes)}
-            self.changePersistentIndexList(before, [self.index(self._rows[node], col) for node, col in held])
-            self.layoutChanged.emit()
+        self._arrange()
 
-    def _order(self, column: int, order: Qt.SortOrder) -> None:
-        chosen = self.columns[column]
-        self.nodes.sort(key=lambda node: self._sort_key(node, chosen), reverse=order == Qt.SortOrder.DescendingOrder)
+    def _arrange(self) -> None:
+        """Sort the rows that come, or those that are shown."""
+        nodes = self.nodes if self._coming is None else self._coming
+        known = self.columns if self._coming is None else None
+        sorted_by = self._sorted_by
 
-    def _sort_key(self, node: Node, column: Column) -> tuple[int, float, str]:
-        text = _text(node, column, _SHOWN)
-        try:
-            return (0, float(text), "")
-        except ValueError:
-            return (1, 0.0, text.lower())
+        def arrange(progress: Progress) -> _Rows:
+            columns = known or _columns(nodes, progress)
+            ordered = nodes
+            if sorted_by is not None and sorted_by[0] < len(columns):
+                column, is_descending = columns[sorted_by[0]], sorted_by[1] == Qt.SortOrder.DescendingOrder
+                order = order_of(
+                    len(nodes), lambda row: _key(nodes[row], column), is_descending=is_descending, progress=progress
+                )
+                ordered = [nodes[row] for row in progress.paced(order)]
+            return _Rows(columns, ordered, {node: row for row, node in enumerate(progress.paced(ordered))})
+
+        self._arranging.begin(arrange, self._show, at_once=len(nodes) <= AT_ONCE)
+
+    def _show(self, rows: _Rows) -> None:
+        if self._coming is not None:
+            self._coming = None
+            self.beginResetModel()
+            self.columns, self.nodes, self._rows = rows.columns, rows.nodes, rows.numbers
+            self.endResetModel()
+            return
+        self.layoutAboutToBeChanged.emit()
+        before = self.persistentIndexList()
+        held = [(self.nodes[index.row()], index.column()) for index in before]
+        self.nodes, self._rows = rows.nodes, rows.numbers
+        self.changePersistentIndexList(before, [self.index(self._rows[node], column) for node, column in held])
+        self.layoutChanged.emit()
 
     # -- editing ---------------------------------------------------------------------------------------------
 
@@ -213,6 +245,15 @@ def _text(node: Node, column: Column, limit: int | None) -> str:
     if column.title == OPERATOR:
         return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
     return name_of(node.graph) if node.graph is not None else ""
+
+
+def _key(node: Node, column: Column) -> Key:
+    """What a row is sorted by: numbers as numbers, texts as texts."""
+    text = _text(node, column, _SHOWN)
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _source(node: Node, column: Column) -> str:
@@ -268,12 +309,14 @@ def _formal(node: Node, name: str) -> AttributeSchema | None:
     return None if schema is None else schema.attributes.get(name)
 
 
-def _columns(nodes: Sequence[Node]) -> list[Column]:
+def _columns(nodes: Sequence[Node], progress: Progress) -> list[Column]:
     """Every attribute of the operators' signatures, then what else the first nodes carry."""
     tips: dict[str, str] = {}
     operators: dict[tuple[str, str], Node] = {}
-    for node in nodes:
+    graphs = set[Graph | None]()
+    for node in progress.paced(nodes):
         operators.setdefault((node.domain, node.op_type), node)
+        graphs.add(node.graph)
     for node in islice(operators.values(), 50):
         schema = signature_of(node)
         for name, formal in schema.attributes.items() if schema is not None else ():
@@ -282,6 +325,5 @@ def _columns(nodes: Sequence[Node]) -> list[Column]:
         for name in node.attributes:
             tips.setdefault(name, "")
     several = [Column(OPERATOR)] if len(operators) > 1 else []
-    graphs = {node.graph for node in nodes}
     place = [Column(GRAPH)] if len(graphs) > 1 else []
     return [Column(NAME), *several, *(Column(display(n, 60), n, display(tip, 400)) for n, tip in tips.items()), *place]

@@ -9,10 +9,12 @@ from PySide6.QtWidgets import QApplication
 
 from model.attributes import make_attribute
 from model.edits import nodes
+from model.edits.attributes import set_attribute
 from model.steps import SetAttribute
 from model.tensors import ArrayTensor
-from viewer import turns
+from viewer import slices, turns
 from viewer.panels.node_table import NodeTablePanel
+from viewer.qt_models import node_table
 from viewer.qt_models.node_table import NodeTableModel
 from viewer.theme import theme
 
@@ -82,6 +84,47 @@ def test_numbers_sort_as_numbers(panel):
     assert cells(panel, "group") == ["2", "4", "10"]
     panel.table.sortByColumn(column(panel, "group"), Qt.SortOrder.DescendingOrder)
     assert cells(panel, "Name") == ["b", "a", "c"]
+
+
+def test_what_is_no_number_stands_between_numbers_and_texts(panel, desk):
+    with desk.document.edit("Set") as edit:
+        set_attribute(edit, desk.node("a"), "score", float("nan"))
+        set_attribute(edit, desk.node("c"), "score", -1.0)
+    panel.refresh()
+    listed(panel, desk.qtbot)
+    for order in (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder):
+        panel.table.sortByColumn(column(panel, "score"), order)
+        assert cells(panel, "score") == ["-1.0", "nan", ""], "nodes without the attribute come last"
+
+
+@pytest.fixture
+def sorting_slowly(monkeypatch):
+    """As if there were very many nodes, and a slice over at once."""
+    monkeypatch.setattr(node_table, "AT_ONCE", 0)
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0)
+
+
+def test_very_many_nodes_are_sorted_over_several_turns(panel, desk, sorting_slowly):
+    select(panel, "Name", 0)
+    panel.table.sortByColumn(column(panel, "group"), Qt.SortOrder.AscendingOrder)
+    assert cells(panel, "group") == ["4", "10", "2"], "the window goes on"
+    desk.qtbot.waitUntil(lambda: cells(panel, "group") == ["2", "4", "10"])
+    assert panel._selected_nodes() == [desk.node("a")]
+    panel.filter.setText("-name:b")
+    panel.refresh()
+    desk.qtbot.waitUntil(lambda: cells(panel, "group") == ["2", "4"])
+    assert panel._selected_nodes() == [desk.node("a")]
+
+
+def test_edits_while_nodes_are_sorted(panel, desk, sorting_slowly):
+    panel.table.sortByColumn(column(panel, "group"), Qt.SortOrder.AscendingOrder)
+    with desk.document.edit("Set") as edit:
+        set_attribute(edit, desk.node("c"), "group", 20)
+    desk.qtbot.waitUntil(lambda: cells(panel, "group") == ["4", "10", "20"])
+    panel.table.sortByColumn(column(panel, "group"), Qt.SortOrder.DescendingOrder)
+    with desk.document.edit("Delete") as edit:
+        nodes.delete(edit, [desk.node("a")])
+    desk.qtbot.waitUntil(lambda: cells(panel, "group") == ["20", "10"])
 
 
 def test_the_filter_speaks_the_query_language(panel, desk):
