@@ -40,6 +40,7 @@ from viewer.workspace import Workspace
 
 _DELAY_MS = 200
 _COLUMNS = ("Place", "In", "Now", "Then")
+_PADDING = 18  # px
 _WHERE: tuple[Where, ...] = get_args(Where)
 
 
@@ -155,7 +156,9 @@ class FindReplaceDialog(QDialog):
         table = RowTable(self.model, "What will change")
         header = table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        # as wide as the kinds are: to go by what is in it, a thousand rows would be asked for all they show
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Interactive)
+        header.resizeSection(1, max(self.fontMetrics().horizontalAdvance(kind) for kind in _WHERE) + _PADDING)
         table.selectionModel().currentRowChanged.connect(self._reveal)
         return table
 
