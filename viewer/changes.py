@@ -187,7 +187,7 @@ def _gone(field: str, before: Any, after: Any) -> Iterator[Graph | Function]:
 
 
 def _add_values(touched: Touched, values: Iterable[Value | None]) -> None:
-    touched.values.update(value for value in values if value is not None)
+    touched.values.update(filter(None, values))
 
 
 def _add_structure(touched: Touched, graph: Graph | None) -> None:

@@ -157,11 +157,15 @@ class RunInputs(QObject):
 
     def _follow(self, change: Change) -> None:
         """An input that is renamed keeps its source, or the value of a saved run."""
-        steps = [s for s in change.steps if isinstance(s, SetField) and s.field == "name"]
-        if not steps:
+        if not any(isinstance(step, SetField) and step.field == "name" for step in change.steps):
             return
-        before = {i.target: i.value for i in reversed(change.inverses) if isinstance(i, SetField) and i.field == "name"}
-        renamed = {before[v]: v.name for v in self.inputs() if v in before}
+        inputs = set(self.inputs())
+        before = {
+            i.target: i.value
+            for i in reversed(change.inverses)
+            if isinstance(i, SetField) and i.field == "name" and i.target in inputs
+        }
+        renamed = {name: value.name for value, name in before.items()}
         if renamed:
             self.sources |= {new: self.sources[old] for old, new in renamed.items() if old in self.sources}
             self.given = {renamed.get(name, name): value for name, value in self.given.items()}
