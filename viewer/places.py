@@ -14,7 +14,7 @@ def name_of(item: object) -> str:
     """A short name of a model object, safe to show; says what it is where it has no name."""
     match item:
         case Node():
-            return display(item.name, _LABEL_LIMIT) if item.name else f"[{display(item.op_type, _LABEL_LIMIT)}]"
+            return display(item.name or f"[{item.op_type}] {first_output(item)}".rstrip(), _LABEL_LIMIT)
         case Value():
             return display(item.name, _LABEL_LIMIT) or "(unnamed value)"
         case Function():

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QComboBox, QLabel, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from exec.results import Moment, NodeResult, State
-from model.graph import Node, Value
+from model.graph import Function, Node, Value
 from model.progress import Progress
 from viewer.panels import Panel
 from viewer.places import name_of
@@ -220,8 +220,10 @@ class ProfilePanel(Panel):
         )
 
     def _place(self, node: Node, result: NodeResult) -> str:
-        """The name of a node, after those of the nodes whose bodies it is in."""
-        around = [self.workspace.results.node_by_number(number) for number in result.inside]
+        """The name of a node, after those of its function and of the nodes whose bodies it is in."""
+        around: list[object] = [self.workspace.results.node_by_number(number) for number in result.inside]
+        if node.graph is not None and isinstance(function := node.graph.root.owner, Function):
+            around.insert(0, function)
         return " › ".join(name_of(n) for n in (*around, node) if n is not None)
 
     def _shape(self, value: Value | None) -> tuple[int, ...] | None:

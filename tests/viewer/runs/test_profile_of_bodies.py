@@ -45,3 +45,31 @@ def test_nodes_in_a_loop_have_rows_with_their_place_and_turns(window, qtbot, loo
     assert rows["turns"].cells[3].text == "100.0%"  # all else is constant
     profile.nodes.chosen.emit(inner.target)
     assert workspace.graph is inner.target.graph
+
+
+CALLS = """
+<ir_version: 10, opset_import: ["" : 21, "my" : 1]>
+g (float[2] x) => (float[2] y)
+{
+    a = Relu (x)
+    b = Relu (a)
+    [call] y = my.Twice (b)
+}
+<domain: "my", opset_import: ["" : 21]>
+Twice (x) => (y)
+{
+    [inner] y = Add (x, x)
+}
+"""
+
+
+def test_nodes_without_names_are_told_apart_and_those_of_functions_stand_after_theirs(window, qtbot, tmp_path):
+    path = tmp_path / "calls.onnx"
+    onnx.save(onnx.parser.parse_model(CALLS), path)
+    workspace = opened(window, qtbot, path)
+    run(qtbot, workspace)
+    profile = window.docks.open("profile")
+    qtbot.waitUntil(lambda: len(profile.nodes.source.rows) == 4)
+    assert {row.cells[0].text for row in profile.nodes.source.rows} == {
+        "[Relu] a", "[Relu] b", "call", "my::Twice › inner",
+    }  # fmt: skip
