@@ -523,6 +523,12 @@ def test_a_folder_with_test_data_is_run_and_judged(window, qtbot, net):
     qtbot.waitUntil(lambda: len(testing.verdicts) == 2, timeout=30_000)
     assert [bool(v.problem) for v in testing.verdicts] == [False, True]
     assert "differ" in testing.verdicts[1].problem
+    tree = window.docks.open("run").outcome.tree
+    first, second = (tree.topLevelItem(0).child(row) for row in range(2))
+    name = testing.verdicts[0].output
+    assert (first.text(0), second.text(0)) == (f"{name} · test_data_set_0", f"{name} · test_data_set_1")
+    tree.setFixedWidth(300)  # why it failed is longer than that
+    qtbot.waitUntil(lambda: tree.columnWidth(0) >= tree.sizeHintForColumn(0))
     idle(qtbot, workspace)
     workspace.runs.inputs.set_data_set(net.parent / "test_data_set_0")
     run(qtbot, workspace)

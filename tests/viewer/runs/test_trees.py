@@ -1,4 +1,4 @@
-"""Sequences and maps of a run in the tensor panel."""
+"""What a run gives beside plain tensors: sequences, maps, optionals, packed types."""
 
 import onnx
 import pytest
@@ -9,11 +9,12 @@ from tests.viewer.runs.driving import idle, opened, run, value
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3]>
-net (float[1, 3] x) => (seq(float[1, 3]) s, seq(map(string, float)) m)
+net (float[1, 3] x) => (seq(float[1, 3]) s, seq(map(string, float)) m, optional(float[3]) o)
 {
     d = Add (x, x)
     s = SequenceConstruct (x, d)
     m = ai.onnx.ml.ZipMap <classlabels_strings: strings = ["cat", "<i>dog</i>", "owl"]> (x)
+    o = Optional <type = optional(float[3])> ()
 }
 """
 
@@ -70,3 +71,21 @@ def test_a_tensor_after_a_tree_is_shown_with_its_numbers_again(window, qtbot, wo
     workspace.selection.set([value(workspace, "d")])
     qtbot.waitUntil(lambda: pane.stack.currentWidget() is pane.table)
     assert pane.facts.isVisible()
+
+
+def test_an_optional_that_is_empty_was_computed_and_is_nothing(window, qtbot, workspace):
+    tree = window.docks.open("run").outcome.tree
+    qtbot.waitUntil(lambda: bool(tree.findItems("o", Qt.MatchFlag.MatchRecursive)))
+    (row,) = tree.findItems("o", Qt.MatchFlag.MatchRecursive)
+    assert row.text(1) == "nothing"
+
+
+def test_values_of_packed_types_have_the_size_that_constants_of_the_type_have(window, qtbot, tmp_path):
+    path = tmp_path / "packed.onnx"
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[3] x) => (int4[3] y) { y = Cast <to = 22> (x) }'
+    onnx.save(onnx.parser.parse_model(text), path)
+    workspace = opened(window, qtbot, path)
+    run(qtbot, workspace)
+    panel = window.docks.open("tensor")
+    workspace.selection.set([value(workspace, "y")])
+    qtbot.waitUntil(lambda: panel.pane.type_line.text() == "int4 [3] · 3 elements · 2 B")

@@ -115,7 +115,9 @@ class OutcomeSection(Section):
         values = {v.name: v for v in self._workspace.model.graph.outputs}
         for one in verdicts[:_MOST_ROWS]:
             text = f"fail: {one.problem}" if one.problem else f"pass, error {one.error:.2g}"
-            item = QTreeWidgetItem(branch, [display(f"{one.data_set} {one.output}", 60), display(text, 200)])
+            label = f"{one.output} · {one.data_set}".removeprefix(" · ")  # the number last: middles are elided
+            item = QTreeWidgetItem(branch, [display(label, 60), display(text, 200)])
+            item.setToolTip(0, plain_tip(display(label, 1000)))
             item.setData(0, Qt.ItemDataRole.UserRole, values.get(one.output))
             if one.problem:
                 item.setForeground(1, theme().error)
@@ -234,8 +236,8 @@ class OutcomeSection(Section):
 
     def _about(self, value: Value) -> str:
         found = self._workspace.results.value_of(value)
-        if found is None:
-            return "not computed"
+        if found is None:  # also what an empty optional gives
+            return "nothing" if self._workspace.results.has(value) else "not computed"
         return _type_of(info_of(found))
 
     def _branch(self, text: str, color: Any, at: int | None = None) -> QTreeWidgetItem:
@@ -290,9 +292,16 @@ class _Tree(QTreeWidget):
         self.share()
 
     def share(self) -> None:
-        """Types and shapes are read whole where names, which elide in their middle, still have a third."""
+        """Types and shapes are read whole where names, which elide in their middle, still have a third.
+
+        What is longer than the rest, as why something failed, is elided in any case: it takes no more from the names.
+        """
         width = self.viewport().width()
-        names = min(self.sizeHintForColumn(0) + 8, max(width - self.sizeHintForColumn(1), width // 3))
+        most = width - width // 3
+        items = [self.topLevelItem(i) for i in range(self.topLevelItemCount())]
+        rows = [item.child(i) for item in items if item is not None for i in range(item.childCount())]
+        wide = [self.sizeHintForIndex(self.indexFromItem(row, 1)).width() for row in rows if row]
+        names = min(self.sizeHintForColumn(0) + 8, width - max((w for w in wide if w <= most), default=most))
         self.setColumnWidth(0, names)
         self.setColumnWidth(1, width - names)
 

@@ -89,11 +89,17 @@ class Subject:
         return (self.kind, self.target.value is None, len(self.shape), operator)
 
     @property
+    def _stored_bytes(self) -> int:
+        """As a file has them: a run holds values of packed types unpacked."""
+        bits = self.element_type.bits if isinstance(self.element_type, ElementType) else 0
+        return (prod(self.shape) * bits + 7) // 8 if self.kind == "tensor" and 0 < bits < 8 else self.nbytes
+
+    @property
     def type_line(self) -> str:
         """Type, shape and size in one line."""
         if self.kind == "none":
             return ""
-        size = f" · {bytes_text(self.nbytes)}" if self.nbytes else ""  # of strings nobody knows
+        size = f" · {bytes_text(self._stored_bytes)}" if self.nbytes else ""  # of strings nobody knows
         if self.kind == "tree":
             return f"{describe(self.held)}{size}"
         kind = "" if self.element_type is None else element_text(self.element_type)
