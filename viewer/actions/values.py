@@ -56,7 +56,10 @@ def _view(view: View) -> Action:
     def run(context: Context) -> None:
         pane = _tensor(context).pane
         pane.choose_view(view)
-        if pane.view != view:
+        if pane.subject is None:
+            detail = "Select a value, an initializer or a node."
+            context.opened.message("info", "There are no numbers to look at", detail)
+        elif pane.view != view:
             detail = "Which views there are goes by the type and the number of axes."
             context.opened.message("info", f"There is no view {view} of this", detail)
 

@@ -46,6 +46,17 @@ def test_every_view_is_in_the_palette(window, qtbot, workspace, view):
     assert panel.pane.view == view
 
 
+def test_a_view_of_nothing_says_that_nothing_is_selected(window, qtbot, workspace):
+    workspace.selection.set([])
+    panel = window.docks.open("tensor")
+    idle(qtbot, workspace)
+    assert panel.pane.subject is None
+    told = []
+    workspace.messaged.connect(told.append)
+    do(qtbot, window, workspace, "Values as Feature maps")
+    assert [message.title for message in told] == ["There are no numbers to look at"]
+
+
 def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "y")
     before = panel.pane.view
