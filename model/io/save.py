@@ -43,6 +43,7 @@ _FORMS = {
     ".json": Form.JSON,
     ".onnxjson": Form.JSON,
 }
+_BINARY = (".onnx", ".pb", ".ort", ".onnxopset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,11 @@ def form_for(path: Path, source: ModelSource | None) -> Form:
     if source is not None and source.path is not None and source.path.suffix == path.suffix:
         return source.format.form
     return Form.BINARY
+
+
+def names_form(path: Path) -> bool:
+    """Whether the extension says in which form a file is; others are binary, or as the model's own file."""
+    return path.suffix.lower() in _FORMS or path.suffix.lower() in _BINARY
 
 
 def _written(model: Model, message: str, placement: Placement, progress: Progress) -> tuple[Any, bytes]:

@@ -1,4 +1,4 @@
-"""Run a model with the bundled executor and print or save what it computes.
+"""Run a model with the bundled executor: print types and shapes of what it computes, save values with -o.
 
 Inputs that neither --inputs nor --input gives are random with a seed. Keys of the .npz file that is written are
 value names.
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--seed", type=natural, default=0, help="of random inputs and random operators (0)")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic dimension")
-    parser.add_argument("--values", default="outputs", metavar="all|NAME,…", help="what to print and save (outputs)")
+    parser.add_argument("--values", default="outputs", metavar="all|NAME,…", help="which to list and save (outputs)")
     parser.add_argument("-o", "--output", type=Path, metavar="OUT.npz", help="write the values to a file")
     parser.add_argument("--stats", action="store_true", help="minimum, maximum, mean, deviation and what is not finite")
     parser.add_argument("--profile", action="store_true", help="time and memory by node and operator")
@@ -62,6 +62,7 @@ def size(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do it; the exit status says whether every node ran."""
+    from exec.inspection.overview import contradictions
     from exec.session import Session
 
     model = read_model(arguments.model)
@@ -76,6 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
             memory_limit=arguments.memory_limit,
             time_limit=arguments.time_limit,
         )
+    declared = {result.number(v): v.type for v in (*model.graph.inputs, *model.graph.outputs) if v.type is not None}
+    for one in contradictions(result, declared):
+        text = f"{result.layout.name(one.key[1])!r} is {one.found}; the model declares {one.declared}"
+        print(display(f"note: {text}", 200), file=sys.stderr)
     names = _names(result, arguments.values)
     if arguments.output is not None:
         _write(arguments.output, result, names)

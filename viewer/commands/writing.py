@@ -38,12 +38,18 @@ def write_model(model: Model, options: argparse.Namespace, among: Collection[Ten
     `among` are the tensors that --external is about, where these are not all.
     """
     from model.io.place import Layout, Storage
-    from model.io.save import save
+    from model.io.save import form_for, names_form, save
 
     layouts = dict(zip(_LAYOUTS, (Layout.KEEP, Layout.INLINE, Layout.ONE_FILE, Layout.FILE_PER_TENSOR), strict=True))
     storage = Storage(layouts[options.external], options.threshold, among)
     with progress(f"Writing {options.output.name}") as writing:
         saved = save(model, options.output, storage, progress=writing)
+    if not names_form(options.output):
+        form = form_for(options.output, model.source).value
+        print(
+            display(f"note: {options.output.name} was written as {form}, as its extension says no form", 300),
+            file=sys.stderr,
+        )
     for warning in saved.warnings:
         print(display(f"warning: {warning}", 500, elide="end"), file=sys.stderr)
     return saved

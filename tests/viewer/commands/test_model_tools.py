@@ -171,6 +171,13 @@ def test_what_the_form_of_the_output_cannot_hold_is_told(chain, tmp_path, capsys
     assert capsys.readouterr().err == ""
 
 
+def test_the_form_that_is_written_is_told_where_the_name_says_none(chain, tmp_path, capsys):
+    assert main(["convert", str(chain), "-o", str(tmp_path / "out.xyz")]) == 0
+    assert "note: out.xyz was written as binary, as its extension says no form" in capsys.readouterr().err
+    assert main(["convert", str(chain), "-o", str(tmp_path / "out.json")]) == 0
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("content", [b"\x93NUMPY\x01\x00", b"import onnx\n", b'{"format": "other"}\n'])
 def test_what_is_no_edit_script_is_told(chain, tmp_path, capsys, content):
     other = tmp_path / "weights.npy"

@@ -33,6 +33,18 @@ def test_outputs_are_printed(model: str, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.split() == ["y", "float[1,3]"]
 
 
+def test_values_of_another_shape_than_declared_are_told_with_the_declaration(
+    model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", model, "--input", "x=[[1, 2, 3]]"]) == 0
+    assert capsys.readouterr().err == ""
+    np.save(f"{model}.npy", np.ones((2, 5), np.float32))
+    assert main(["run", model, "--input", f"x={model}.npy"]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "note: 'x' is float[2,5]; the model declares float[n,3]"
+    assert told[1:] == ["note: 'y' is float[2,5]; the model declares float[n,3]"]
+
+
 def test_values_go_to_a_file_and_come_from_one(model: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=X)
     out = tmp_path / "out.npz"
