@@ -19,9 +19,11 @@ from model.graph import Function, Graph, Model, Node, Value
 from model.lookup import Lookup
 from model.queries.scope import dependencies, enclosing, names_taken, node_on_cycle, run_order, unique_name
 from model.queries.topology import downstream
-from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetInitializer, Step
+from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer, Step
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType, TensorType
+
+_UNCOMPUTED = "Remove outputs that nothing computes"
 
 SPARSE_SINCE = 6
 _QUANTIZATION_KEYS = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")
@@ -249,15 +251,26 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
             "Each input must be listed once.",
             Fix("List each input once", partial(_list_once, graph=graph)) if graph is model.graph else None,
         )
+    computed = any(v.is_defined for v in graph.outputs)
     for value in graph.outputs:
         if not value.is_defined:
-            yield error("undefined-output", f"Output {value.name} is not computed", value, "Nothing produces it.")
+            yield error(
+                "undefined-output",
+                f"Output {value.name} is not computed",
+                value,
+                "A node must compute it, or it must be an input or initializer.",
+                Fix(_UNCOMPUTED, partial(_drop_uncomputed, graph=graph)) if computed and graph is model.graph else None,
+            )
     if graph is model.graph:
         yield from check_interface_types(graph, model)
     if isinstance(graph.owner, Node):
         yield from _check_given(graph) if model.ir_version >= 4 else _check_place(graph)
     if graph.quantization_annotations:
         yield from _check_annotations(graph)
+
+
+def _drop_uncomputed(edit: Transaction, graph: Graph) -> None:
+    edit.do(SetGraphOutputs(graph, tuple(v for v in graph.outputs if v.is_defined)))
 
 
 def _check_function_body(body: Graph) -> Iterator[Problem]:

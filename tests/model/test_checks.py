@@ -164,6 +164,30 @@ def test_problems_of_functions_are_found():
     assert "opset-import" in rules(document.model)
 
 
+def test_outputs_whose_nodes_are_gone_are_removed_but_for_the_last():
+    document = builders.document(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2] x) => (float[2] a, float[2] b, float[2] c) { a = Neg(x) b = Exp(x) c = Abs(x) }"""
+    )
+    model = document.model
+
+    def lose(name):
+        with document.edit("Delete") as edit:
+            edit.do(RemoveNode(next(n for n in model.graph.nodes if n.outputs[0].name == name)))
+
+    lose("a")
+    lose("b")
+    found = [p for p in check_model(model) if p.rule == "undefined-output"]
+    assert [p.message for p in found] == ["Output a is not computed", "Output b is not computed"]
+    for problem in found:
+        with document.edit(problem.fix.title) as edit:
+            problem.fix.apply(edit)
+    assert [v.name for v in model.graph.outputs] == ["c"]
+    assert errors(model) == []
+    lose("c")
+    assert [p.fix for p in check_model(model) if p.rule == "undefined-output"] == [None]
+
+
 def test_every_fix_of_a_broken_model_mends_what_it_says():
     text = """
         <ir_version: 3, opset_import: ["" : 9]>

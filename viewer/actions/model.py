@@ -16,7 +16,6 @@ from viewer.actions.targets import (
     graph_in_view,
     has_node,
     has_several,
-    has_value,
 )
 from viewer.dialogs.lifetime import show_aside, show_for
 from viewer.text import display, lost_text, plural
@@ -285,7 +284,7 @@ ACTIONS = (
         menu=Menu.MODEL,
         section=4,
         submenu=Submenu.CUT,
-        enabled=lambda context: has_value(context) or has_node(context),
+        enabled=lambda context: has_node(context) or any(v.producer is not None for v in context.selected_values),
         contexts=frozenset({"value"}),
         tip="Two new models: one computes the selected values, the other begins with them.",
         words="cut two parts",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from viewer.passes.whole import Outcome
 
 _MEND_ALL = "Mend all problems"
-_COLUMNS = ("Problem", "Expected", "Place")
+_COLUMNS = ("Problem", "Details", "Place")
 
 
 class ProblemModel(RowModel[Problem]):
@@ -89,7 +89,8 @@ class ProblemsPanel(Panel):
         self.fix_button.setToolTip("Mend the selected problem; can be undone")
         self.fix_all_button = QPushButton("Mend all", self)
         self.fix_all_button.setToolTip(
-            "Mend whatever has a safe fix, remarks too: unused initializers and nodes go. One edit; can be undone"
+            "Mend whatever has a safe fix, remarks too: unused initializers and nodes go, and outputs that nothing "
+            "computes. One edit; can be undone"
         )
         self.lay_out(self.table, self.summary, self.fix_button, self.fix_all_button)
         self.table.activated.connect(self._go)

@@ -280,6 +280,19 @@ def test_split_in_two(desk):
     assert (names(second.inputs), names(second.outputs)) == (["r"], ["y"])
 
 
+def test_a_model_is_split_at_what_nodes_compute_alone(desk):
+    binding = desk.window.actions_binding
+
+    def offered(*values):
+        desk.select(*(desk.value(name) for name in values))
+        binding.refresh()
+        return binding.qaction("model.split").isEnabled()
+
+    assert offered("r")
+    assert offered("x", "r")
+    assert not offered("x")
+
+
 def test_parts_merged_give_the_whole(desk):
     desk.select(desk.value("r"))
     desk.run("model.split")

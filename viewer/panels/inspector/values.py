@@ -114,7 +114,7 @@ def _role_row(workspace: Workspace, value: Value) -> Row:
     name = name_of(value)
     actions: list[RowAction] = []
     if value in graph.outputs:
-        row.text = f"number {graph.outputs.index(value) + 1} of {len(graph.outputs)}"
+        row.text = f"output {graph.outputs.index(value)}"
         run = act(workspace, f"Remove output {name}", lambda edit: interface.remove_output(edit, graph, value))
         actions.append(RowAction("Remove from outputs", run, "delete", "remove"))
     else:
