@@ -108,6 +108,7 @@ class MainWindow(QMainWindow):
         self.start_page.file_requested.connect(lambda name: self.files.open([Path(name)]))
         self._tabs = DocumentTabs()
         self._tabs.currentChanged.connect(self._show_front)
+        self._tabs.tabBarClicked.connect(self._focus_front, Qt.ConnectionType.QueuedConnection)  # once it is in front
         self._stack = QStackedWidget()
         self._stack.addWidget(self.start_page)
         self._stack.addWidget(self._tabs)
@@ -207,6 +208,11 @@ class MainWindow(QMainWindow):
         self._tabs.setCurrentWidget(tab)
         self._show_titles()
         tab.view.setFocus()
+
+    def _focus_front(self) -> None:
+        """Keys go to the graph of a tab that was clicked."""
+        if self.tab is not None:
+            self.tab.view.setFocus()
 
     def _close_button(self, tab: DocumentTab) -> QToolButton:
         """The style's own is red, and red is for errors."""

@@ -1,6 +1,6 @@
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QApplication, QToolButton
+from PySide6.QtWidgets import QApplication, QTabWidget, QToolButton, QTreeView
 from shiboken6 import isValid
 
 from tests.viewer.opening import opened, rename, run, settled
@@ -157,6 +157,17 @@ def test_keys_of_the_graph_work_only_on_the_graph(window, qtbot, write_model):
     tab.view.zoom_to(0.3)
     qtbot.keyClick(tab.view, Qt.Key.Key_Backspace, Qt.KeyboardModifier.ShiftModifier)
     assert tab.view.zoom == pytest.approx(1.0)
+
+
+def test_a_click_on_a_tab_lets_keys_go_to_its_graph(window, qtbot, write_model):
+    first = opened(window, qtbot, write_model("first.onnx"))
+    opened(window, qtbot, write_model("second.onnx"))
+    window.activateWindow()
+    window.findChild(QTreeView).setFocus()
+    assert window.findChild(QTreeView).hasFocus()
+    bar = window.findChild(QTabWidget).tabBar()
+    qtbot.mouseClick(bar, Qt.MouseButton.LeftButton, pos=bar.tabRect(0).center())
+    qtbot.waitUntil(first.view.hasFocus)
 
 
 def test_tracing_selects_everything_before_or_after(window, qtbot, write_model):
