@@ -331,7 +331,7 @@ class Results(QObject):
         self.is_running = False
         if record is not None:
             self._was_begun = True
-            self._inputs = record.inputs
+            self._inputs = self.inputs_now()  # they may have been chosen anew while it went on
             self.keep(record)
             if self._may_show(record):
                 self._show(record)
@@ -363,9 +363,11 @@ class Results(QObject):
         return self.current is not None and self.current.is_part and self._shows_document
 
     def _may_show(self, record: Record) -> bool:
-        """Not when the document went back, while the run went on, to a state whose values are shown."""
-        is_at_rest = self.current is not None and not self.current.unfinished
-        return record.state == self._document.current.id or not (is_at_rest and self._shows_document)
+        """Not when the document or the inputs went back, while the run went on, to those whose values are shown."""
+        now = self._document.current.id, self._inputs
+        shown = self.current
+        is_known = shown is not None and not shown.unfinished and (shown.state, shown.inputs) == now
+        return (record.state, record.inputs) == now or not is_known
 
     def recall(self, inputs: object) -> bool:
         """Show what an earlier run gave for the document as it is and these inputs; False when there was none."""

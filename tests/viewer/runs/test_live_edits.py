@@ -96,6 +96,14 @@ def test_another_source_is_run_though_an_edit_of_a_name_follows_at_once(qtbot, w
     np.testing.assert_array_equal(work.results.value_of(value(work, "x")), np.full((1, 4), -2, np.float32))
 
 
+def test_a_source_that_is_chosen_back_while_the_other_is_run_keeps_its_values(qtbot, work):
+    with qtbot.waitSignal(work.results.run_started):
+        work.runs.inputs.set_source("x", Constant(2.0))
+    work.runs.inputs.set_source("x", Constant(0.5))
+    settled(qtbot, work)
+    assert faults(work) == []
+
+
 def test_a_model_that_could_not_be_run_is_run_once_its_inputs_are_mended(window, qtbot, tmp_path):
     path = tmp_path / "small.onnx"
     text = '<ir_version: 9, opset_import: ["": 17]> g (float[2] x) => (float[n] y) { y = Neg (x) }'
