@@ -116,17 +116,6 @@ def test_when_a_breakpoint_stops_is_chosen_by_the_name_of_its_value(window, qtbo
     qtbot.waitUntil(lambda: [one.condition for one in workspace.runs.breakpoints] == ["", "non-finite"])
 
 
-def test_an_entry_of_a_menu_that_was_filled_anew_does_nothing(window, qtbot, workspace):
-    pane = show(window, qtbot, workspace, "c").pane
-    window.open_palette()
-    popup = window.palette_popup
-    entry = next(entry for entry in popup.shown() if entry.where == "Tensor panel › More")
-    popup.close()
-    pane.menu.build()
-    qtbot.waitUntil(lambda: not isValid(entry.run.args[-1]))
-    entry.run()
-
-
 def test_what_an_action_does_stands_once_and_what_is_off_is_shown_as_such(window, qtbot, workspace):
     window.docks.open("run")
     window.docks.open("watch")
