@@ -13,8 +13,7 @@ from model.attributes import make_attribute
 from model.checks import Checker, check_model
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
 from model.document import Document
-from model.edits import properties, values
-from model.errors import ModelError
+from model.edits import properties
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.read import load
 from model.io.save import to_bytes
@@ -550,38 +549,6 @@ def test_of_two_versions_of_an_operator_set_the_highest_counts():
     model = load(proto.SerializeToString())
     assert model.opset_imports[""] == highest
     assert to_bytes(model) == proto.SerializeToString()
-
-
-TRAINED = """
-<ir_version: 10, opset_import: ["" : 21]>
-g (float[2] x) => (float[2] y, float[2] kept) <float[2] w = {1, 2}> { y = Add (x, w) kept = Neg (y) }
-"""
-
-
-def test_an_update_may_take_an_output_of_the_main_graph():
-    """As the specification says; it was an error, and renaming the output did not follow."""
-    document = builders.document(TRAINED)
-    model = document.model
-    with document.edit("Train") as edit:
-        properties.add_training(edit, TrainingInfo(Graph("initialization"), Graph("algorithm")))
-        properties.set_bindings(edit, model.training_info[0], update={"w": "kept"})
-    assert errors(model) == []
-    with document.edit("Rename") as edit:
-        values.rename_value(edit, builders.value(document, "kept"), "again")
-    assert model.training_info[0].update_binding == (("w", "again"),)
-    assert errors(model) == []
-    with document.edit("Initialize") as edit, pytest.raises(ModelError, match="No output 'again'"):
-        properties.set_bindings(edit, model.training_info[0], initialization={"w": "again"})
-
-
-def test_two_training_steps_that_update_one_variable_are_found():
-    document = builders.document(TRAINED)
-    with document.edit("Train twice") as edit:
-        for output in ("kept", "y"):
-            training = TrainingInfo(Graph("initialization"), Graph("algorithm"))
-            properties.add_training(edit, training)
-            properties.set_bindings(edit, training, update={"w": output})
-    assert [p.message for p in errors(document.model)] == ["Several training steps update w"]
 
 
 @pytest.mark.parametrize(("opset", "count"), [(9, 1), (9, 2), (9, 4), (9, 5), (15, 1), (15, 2), (15, 3)])

@@ -1,0 +1,45 @@
+"""What the checks say of training steps and the variables they update."""
+
+import pytest
+
+from model.checks import check_model
+from model.edits import properties, values
+from model.errors import ModelError
+from model.graph import Graph, TrainingInfo
+from tests.model import builders
+
+
+def errors(model):
+    return [p for p in check_model(model) if p.severity == "error"]
+
+
+TRAINED = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] x) => (float[2] y, float[2] kept) <float[2] w = {1, 2}> { y = Add (x, w) kept = Neg (y) }
+"""
+
+
+def test_an_update_may_take_an_output_of_the_main_graph():
+    """As the specification says; it was an error, and renaming the output did not follow."""
+    document = builders.document(TRAINED)
+    model = document.model
+    with document.edit("Train") as edit:
+        properties.add_training(edit, TrainingInfo(Graph("initialization"), Graph("algorithm")))
+        properties.set_bindings(edit, model.training_info[0], update={"w": "kept"})
+    assert errors(model) == []
+    with document.edit("Rename") as edit:
+        values.rename_value(edit, builders.value(document, "kept"), "again")
+    assert model.training_info[0].update_binding == (("w", "again"),)
+    assert errors(model) == []
+    with document.edit("Initialize") as edit, pytest.raises(ModelError, match="No output 'again'"):
+        properties.set_bindings(edit, model.training_info[0], initialization={"w": "again"})
+
+
+def test_two_training_steps_that_update_one_variable_are_found():
+    document = builders.document(TRAINED)
+    with document.edit("Train twice") as edit:
+        for output in ("kept", "y"):
+            training = TrainingInfo(Graph("initialization"), Graph("algorithm"))
+            properties.add_training(edit, training)
+            properties.set_bindings(edit, training, update={"w": output})
+    assert [p.message for p in errors(document.model)] == ["Several training steps update w"]
