@@ -1,16 +1,17 @@
 """How long frames take while a run is going: panning the graph and typing an attribute, idle and while running.
 
-    python tests/benchmarks/bench_live.py [MODEL.onnx …]
+    python tests/benchmarks/bench_live.py [MODEL.onnx …] [--stacks MS]
 
 Prints the median frame of panning and of typing with Live on, in ms, with nothing running (the yardstick of the same
 process), while running and as a ratio; and of the frames while running the one that 99 of 100 are faster than and the
 slowest: by the clock, by the clock without what the GUI thread waited for a processor, which on a busy machine others
 have, and in its processor time alone. The bar: 16 ms a frame while a run is going. Besides models of files a graph of
-50,000 nodes is measured.
+50,000 nodes is measured. `--stacks` tells what the frames while running were spent on that took more processor time.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import sys
@@ -28,6 +29,7 @@ from onnx import TensorProto, helper
 
 from model.edits.attributes import set_attribute
 from model.graph import Node
+from tests.benchmarks.stacks import Stacks
 from viewer.app import Application
 from viewer.garbage import Collector
 from viewer.main_window import MainWindow
@@ -45,8 +47,15 @@ TYPED = {"BatchNormalization": "epsilon", "LRN": "alpha", "LeakyRelu": "alpha", 
 
 def main() -> None:
     """Open each model, measure, print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--stacks", type=float, metavar="MS")
+    wanted = parser.parse_args()
+    stacks = None if wanted.stacks is None else Stacks(wanted.stacks)
+    if stacks is not None:
+        stacks.start()
     folder = Path(__file__).parent.parent.parent.parent / "shared" / "models"
-    names = sys.argv[1:] or [
+    names = wanted.models or [
         str(folder / name / "model.onnx") for name in ("onnx__light_resnet50", "onnx__light_densenet121")
     ]
     application = Application()
@@ -61,7 +70,7 @@ def main() -> None:
         large.parent.mkdir()
         write_chain(large, 50_000)
         for name in [*(n for n in names if Path(n).is_file()), large]:
-            measure(application, window, Path(name))
+            measure(application, window, Path(name), stacks)
     collector.stop()
     for tab in window.tabs():
         window.remove_tab(tab)
@@ -82,7 +91,7 @@ def write_chain(path: Path, count: int) -> None:
     path.write_bytes(model.SerializeToString())
 
 
-def measure(application: Application, window: MainWindow, path: Path) -> None:
+def measure(application: Application, window: MainWindow, path: Path, stacks: Stacks | None) -> None:
     """The rows of one model."""
     count = len(window.tabs())
     window.files.open([path])
@@ -95,30 +104,42 @@ def measure(application: Application, window: MainWindow, path: Path) -> None:
     title = path.parent.name
     pan_idle = frames(application, lambda i: pan(window, i))
     runs.clear()
-    pan_busy = frames(application, lambda i: (keep_running(workspace), pan(window, i)), BUSY)
+    pan_busy = frames(application, lambda i: (keep_running(workspace), pan(window, i)), BUSY, stacks)
     report(title, "pan", pan_idle, pan_busy, len(runs))
+    if stacks is not None:
+        stacks.tell()
     node = next((n for n in workspace.graph.nodes if n.op_type in TYPED), None)
     if node is None:
         return
     type_idle = frames(application, lambda i: type_into(workspace, node, i))
     workspace.runs.set_live(True)
     runs.clear()
-    type_busy = frames(application, lambda i: (keep_running(workspace), type_into(workspace, node, FRAMES + i)), BUSY)
+    type_busy = frames(
+        application, lambda i: (keep_running(workspace), type_into(workspace, node, FRAMES + i)), BUSY, stacks
+    )
     report(title, f"type {node.op_type}"[:21], type_idle, type_busy, len(runs))
+    if stacks is not None:
+        stacks.tell()
     workspace.runs.set_live(False)
 
 
-def frames(application: Application, act: Callable[[int], object], least: float = 0.0) -> list[Frame]:
+def frames(
+    application: Application, act: Callable[[int], object], least: float = 0.0, stacks: Stacks | None = None
+) -> list[Frame]:
     """Each frame: the act, and all that the event loop does for it until everything is painted."""
     taken: list[Frame] = []
     begun = time.perf_counter()
     index = 0
     while len(taken) < FRAMES or time.perf_counter() - begun < least:
         waited = waits()
+        if stacks is not None:
+            stacks.begin()
         start, used = time.perf_counter(), time.thread_time()
         act(index)
         application.processEvents()
         spent, worked = time.perf_counter() - start, time.thread_time() - used
+        if stacks is not None:
+            stacks.end(1e3 * worked)
         taken.append((spent, max(spent - (waits() - waited), worked), worked))
         time.sleep(0.004)
         index += 1

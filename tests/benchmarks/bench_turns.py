@@ -7,7 +7,7 @@ A turn is what the window does between two looks at keyboard and mouse. Printed 
 included, for which the GUI thread waits: of the turn in which something is asked for, of the longest until all that
 follows is done, how many of those took longer than half a frame of 16 ms and how many longer than a frame, and after
 how many seconds by the clock the last turn with work in it was over. `--stacks` tells what the turns above a frame were
-spent on, by the calls that a sample every millisecond found.
+spent on.
 
     chain    nodes that follow each other, named in groups of 50
     blocks   the same with a branch around every fifth, without names, so that all nodes are drawn
@@ -18,17 +18,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ["ONNX_WORKBENCH_STATE"] = tempfile.mkdtemp(prefix="onnx-workbench-bench-")
@@ -37,6 +34,7 @@ from onnx import NodeProto, TensorProto, helper
 from PySide6.QtCore import Qt
 
 from tests.benchmarks.bench_live import TYPED, type_into, write_chain
+from tests.benchmarks.stacks import Stacks
 from viewer.app import Application
 from viewer.dialogs.find_replace import FindReplaceDialog
 from viewer.garbage import Collector
@@ -120,42 +118,6 @@ def _write(path: Path, nodes: list[NodeProto], output: str) -> None:
     path.write_bytes(model.SerializeToString())
 
 
-class Samples:
-    """What the GUI thread was doing in turns that took longer than a frame."""
-
-    def __init__(self) -> None:
-        self._now: list[str] = []
-        self._told: Counter[str] = Counter()
-
-    def start(self) -> None:
-        """Look once a millisecond of this process's CPU time."""
-        signal.signal(signal.SIGPROF, self._look)
-        signal.setitimer(signal.ITIMER_PROF, 0.001, 0.001)
-
-    def _look(self, _signal: int, frame: FrameType | None) -> None:
-        calls: list[str] = []
-        while frame is not None and len(calls) < 8 and frame.f_code.co_filename != __file__:
-            code = frame.f_code
-            calls.append(f"{Path(code.co_filename).name}:{frame.f_lineno} {code.co_name}")
-            frame = frame.f_back
-        self._now.append(" < ".join(calls))
-
-    def begin(self) -> None:
-        """A turn begins."""
-        self._now.clear()
-
-    def end(self, spent_ms: float) -> None:
-        """A turn is over."""
-        if spent_ms > _FRAME_MS:
-            self._told.update(self._now)
-
-    def tell(self) -> None:
-        """Print what was found since it was last told."""
-        for calls, count in self._told.most_common(6):
-            print(f"    {count:4}  {calls}")
-        self._told.clear()
-
-
 class Bench:
     """Does things to the document in front, and prints how long the turns are until nothing goes on any more."""
 
@@ -165,9 +127,9 @@ class Bench:
         self.application = application
         self.window = window
         self._only = only
-        self._samples = Samples() if tells_stacks else None
-        if self._samples is not None:
-            self._samples.start()
+        self._stacks = Stacks(_FRAME_MS) if tells_stacks else None
+        if self._stacks is not None:
+            self._stacks.start()
 
     def do(self, kind: str, act: Callable[[], object]) -> None:
         """One line."""
@@ -188,18 +150,18 @@ class Bench:
             f"{kind:32}{turns[0]:10.1f}{max(turns):12.1f}{late:8}{later:8}{len(turns):8}{calm - start:9.1f}",
             flush=True,
         )
-        if self._samples is not None:
-            self._samples.tell()
+        if self._stacks is not None:
+            self._stacks.tell()
 
     @contextmanager
     def _sampled(self, turns: list[float]) -> Iterator[None]:
-        if self._samples is not None:
-            self._samples.begin()
+        if self._stacks is not None:
+            self._stacks.begin()
         begun = spent()
         yield
         turns.append(1e3 * (spent() - begun))
-        if self._samples is not None:
-            self._samples.end(turns[-1])
+        if self._stacks is not None:
+            self._stacks.end(turns[-1])
 
 
 def measure_edits(bench: Bench) -> None:
