@@ -31,7 +31,7 @@ import os; os._exit(0)
 """
 
 #: What may be loaded only after the first paint: each costs a tenth of a second or more.
-HEAVY = ("numpy", "onnx", "networkx", "pyqtgraph", "google.protobuf", "ml_dtypes", "PIL", "exec", "model.io.read")
+HEAVY = ("numpy", "onnx", "networkx", "google.protobuf", "ml_dtypes", "PIL", "exec", "model.io.read")
 
 
 def run(code: str, state: Path, **environment: str) -> subprocess.CompletedProcess[str]:
