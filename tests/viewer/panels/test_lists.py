@@ -349,8 +349,11 @@ def test_history_lists_states_and_goes_to_any(qtbot, workspace):
     for text in ("one", "two", "three"):
         with workspace.document.edit(f"Write {text}") as edit:
             edit.do(SetField(model, "doc_string", text))
-    listed = [panel.model.index(row).data() for row in range(panel.model.rowCount())]
-    assert listed == ["New", "Write one", "Write two", "Write three"]
+
+    def listed():
+        return [panel.model.index(row).data().strip() for row in range(panel.model.rowCount())]
+
+    assert listed() == ["New", "Write one", "Write two", "Write three"]
     index = panel.model.index(1)
     position = panel.list.visualRect(index).center() + QPoint(5, 0)
     qtbot.mouseClick(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=position)
@@ -358,8 +361,7 @@ def test_history_lists_states_and_goes_to_any(qtbot, workspace):
     assert panel.list.currentIndex().row() == 1
     with workspace.document.edit("Write else") as edit:
         edit.do(SetField(model, "doc_string", "else"))
-    listed = [panel.model.index(row).data().strip() for row in range(panel.model.rowCount())]
-    assert listed == ["New", "Write one", "Write two", "Write three", "Write else"]
+    qtbot.waitUntil(lambda: listed() == ["New", "Write one", "Write two", "Write three", "Write else"])
     panel._go(panel.model.index(3))
     qtbot.waitUntil(lambda: model.doc_string == "three")
 
