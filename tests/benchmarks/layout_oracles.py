@@ -117,6 +117,7 @@ def fast_sugiyama(sizes: Array, edges: Array, ports: Ports | None, limit: float)
             capture_output=True,
             text=True,
             timeout=limit,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return None

@@ -56,7 +56,7 @@ EDITS = {
     "replacement": lambda e, t: replacing.replace_all(
         e, filter(None, replacing.find_replacements(e.model.graphs(), "first", t, ["node names"]))
     ),
-    "function": lambda e, t: add_function(e, t),
+    "function": add_function,
     "input of a new node": lambda e, t: e.do(InsertNode(e.model.graph, Node("Relu", (Value(t),), (Value("new"),)))),
     "undefined input": lambda e, t: e.do(SetInput(first(e), 0, Value(t))),
     "undefined inputs": lambda e, t: e.do(SetInputs(first(e), (Value(t),))),

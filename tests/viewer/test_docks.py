@@ -135,7 +135,7 @@ def test_the_palette_goes_to_a_panel_and_never_closes_it(window, qtbot, tmp_path
         qtbot.keyClicks(window.palette_popup.field, "outline")
         qtbot.keyClick(window.palette_popup.field, Qt.Key.Key_Return)
         assert window.docks.is_open("outline")
-        qtbot.waitUntil(lambda: window.docks.panel("outline").tree.hasFocus())
+        qtbot.waitUntil(window.docks.panel("outline").tree.hasFocus)
 
 
 def test_an_entry_of_a_panels_menu_is_found_again_once_the_menu_was_filled_anew(window, qtbot, tmp_path):

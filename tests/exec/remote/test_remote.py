@@ -562,6 +562,7 @@ def test_a_program_that_ends_while_its_worker_starts_ends_quietly(tmp_path: Path
         capture_output=True,
         text=True,
         timeout=60,
+        check=False,
     )
     assert run.stderr == ""
     assert run.returncode == 0
