@@ -37,8 +37,8 @@ def parse(payload: bytes) -> bytes:
 def print_text(payload: bytes) -> bytes:
     """From ``message name, newline, serialised message`` to the text.
 
-    Before it stands ``=`` when the text reads back as the same message, else ``~``. ModelError when it does not
-    read back at all, since nobody could open it.
+    Before it stands a line that names what is lost when the text is read back, empty where that is nothing.
+    ModelError when it does not read back at all, since nobody could open it.
     """
     import onnx
     from onnx import printer
@@ -54,7 +54,48 @@ def print_text(payload: bytes) -> bytes:
     except ModelError as error:
         detail = f"The text for it could not be read back: {error.detail} Binary, protobuf text and JSON can hold it."
         raise ModelError("The model cannot be written as ONNX text", detail) from error
-    return (b"=" if again == data else b"~") + written
+    missing = {} if again == data else _missing(message, cls.FromString(again))
+    told = "; ".join(f"{what} of {', '.join(sorted(holders))}" for what, holders in sorted(missing.items()))
+    return told.encode("ascii") + b"\n" + written
+
+
+#: Fields and messages as the program calls them, where that is not their name in the plural.
+_FIELDS = {"doc_string": "descriptions", "metadata_props": "metadata", "training_info": "training graphs",
+           "attribute_proto": "attribute defaults", "value_info": "types of values", "raw_data": "values"}  # fmt: skip
+_HOLDERS = {"ModelProto": "the model", "ValueInfoProto": "values"}
+
+
+def _missing(message: Any, again: Any) -> dict[str, set[str]]:
+    """What a message has and its second reading lacks or has otherwise: names of fields, each with what holds it."""
+    found: dict[str, set[str]] = {}
+    pending = [(message, again)]
+    while pending:
+        one, other = pending.pop()
+        holder = one.DESCRIPTOR.name
+        for field, value in one.ListFields():
+            read = getattr(other, field.name)
+            if field.message_type is not None and hasattr(value, "ListFields"):
+                if other.HasField(field.name):
+                    pending.append((value, read))
+                    continue
+            elif field.message_type is not None and len(value) == len(read):
+                pending.extend(zip(value, read, strict=True))
+                continue
+            elif value == read or (holder == "TensorProto" and _same_values(one, other)):
+                continue
+            what = _FIELDS.get(field.name, field.name.replace("_", " "))
+            found.setdefault(what, set()).add(_HOLDERS.get(holder, f"{holder.removesuffix('Proto').lower()}s"))
+    return found
+
+
+def _same_values(one: Any, other: Any) -> bool:
+    """Whether two tensors hold the same numbers, be they raw or typed."""
+    from onnx import numpy_helper
+
+    try:
+        return numpy_helper.to_array(one).tobytes() == numpy_helper.to_array(other).tobytes()
+    except (TypeError, ValueError):  # neither can be read, as where the values lie in another file
+        return False
 
 
 def _tidy(error: Exception) -> str:

@@ -49,7 +49,9 @@ def print_message(message: Any, form: Form, progress: Progress = SILENT) -> Prin
     """A message as text in one of the forms; ModelError where the form cannot hold it."""
     if form is Form.ONNX_TEXT:
         data = _in_child("print_text", message.SerializeToString(), type(message).__name__, progress)
-        return Printed(data[1:], () if data[:1] == b"=" else (_LOSSY,))
+        missing, _, text = data.partition(b"\n")
+        lossy = f"ONNX text has no words for {missing.decode('ascii')}. Keep the binary file too."
+        return Printed(text, (lossy,) if missing else ())
     broken = _broken_text(message)
     if broken:
         raise ModelError(f"The model cannot be written as {form.value}", f"The text {broken!r} is not UTF-8.")
@@ -66,9 +68,6 @@ def print_message(message: Any, form: Form, progress: Progress = SILENT) -> Prin
     lost = known.ByteSize() != message.ByteSize()
     warning = f"Fields that are unknown to this version of the format are not in the {form.value}."
     return Printed((written.rstrip("\n") + "\n").encode("utf-8"), (warning,) if lost else ())
-
-
-_LOSSY = "ONNX text has no words for some of what the model holds. Keep the binary file too."
 
 
 def _broken_text(message: Any) -> bytes | None:

@@ -1,3 +1,4 @@
+import numpy as np
 import onnx
 import pytest
 
@@ -79,5 +80,16 @@ def test_what_onnx_text_leaves_out_is_told(tmp_path):
     proto = onnx.parser.parse_model(TEXT)
     assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).warnings
     proto.graph.input[0].doc_string = "what the syntax has no words for"
-    saved = save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT)
-    assert "no words" in saved.warnings[0]
+    proto.graph.node[0].doc_string = "nor for this"
+    proto.graph.node[0].metadata_props.add(key="a", value="b")
+    (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).warnings
+    assert "no words for descriptions of nodes, values; metadata of nodes." in told
+
+
+def test_onnx_text_loses_nothing_of_raw_values(tmp_path):
+    proto = onnx.parser.parse_model(TEXT)
+    numbers = np.array([1 / 3, 1e-30, -0.0, np.inf, 3.4e38], np.float32)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(numbers, "kept"))
+    assert proto.graph.initializer[-1].raw_data
+    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).warnings
+    assert load(tmp_path / "m").graph.initializers[0].initializer.numpy().tobytes() == numbers.tobytes()

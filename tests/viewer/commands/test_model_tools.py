@@ -165,7 +165,7 @@ def test_what_the_form_of_the_output_cannot_hold_is_told(chain, tmp_path, capsys
     recorded.write_text('{"format": "onnx-workbench edit script", "version": 1}\n')
     assert main(["edit", "--json", str(chain), str(recorded), "-o", str(out)]) == 0
     told = capsys.readouterr()
-    assert "warning: ONNX text has no words for some of what the model holds" in told.err
+    assert "warning: ONNX text has no words for metadata of nodes" in told.err
     assert json.loads(told.out)["output"] == str(out)
     assert main(["edit", str(chain), str(recorded), "-o", str(out.with_suffix(".onnx"))]) == 0
     assert capsys.readouterr().err == ""
