@@ -289,7 +289,7 @@ def _constant(content: Any, shape: tuple[int, ...], kind: ElementType, name: str
     if array.ndim > len(shape):
         return array
     try:
-        return np.ascontiguousarray(np.broadcast_to(array, shape))
+        return np.broadcast_to(array, shape).copy()
     except ValueError:
         raise ModelError(title, f"its shape is {list(array.shape)}; {declared}") from None
 

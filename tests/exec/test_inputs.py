@@ -108,6 +108,14 @@ def test_scalars_of_every_element_type() -> None:
         assert made.shape == (), kind
 
 
+@pytest.mark.parametrize("source", [Constant(3), Range(3.0, 1.0), Random("normal", 3, 0)])
+def test_a_source_for_a_scalar_gives_a_scalar(source: Any) -> None:
+    model = parse("g (float x) => (float y) { y = Neg(x) }")
+    made = make_feeds(model.graph, sources={"x": source})["x"]
+    assert np.shape(made) == ()
+    assert made == 3
+
+
 def test_a_constant_that_does_not_fit_is_refused() -> None:
     model = parse("g (float[3] x) => (float[3] y) { y = Neg(x) }")
     with pytest.raises(ModelError, match="'x'") as raised:
