@@ -97,6 +97,10 @@ class Labels:
             y += _TILE
         return list(found.values())
 
+    def edge_at(self, x: float, y: float) -> int:
+        """The edge whose label is at a point, or -1."""
+        return next((label.edge for label in self._in_tile(x, y, x, y)), -1)
+
     def _in_tile(self, left: float, top: float, right: float, bottom: float) -> list[Label]:
         wide = 2 * MARGIN
         spots = self._spots[self._grid.in_rect(left - wide, top - wide, right + wide, bottom + wide)]

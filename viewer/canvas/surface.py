@@ -152,6 +152,11 @@ class Surface(QWidget):
         if not are_few:
             self.update()
 
+    def labelled_at(self, x: float, y: float) -> int:
+        """The edge whose label is written at a point of the scene, or -1."""
+        is_written = self._labels is not None and self.viewport.scale >= ROWS_FROM
+        return self._labels.edge_at(x, y) if is_written and self._labels is not None else -1
+
     def repaint_labels(self) -> None:
         """The types or notes of any values changed: write all labels anew."""
         if self._labels is not None:

@@ -491,7 +491,11 @@ class GraphView(MarkedSurface):
         if self.scene is None:
             return None
         x, y = self.viewport.to_scene(position.x(), position.y())
-        return self.scene.hit(x, y, min(REACH / self.zoom, 40.0), details=self.zoom >= TITLES_FROM)
+        found = self.scene.hit(x, y, min(REACH / self.zoom, 40.0), details=self.zoom >= TITLES_FROM)
+        if found is None or found.edge >= 0 or found.part == "body":  # labels lie on edges, boxes on labels
+            edge = self.labelled_at(x, y)
+            found = Hit(edge=edge) if edge >= 0 else found
+        return found
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Start the tool that wants the press; the buttons for back and forward are the window's."""

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QGestureEvent, QPinchGesture, QToolT
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from tests.viewer.pointer import hover
 from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, Kind
+from viewer.canvas.labels import Labels
 from viewer.settings import WHEEL_ZOOMS
 
 LEFT = Qt.MouseButton.LeftButton
@@ -92,6 +93,19 @@ def test_a_click_on_an_edge_selects_the_value(view, qtbot, small):
     middle = piece.mean(0)
     qtbot.mouseClick(view, LEFT, NONE, QPointF(*view.viewport.to_widget(*middle.tolist())).toPoint())
     assert view.workspace.selection.items == (small.values["x"],)
+
+
+def test_a_click_on_the_label_of_an_edge_selects_the_value(view, qtbot, small):
+    small.values["c"]._type = small.values["x"].type
+    view.repaint_scene()
+    edges = view.scene.drawing.edges_of(small.values["c"])
+    labels = Labels(view.scene, view.fonts, view.type_of).in_rect(*view.scene.bounds)
+    left, top, _, height = next(label.rect for label in labels if label.edge in edges)
+    view.zoom_to(1.0)
+    view.centre_on(left, top)
+    at_its_side = QPointF(*view.viewport.to_widget(left + 2, top + height / 2)).toPoint()
+    qtbot.mouseClick(view, LEFT, NONE, at_its_side)
+    assert view.workspace.selection.items == (small.values["c"],)
 
 
 @pytest.mark.parametrize("start", ["canvas", "node", "middle button"])
