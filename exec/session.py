@@ -321,7 +321,7 @@ class Stepper:
             for slot in watched.intersection(plan.inputs):
                 reason = "" if slots[slot] is MISSING else breakpoint_.holds(breakpoint_.value, slots[slot])
                 if reason:
-                    return f"before the first node: {reason}"
+                    return f"before the first node: {plan.name(breakpoint_.value)!r} {reason}"
         return ""
 
     def __iter__(self) -> Iterator[Node]:
@@ -380,7 +380,7 @@ class _Stops:
     def after(self, plan: Plan, step: Step, slots: Sequence[RuntimeValue]) -> str:
         """Why to stop after a step, or empty."""
         found = (
-            condition.after(step, slots, watched)
+            condition.after(plan, step, slots, watched)
             if condition.sought is None
             else self._begins(plan, step, slots, condition.sought)
             for condition, watched in self.of(plan)
@@ -438,7 +438,7 @@ class Condition:
         call = _call(step, self.node)
         return bool(call) and (previous is None or _call(previous, self.node) != call)
 
-    def after(self, step: Step, slots: Sequence[RuntimeValue], watched: Collection[int]) -> str:
+    def after(self, plan: Plan, step: Step, slots: Sequence[RuntimeValue], watched: Collection[int]) -> str:
         """Why to stop after a step, or empty; `watched` are the slots of `value`."""
         if self.node:
             return ""
@@ -447,13 +447,13 @@ class Condition:
                 continue
             reason = self.holds(self.value or number, slots[slot])
             if reason:
-                return f"after {step.node.title!r}: {reason}"
+                return f"after {step.node.title!r}: {plan.name(number)!r} {reason}"
         return ""
 
     def holds(self, number: int, value: RuntimeValue) -> str:
-        """How the condition holds for a value, empty when it does not; `number` is of the value that was declared."""
+        """What the condition finds a value to be or have; `number` is of the value that was declared."""
         if not self.condition:
-            return "the value is there"
+            return "is there"
         if not isinstance(value, np.ndarray):
             return ""
         if self.condition == "shape":
@@ -462,11 +462,11 @@ class Condition:
             return ""
         numbers = value if value.dtype.kind in "iufc" else value.astype(np.float32)
         if self.condition == "non-finite":
-            return "" if numbers.dtype.kind in "iu" or np.isfinite(numbers).all() else "it is not finite everywhere"
+            return "" if numbers.dtype.kind in "iu" or np.isfinite(numbers).all() else "is not finite everywhere"
         if numbers.dtype.kind == "c":
             numbers = np.abs(numbers)
         above = ((numbers > self.limit) | (numbers < -self.limit)).any()  # not the largest: it may be NaN
-        return f"an element is above {self.limit:g}" if above else ""
+        return f"has an element above {self.limit:g}" if above else ""
 
 
 def _call(step: Step, node: int) -> Path:
@@ -489,7 +489,7 @@ def compile_breakpoint(breakpoint_: Breakpoint, snapshots: Snapshots) -> Conditi
 
 
 def shape_conflict(declared: Type | None, value: RuntimeValue) -> str:
-    """How a tensor contradicts its declared type; empty when it does not."""
+    """What a tensor is that contradicts its declared type; empty when it does not."""
     if not isinstance(declared, TensorType) or not isinstance(value, np.ndarray):
         return ""
     found = describe(value)
@@ -498,7 +498,7 @@ def shape_conflict(declared: Type | None, value: RuntimeValue) -> str:
         dims = declared.shape.dims
         same = same and len(dims) == value.ndim
         same = same and all(d == n for d, n in zip(dims, value.shape, strict=False) if isinstance(d, int))
-    return "" if same else f"it is {found}, declared {declared}"
+    return "" if same else f"is {found}, declared {declared}"
 
 
 def wanted_keys(snapshots: Snapshots, values: Wanted) -> tuple[ValueKey | str, ...] | None:

@@ -305,7 +305,7 @@ def test_shapes_are_held_against_those_declared_in_bodies_and_functions() -> Non
     model = parse(DECLARED, header='ir_version: 10, opset_import: ["" : 21, "own" : 1]')
     stepper = Session(model).steps({"x": X[:2]}, breakpoints=[Breakpoint(condition="shape")])
     assert list(iter(stepper.go_on, "")) == [
-        "after 'Neg': it is float[2], declared float[7]",
-        "in 'Loop', after 'Mul': it is float[2], declared float[5]",
-        "in 'Loop', after 'Mul': it is float[2], declared float[5]",
+        "after 'Neg': 'p' is float[2], declared float[7]",
+        "in 'Loop', after 'Mul': 'q' is float[2], declared float[5]",
+        "in 'Loop', after 'Mul': 'q' is float[2], declared float[5]",
     ]

@@ -75,7 +75,7 @@ class RunNews:
 
     def paused(self, result: RunResult, reason: str, node: Node | None, *, live: bool) -> None:
         """A run waits before a node."""
-        where = reason or (f"before {name_of(node)}" if node is not None else "before the next node")
+        where = reason or (f"before {name_of(node)!r}" if node is not None else "before the next node")
         self._said = self._workspace.results.current, "Stopped"  # what an edit makes of it
         self._workspace.set_run_state(f"Paused: {display(where, 160)}")
         self._tell_failure(result, live=live)

@@ -171,6 +171,28 @@ def test_steps_from_a_breakpoint_inside_a_body_point_at_each_node_inside(qtbot, 
     assert workspace.results.is_current
 
 
+def test_steps_show_what_goes_into_the_node_that_is_next_then_what_it_gave(qtbot, window, net):
+    workspace = opened(window, qtbot, net)
+    tensor = window.docks.open("tensor")
+    workspace.selection.set([node(workspace, "log")])
+    workspace.trigger("run.breakpoint")
+    run(qtbot, workspace)  # it is selected already
+    for name in ("c", "l", "r"):
+        qtbot.waitUntil(lambda name=name: shown(tensor) == f"input {name}")
+        assert tensor.pane.subject.held is not None
+        run(qtbot, workspace, "run.step")
+    workspace.runs.stop()
+    run(qtbot, workspace)
+    qtbot.waitUntil(lambda: shown(tensor) == "input c")
+    run(qtbot, workspace, "run.continue")
+    assert workspace.selection.current is node(workspace, "log")
+    qtbot.waitUntil(lambda: shown(tensor) == "output l")
+
+
+def shown(tensor):
+    return tensor.pane.subject.target.title
+
+
 CONSTANTS = """
 <ir_version: 9, opset_import: ["" : 17]>
 constants (float[2] x) => (float[2] y)

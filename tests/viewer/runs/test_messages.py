@@ -244,6 +244,6 @@ def test_a_time_limit_is_told_as_long_as_it_is_what_ended_the_last_run(qtbot, sl
 
 def test_a_run_that_waits_names_the_node_it_waits_for(qtbot, workspace):
     run(qtbot, workspace, "run.step")
-    assert workspace.run_state == "Paused: before conv"
+    assert workspace.run_state == "Paused: before 'conv'"
     run(qtbot, workspace, "run.step")
-    assert workspace.run_state == "Paused: before log"
+    assert workspace.run_state == "Paused: before 'log'"

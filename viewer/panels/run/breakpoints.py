@@ -13,7 +13,7 @@ from viewer.icons import icon
 from viewer.panels.run.controls import Combo, Section, line
 from viewer.places import name_of
 from viewer.text import display
-from viewer.theme import themes
+from viewer.theme import theme, themes
 from viewer.widgets.number_edit import NumberEdit
 from viewer.workspace import Workspace
 
@@ -21,9 +21,9 @@ Condition = Literal["", "non-finite", "above", "shape"]
 
 _WHEN: dict[Condition, str] = {
     "": "always",
-    "non-finite": "if it is not finite",
+    "non-finite": "if not finite",
     "above": "if |x| is above",
-    "shape": "if its shape is not the declared",
+    "shape": "if shape differs",
 }
 
 _USUAL_LIMIT = 1e4
@@ -124,7 +124,7 @@ class BreakpointSection(Section):
         text.setText(f"{where} {display(name_of(thing), 40)}")
         text.setToolTip("Go there")
         text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        text.setIcon(icon("breakpoint"))
+        text.setIcon(icon("breakpoint", theme().accent))
         text.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         text.clicked.connect(lambda: self._workspace.reveal(thing))
         remove = QToolButton()

@@ -38,6 +38,7 @@ class TensorPanel(Panel):
         workspace.selection.changed.connect(self._timer.start)
         workspace.changes.changed.connect(self._refresh)
         workspace.results.changed.connect(self._refresh)
+        workspace.run_state_changed.connect(self._look_again)
         self._follow()
 
     def activate(self) -> None:
@@ -61,6 +62,10 @@ class TensorPanel(Panel):
     def _follow(self) -> None:
         """Show what is selected; keep the last tensor while nothing is."""
         self.workspace.results.forget_stops()
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """A run may have come to what is selected, or have gone on from it."""
         self.pane.show_item(self.workspace.selection.current)
 
     def _refresh(self, _what: object = None) -> None:

@@ -29,7 +29,7 @@ from viewer.panels.tensor.options import ViewOptions
 from viewer.panels.tensor.parts import button, combo, notice_label, text_label, text_view
 from viewer.panels.tensor.pictures import Wish
 from viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, SparseReader, first_slice
-from viewer.panels.tensor.subject import Subject, Target, reader_of, resolve, targets_of
+from viewer.panels.tensor.subject import Subject, Target, likeliest, reader_of, resolve
 from viewer.panels.tensor.table import TensorTable
 from viewer.panels.tensor.trees import ValueTree, plane_text
 from viewer.panels.tensor.views import View, first_view, views_of
@@ -232,7 +232,7 @@ class TensorPane(QWidget):
 
     def show_item(self, item: object) -> None:
         """Show what belongs to something selected: its likeliest tensor, others to choose from."""
-        self.show_targets(targets_of(item))
+        self.show_targets(likeliest(self.workspace, item))
 
     def show_targets(self, targets: list[Target]) -> None:
         """Offer these, the first one shown."""

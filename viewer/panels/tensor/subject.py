@@ -139,8 +139,18 @@ def _sparse_tensor(held: SparseArray) -> SparseTensor:
     return SparseTensor(ArrayTensor(held.values), ArrayTensor(held.indices), tuple(held.shape))
 
 
-def targets_of(item: object) -> list[Target]:
-    """What can be shown of something selected, the likeliest first."""
+def likeliest(workspace: Workspace, item: object) -> list[Target]:
+    """What can be shown of something selected, the likeliest first: of a node what it gives, but what goes into it
+    where a run waits before it.
+    """
+    targets = _targets_of(item)
+    if isinstance(item, Node) and workspace.has_runs and workspace.runs.paused_at is item:
+        known = workspace.results.value_of
+        targets.sort(key=lambda t: 1 if t.value is None else 0 if known(t.value) is not None else 2)
+    return targets
+
+
+def _targets_of(item: object) -> list[Target]:
     if isinstance(item, Value):
         return [*_value_targets(item, display(item.name, 80))]
     if not isinstance(item, Node):
