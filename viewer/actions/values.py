@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from model.errors import ModelError
 from model.graph import Value
-from viewer.actions.action import Action, Context, Menu, Submenu
+from viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from viewer.actions.targets import may_have
 
 if TYPE_CHECKING:
@@ -52,49 +52,45 @@ def _correct_types(context: Context) -> None:
     panel.outcome.correct_declarations()
 
 
-def _view(view: View) -> Action:
-    def run(context: Context) -> None:
-        pane = _tensor(context).pane
-        pane.choose_view(view)
-        if pane.subject is None:
-            detail = "Select a value, an initializer or a node."
-            context.opened.message("info", "There are no numbers to look at", detail)
-        elif pane.view != view:
-            detail = "Which views there are goes by the type and the number of axes."
-            context.opened.message("info", f"There is no view {view} of this", detail)
-
-    return Action(
-        id=f"values.{view.lower().replace(' ', '_')}",
-        title=f"Values as {view}",
-        run=run,
-        menu=Menu.RUN,
-        section=5,
-        submenu=Submenu.LOOK,
-        tip="Where the shape allows it.",
-        words="tensor panel show preview",
-    )
-
-
-def _mode(number: int, name: str, title: str) -> Action:
+def _look(
+    name: str,
+    title: str,
+    run: Callable[[TensorPanel], object],
+    tip: str,
+    words: str,
+    enabled: Callable[[Context], bool] = with_document,
+) -> Action:
     return Action(
         id=f"values.{name}",
         title=title,
-        run=lambda context: _tensor(context).pane.choose_mode(number),
+        run=lambda context: run(_tensor(context)),
         menu=Menu.RUN,
         section=5,
         submenu=Submenu.LOOK,
-        enabled=_was_run,
-        tip="Of a value that two runs have.",
-        words="tensor before after difference delta",
+        enabled=enabled,
+        tip=tip,
+        words=words,
     )
 
 
-def _pin_tensor(context: Context) -> None:
-    _tensor(context).pin()
+def _view(view: View) -> Action:
+    def run(panel: TensorPanel) -> None:
+        pane = panel.pane
+        pane.choose_view(view)
+        if pane.subject is None:
+            detail = "Select a value, an initializer or a node."
+            pane.workspace.message("info", "There are no numbers to look at", detail)
+        elif pane.view != view:
+            detail = "Which views there are goes by the type and the number of axes."
+            pane.workspace.message("info", f"There is no view {view} of this", detail)
+
+    name = view.lower().replace(" ", "_")
+    return _look(name, f"Values as {view}", run, "Where the shape allows it.", "tensor panel show preview")
 
 
-def _export(context: Context) -> None:
-    _tensor(context).pane.menu.ask_export()
+def _mode(number: int, name: str, title: str) -> Action:
+    tip, words = "Of a value that two runs have.", "tensor before after difference delta"
+    return _look(name, title, lambda panel: panel.pane.choose_mode(number), tip, words, _was_run)
 
 
 def _may_hold_values(context: Context) -> bool:
@@ -109,26 +105,6 @@ def _is_constant(value: Value) -> bool:
 
 def _import(context: Context) -> None:
     _tensor(context).pane.menu.ask_import()
-
-
-def _copy_text(context: Context) -> None:
-    _tensor(context).pane.menu.copy_text()
-
-
-def _copy_picture(context: Context) -> None:
-    _tensor(context).pane.menu.copy_picture()
-
-
-def _save_picture(context: Context) -> None:
-    _tensor(context).pane.menu.ask_save_picture()
-
-
-def _save_view(context: Context) -> None:
-    _tensor(context).pane.menu.ask_save_view()
-
-
-def _save_histogram(context: Context) -> None:
-    _tensor(context).pane.menu.ask_save_histogram()
 
 
 def _trace(context: Context) -> None:
@@ -233,75 +209,54 @@ ACTIONS = (
     _mode(0, "now", "Values of This Run"),
     _mode(1, "before", "Values of the Run Before"),
     _mode(2, "difference", "Difference From the Run Before"),
-    Action(
-        id="values.pin",
-        title="Pin Tensor",
-        run=_pin_tensor,
-        menu=Menu.RUN,
-        section=5,
-        submenu=Submenu.LOOK,
-        tip="Keep what the tensor panel shows beside it, to compare.",
-        words="copy link side by side",
+    _look(
+        "pin",
+        "Pin Tensor",
+        lambda panel: panel.pin(),
+        "Keep what the tensor panel shows beside it, to compare.",
+        "copy link side by side",
     ),
-    Action(
-        id="values.export",
-        title="Export Values…",
-        run=_export,
-        menu=Menu.RUN,
-        section=5,
-        submenu=Submenu.LOOK,
-        tip="What the tensor panel shows, as .npy, .npz, .pb, raw bytes, .csv or .png.",
-        words="save tensor array",
+    _look(
+        "export",
+        "Export Values…",
+        lambda panel: panel.pane.menu.ask_export(),
+        "What the tensor panel shows, as .npy, .npz, .pb, raw bytes, .csv or .png.",
+        "save tensor array",
     ),
-    Action(
-        id="values.copy_text",
-        title="Copy Values as Text",
-        run=_copy_text,
-        menu=Menu.RUN,
-        section=5,
-        submenu=Submenu.LOOK,
-        tip="The plane that the tensor panel shows.",
-        words="clipboard tensor numbers",
+    _look(
+        "copy_text",
+        "Copy Values as Text",
+        lambda panel: panel.pane.menu.copy_text(),
+        "The plane that the tensor panel shows.",
+        "clipboard tensor numbers",
     ),
-    Action(
-        id="values.copy_picture",
-        title="Copy Picture of Values",
-        run=_copy_picture,
-        menu=Menu.RUN,
-        section=5,
-        submenu=Submenu.LOOK,
-        tip="In the colours in which the tensor panel shows it.",
-        words="clipboard image heat map feature maps",
+    _look(
+        "copy_picture",
+        "Copy Picture of Values",
+        lambda panel: panel.pane.menu.copy_picture(),
+        "In the colours in which the tensor panel shows it.",
+        "clipboard image heat map feature maps",
     ),
-    Action(
-        id="values.save_picture",
-        title="Save Picture of Values…",
-        run=_save_picture,
-        menu=Menu.RUN,
-        section=5,
-        submenu=Submenu.LOOK,
-        tip="In the colours in which the tensor panel shows it, as .png.",
-        words="export image heat map feature maps",
+    _look(
+        "save_picture",
+        "Save Picture of Values…",
+        lambda panel: panel.pane.menu.ask_save_picture(),
+        "In the colours in which the tensor panel shows it, as .png.",
+        "export image heat map feature maps",
     ),
-    Action(
-        id="values.save_view",
-        title="Save View of Values…",
-        run=_save_view,
-        menu=Menu.RUN,
-        section=5,
-        submenu=Submenu.LOOK,
-        tip="Picture or lines as the tensor panel shows them, with numbers and legend, as .png.",
-        words="export image picture heat map line plot legend screenshot",
+    _look(
+        "save_view",
+        "Save View of Values…",
+        lambda panel: panel.pane.menu.ask_save_view(),
+        "Picture or lines as the tensor panel shows them, with numbers and legend, as .png.",
+        "export image picture heat map line plot legend screenshot",
     ),
-    Action(
-        id="values.save_histogram",
-        title="Save Histogram of Values…",
-        run=_save_histogram,
-        menu=Menu.RUN,
-        section=5,
-        submenu=Submenu.LOOK,
-        tip="As the tensor panel shows it, as .png.",
-        words="export picture distribution",
+    _look(
+        "save_histogram",
+        "Save Histogram of Values…",
+        lambda panel: panel.pane.menu.ask_save_histogram(),
+        "As the tensor panel shows it, as .png.",
+        "export picture distribution",
     ),
     Action(
         id="values.import",

@@ -17,6 +17,7 @@ from model.tensors import SparseTensor, Tensor
 from model.types import ElementType
 from viewer.dialogs.files import ask_file, ask_save
 from viewer.panels.tensor.editing import is_outside
+from viewer.panels.tensor.subject import Subject
 from viewer.panels.tensor.trees import plane_text
 from viewer.text import display, shape_text
 from viewer.widgets.plots.focus import as_seen
@@ -45,28 +46,7 @@ class TensorMenu(QMenu):
         subject = self._pane.subject
         if subject is None:
             return
-        dense = isinstance(subject.held, Tensor) and subject.editable
-        sparse = isinstance(subject.held, SparseTensor) and subject.editable
-        numeric = subject.element_type is not ElementType.STRING
-        if dense or sparse:
-            self._add("&Fill…", self.ask_fill)
-            if numeric:
-                self._add("&Expression…", self.ask_expression, "x*0.5, clip(x, 0, 1), where(x < 0, 0, x)")
-            self._add("Change &Shape…", self.ask_shape)
-            types = self.addMenu("Change &Type")
-            for kind in _KINDS:
-                action = types.addAction(kind.text)
-                action.setEnabled(kind != subject.element_type)
-                action.triggered.connect(lambda _=False, k=kind: self.change_type(k))
-            if isinstance(subject.held, Tensor):
-                self._storage(subject.held)
-            if sparse:
-                self._add("Make &Dense", self._pane.editing.make_dense)
-            elif self._pane.editing.can_be_sparse():
-                self._add("Make S&parse", self._pane.editing.make_sparse, "Stores no zeros")
-            self.addSeparator()
-        if dense or sparse:
-            self._add("&Import…", self.ask_import, "From .npy, .npz, .pb, raw bytes, CSV or PNG")
+        self._build_editing(subject)
         if subject.kind in ("tensor", "sparse") and not subject.problem:
             self._add("E&xport…", self.ask_export, "To .npy, .npz, .pb, raw bytes, CSV or PNG")
         self.addSeparator()
@@ -82,6 +62,28 @@ class TensorMenu(QMenu):
             self._add("Save Vie&w…", self.ask_save_view, "As it is seen, with numbers and legend, to .png")
         if self._pane.facts.histogram.isVisible():
             self._add("Save Histo&gram…", self.ask_save_histogram, "As it is seen, to .png")
+
+    def _build_editing(self, subject: Subject) -> None:
+        """What changes values that the model holds."""
+        if not subject.editable or not isinstance(subject.held, (Tensor, SparseTensor)):
+            return
+        self._add("&Fill…", self.ask_fill)
+        if subject.element_type is not ElementType.STRING:
+            self._add("&Expression…", self.ask_expression, "x*0.5, clip(x, 0, 1), where(x < 0, 0, x)")
+        self._add("Change &Shape…", self.ask_shape)
+        types = self.addMenu("Change &Type")
+        for kind in _KINDS:
+            action = types.addAction(kind.text)
+            action.setEnabled(kind != subject.element_type)
+            action.triggered.connect(lambda _=False, k=kind: self.change_type(k))
+        if isinstance(subject.held, Tensor):
+            self._storage(subject.held)
+        if isinstance(subject.held, SparseTensor):
+            self._add("Make &Dense", self._pane.editing.make_dense)
+        elif self._pane.editing.can_be_sparse():
+            self._add("Make S&parse", self._pane.editing.make_sparse, "Stores no zeros")
+        self.addSeparator()
+        self._add("&Import…", self.ask_import, "From .npy, .npz, .pb, raw bytes, CSV or PNG")
 
     def _add(self, title: str, run: Any, tip: str = "") -> QAction:
         action = self.addAction(title)
