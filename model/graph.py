@@ -315,8 +315,8 @@ class Graph:
     def root(self) -> Graph:
         """The outermost graph around this one, or itself."""
         graph = self
-        while (parent := graph.parent) is not None:
-            graph = parent
+        while isinstance(owner := graph.owner, Node) and owner.graph is not None:  # each step asks: no call per level
+            graph = owner.graph
         return graph
 
     @property

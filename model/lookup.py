@@ -7,10 +7,10 @@ when things go, and an undone edit leaves at most a name nobody holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from model.graph import Graph, Node, Value
+from model.graph import Graph, Node, Use, Value
 
 _Thing = TypeVar("_Thing", Node, Value)
 _Holders = dict[str, _Thing | dict[_Thing, None]]  # a name may have many: nodes need not have one
@@ -128,19 +128,16 @@ class Lookup:
 
     def wired(self, node: Node, values: Iterable[Value | None]) -> None:
         """Values became inputs of a node, or results of a body of it."""
-        self._now_sorted(node, lambda: all(_comes_before(value, node) for value in values))
+        self._sorted = _has_before(values, node) if self._sorted and not node.bodies else None
 
     def taken(self, value: Value, users: Iterable[Node | Graph]) -> None:
         """A value is what nodes take, or graphs return, from now on. Costs as many as these are."""
         self.used(value)
-        self._sorted = _is_before(value, users) if self._sorted else None
+        self._sorted = _is_before(value, ((user, 0) for user in users)) if self._sorted else None
 
     def moved(self, node: Node) -> None:
         """A node stands elsewhere in its list, or has other outputs. Costs as many as use these."""
-        self._now_sorted(node, lambda: _is_before_users(node))
-
-    def _now_sorted(self, node: Node, still: Callable[[], bool]) -> None:
-        self._sorted = still() if self._sorted and not node.bodies else None
+        self._sorted = _is_before_users(node) if self._sorted and not node.bodies else None
 
     def gone(self) -> None:
         """Something was taken away: what was sorted still is."""
@@ -206,26 +203,35 @@ def _nodes_of(root: Graph) -> Iterator[Node]:
 def _is_in_place(node: Node) -> bool:
     """Whether a node comes after what its inputs need; what bodies capture counts where it is used."""
     returned = (value for body in node.bodies for value in body.outputs if value.graph is not body)
-    return all(_comes_before(value, node) for value in (*node.inputs, *returned))
+    return _has_before((*node.inputs, *returned), node)
+
+
+def _has_before(values: Iterable[Value | None], node: Node) -> bool:
+    """Whether what makes each of those stands before a node."""
+    return not [value for value in values if not _comes_before(value, node)]  # few: a generator would cost more
 
 
 def _is_before_users(node: Node) -> bool:
-    return all(_is_before(value, (user for user, _ in value.uses)) for value in node.outputs if value is not None)
+    return not [value for value in node.outputs if value is not None and not _is_before(value, value.uses)]
 
 
-def _is_before(value: Value, users: Iterable[Node | Graph]) -> bool:
-    """Whether what makes a value stands before each of those, or before the node that holds it."""
-    nodes = (user if isinstance(user, Node) else user.owner for user in users)
-    return all(_comes_before(value, node) for node in nodes if isinstance(node, Node))
+def _is_before(value: Value, uses: Iterable[Use]) -> bool:
+    """Whether what makes a value stands before each that uses it, or before the node that holds it."""
+    for user, _ in uses:
+        node = user if isinstance(user, Node) else user.owner
+        if isinstance(node, Node) and not _comes_before(value, node):
+            return False
+    return True
 
 
 def _comes_before(value: Value | None, node: Node) -> bool:
     """Whether what makes a value stands before the node that uses it, or before the one that holds that node."""
     producer = None if value is None else value.producer
-    if producer is None or producer.graph is None:
+    graph = None if producer is None else producer.graph
+    if producer is None or graph is None:
         return True
-    anchor = ancestor_in(node, producer.graph)
-    return anchor is None or comes_before(producer, anchor)
+    anchor = node if node.graph is graph else ancestor_in(node, graph)
+    return anchor is None or graph.nodes.place(producer) < graph.nodes.place(anchor)
 
 
 def comes_before(first: Node, second: Node) -> bool:

@@ -522,8 +522,8 @@ def _note_wires(node: Node, values: Collection[Value | None]) -> None:
 
 
 def _note_field(target: Target, field: str, content: Any) -> None:
-    if isinstance(target, (Node, Value)) and field == "name":
-        if known := _lookup(target.graph):
+    if isinstance(target, (Node, Value)):
+        if field == "name" and (known := _lookup(target.graph)):
             known.named(target)
     elif isinstance(target, Graph) and field == "declared" and (known := _lookup(target)):
         known.used(*content)

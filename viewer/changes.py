@@ -128,7 +128,9 @@ def _collect(step: Step, inverse: Step, touched: Touched) -> None:
             touched.structure.add(step.graph)
         case RemoveNode():
             graph = inverse.graph if isinstance(inverse, InsertNode) else None
-            touched.removed.update((step.node, *(body for graph_ in step.node.bodies for body in graph_.walk())))
+            touched.removed.add(step.node)
+            for body in step.node.bodies:
+                touched.removed.update(body.walk())
             touched.nodes.add(step.node)
             _add_values(touched, mentioned(step))
             _add_structure(touched, graph)
