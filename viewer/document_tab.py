@@ -110,7 +110,7 @@ class DocumentTab(QWidget):
     @property
     def modified(self) -> bool:
         """Whether closing would lose something."""
-        return self.workspace.document.modified
+        return self.workspace.document.modified or bool(self.workspace.jobs.making("edit"))
 
     def _show_types(self) -> None:
         self.view.set_types(self.workspace.types.type_of)

@@ -24,6 +24,7 @@ from model.progress import Cancelled, Progress
 
 T = TypeVar("T")
 Lane = Literal["read", "count", "mutate"]
+Product = Literal["", "edit"]  # "edit": one of the document, which is lost without the work
 Work = Callable[[Progress], T]
 
 #: Threads of the lane "read" at least: some only wait, for a file or for the process that runs the model.
@@ -34,10 +35,11 @@ _IDLE_SECONDS = 10  # a thread without work ends after this long
 class Job(Generic[T]):
     """One piece of work: running until `finished`, then with a result, an error, or neither when cancelled."""
 
-    def __init__(self, title: str, work: Work[T], lane: Lane, supersede: str) -> None:
+    def __init__(self, title: str, work: Work[T], lane: Lane, supersede: str, makes: Product) -> None:
         self.title = title
         self.lane = lane
         self.supersede = supersede
+        self.makes = makes
         self.done = 0.0
         self.total = 0.0  # 0: not known
         self.text = ""
@@ -214,6 +216,18 @@ class Jobs(QObject):
         """Jobs that have not ended, oldest first."""
         return tuple(self._running)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing is wanted any more."""
+        return self._closed
+
+    def making(self, product: Product) -> list[Job[Any]]:
+        """What a person asked for and is on its way, oldest first; without what was stopped.
+
+        Where one piece of work goes on as another, there is none between them: ask at the next turn after `ended`.
+        """
+        return [job for job in self._running if job.makes == product and not job.cancelled]
+
     def start(
         self,
         title: str,
@@ -224,18 +238,19 @@ class Jobs(QObject):
         finished: Callable[[], object] | None = None,
         lane: Lane = "read",
         supersede: str = "",
+        makes: Product = "",
     ) -> Job[T]:
         """Run `work(progress)` in a thread; GUI thread only.
 
         `done(result)` comes when it returned; `failed(error)` when it raised anything but Cancelled; `finished()`
         after either, and when it was cancelled. A ModelError without `failed` becomes a message; any other error
-        is a bug and goes to sys.excepthook as well.
+        is a bug and goes to sys.excepthook as well. `makes`: what a person asked for that comes of it, see `making`.
         """
         if supersede:
             for other in self._running:
                 if other.supersede == supersede:
                     other.cancel()
-        job = Job(title, work, lane, supersede)
+        job = Job(title, work, lane, supersede, makes)
         job._post = lambda: post(lambda: self._progressed(job))
         self._running[job] = None
         self.started.emit(job)
@@ -247,12 +262,14 @@ class Jobs(QObject):
         self._lanes[lane].put(run)
         return job
 
-    def follow(self, title: str, stop: Callable[[], object], lane: Lane = "mutate") -> Job[None]:
+    def follow(
+        self, title: str, stop: Callable[[], object], lane: Lane = "mutate", *, makes: Product = ""
+    ) -> Job[None]:
         """Show work that is done elsewhere, as in slices, until `leave`; GUI thread only.
 
         `stop()` is called when it is cancelled; what is reported to its `progress` shows.
         """
-        job: Job[None] = Job(title, _forgotten, lane, "")
+        job: Job[None] = Job(title, _forgotten, lane, "", makes)
         job._post = lambda: post(lambda: self._progressed(job))
         job._stop = stop
         self._running[job] = None

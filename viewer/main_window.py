@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -53,6 +53,7 @@ from viewer.workspace import Message, Workspace
 if TYPE_CHECKING:
     from viewer.canvas.view import GraphView
     from viewer.comparison.beside import Beside
+    from viewer.jobs import Job
 
 _FIRST_SIZE = QSize(1280, 800)
 _MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}
@@ -196,6 +197,8 @@ class MainWindow(QMainWindow):
         ):  # fmt: skip
             signal.connect(refresh)
         workspace.changes.state_changed.connect(self._show_titles)
+        for signal in (workspace.jobs.started, workspace.jobs.ended):
+            signal.connect(self._show_coming)
         workspace.action_requested.connect(self._trigger)
         workspace.panel_offered.connect(partial(self._offer, tab))
         workspace.menu_requested.connect(self._open_context_menu)
@@ -279,6 +282,12 @@ class MainWindow(QMainWindow):
         else:
             name = display(tab_in_front.workspace.title, 80).replace("[*]", "[*][*]")
             self.setWindowTitle(f"{name}[*] – ONNX Workbench")
+
+    def _show_coming(self, job: Job[Any]) -> None:
+        """An edit is on its way, or is so no more."""
+        if job.makes == "edit":
+            self._show_titles()
+            self.actions_binding.refresh_soon()
 
     def expect(self, documents: bool) -> None:
         """Show the frame of a document instead of the start page: one will be opened right after the first paint."""

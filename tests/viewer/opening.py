@@ -1,5 +1,8 @@
 """Opens files in a window as a person does, and edits what is in them."""
 
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
+
 from model.steps import SetField
 
 
@@ -24,3 +27,13 @@ def rename(tab, name):
 
 def run(window, action_id):
     window.actions_binding.run(action_id)
+
+
+def titles(tab):
+    return [message.title for message in tab.messages.messages]
+
+
+def choose(qtbot, tab, text):
+    """Press a button of a message."""
+    (button,) = [b for b in tab.messages.findChildren(QPushButton) if b.text() == text and b.isVisible()]
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)

@@ -352,6 +352,7 @@ class ConvertDialog(QDialog):
                 failed=self._failed,
                 finished=self._stopped,
                 supersede="convert",
+                makes="edit",
             )
 
     def _compared(self, trial: Trial, agreement: Agreement) -> None:
@@ -391,7 +392,13 @@ class ConvertDialog(QDialog):
         self._lock(True)
         self.state.setText(f"Changing the model: {plural(len(trial.steps), 'step')}…")
         self._applying = Applying(
-            self._workspace.document, [(self.title(), trial.steps)], applied, self, recording=trial.recording
+            self._workspace.document,
+            [(self.title(), trial.steps)],
+            applied,
+            self,
+            recording=trial.recording,
+            jobs=self._workspace.jobs,
+            stopped=lambda: applied(False),
         )
 
     def _lock(self, is_working: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
@@ -11,14 +11,24 @@ from viewer.dialogs.buttons import without_icons
 from viewer.text import display
 
 
-def ask_to_save(window: QWidget, name: str, save: Callable[[], object], discard: Callable[[], object]) -> QMessageBox:
-    """Ask what to do about the changes of a document that is being closed; Cancel calls nothing."""
+def ask_to_save(
+    window: QWidget,
+    name: str,
+    save: Callable[[], object],
+    discard: Callable[[], object],
+    coming: Sequence[str] = (),
+) -> QMessageBox:
+    """Ask what to do about the changes of a document that is being closed; Cancel calls nothing.
+
+    `coming`: the titles of edits that are still on their way.
+    """
     box = QMessageBox(window)
     box.setIcon(QMessageBox.Icon.NoIcon)
     box.setWindowTitle("Save changes?")
     box.setTextFormat(Qt.TextFormat.PlainText)
     box.setText(f"Save the changes to {display(name, 100)}?")
-    box.setInformativeText("Without saving they are lost.")
+    made = [f"“{display(title, 100)}” is still being made." for title in coming]
+    box.setInformativeText("\n".join([*made, "Without saving they are lost."]))
     buttons = QMessageBox.StandardButton
     box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
     box.setDefaultButton(buttons.Save)

@@ -198,6 +198,7 @@ class SimplifyDialog(QDialog):
             finished=self._stopped,
             lane="mutate",
             supersede="simplify",
+            makes="edit",
         )
 
     def _carry_over(self, outcome: Outcome, revision: int) -> None:
@@ -217,6 +218,8 @@ class SimplifyDialog(QDialog):
             lambda all_made: self._applied(outcome, all_made),
             self,
             recording=outcome.recording,
+            jobs=self._workspace.jobs,
+            stopped=self.reject,
         )
 
     def _applied(self, outcome: Outcome, all_made: bool) -> None:

@@ -451,11 +451,15 @@ class Files(QObject):
             if then is not None:
                 then()
 
+        def again() -> None:  # it may have been edited while it was written
+            self.close(tab, then)
+
         if not tab.modified:
             discard()
             return
         self._window.activate(tab)
-        ask_to_save(self._window, tab.workspace.title, partial(self.save, tab, discard), discard)
+        coming = [job.title for job in tab.workspace.jobs.making("edit")]
+        ask_to_save(self._window, tab.workspace.title, partial(self.save, tab, again), discard, coming)
 
     def close_all(self, then: Callable[[], object]) -> None:
         """Close every tab that holds changes, asking about each; `then` is called when none is left.

@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, Qt, QTimer
 
 from viewer.slices import Slices
+from viewer.text import display
 
 if TYPE_CHECKING:
     from model.io.save import Saving
     from model.progress import Progress
+    from viewer.jobs import Job
     from viewer.workspace import Workspace
 
+_PATIENCE = 300  # ms before it is told that a save waits
+_WAITS = "saving waits"  # topic of that message
 _MANY_STEPS = 2000  # which cost as much as several slices to take back and do again around each
 
 
 class Preparation(QObject):
     """Prepares a save of a document as it is now, while it may be edited on. GUI thread only.
 
-    Calls `done` with the save or `failed` with what it raised: at once where all takes less than a slice. Where it
-    takes longer, the work shows under a title and may be stopped there: then it calls `stopped`.
+    Where edits are on their way it begins once they are made, refused or stopped, and tells that. Calls `done` with
+    the save and the state that it holds, or `failed` with what it raised: at once where all takes less than a slice.
+    Where it takes longer, the work shows under a title and may be stopped there: then it calls `stopped`.
     """
 
     def __init__(
@@ -29,54 +34,77 @@ class Preparation(QObject):
         workspace: Workspace,
         title: str,
         prepare: Callable[[Progress], Saving],
-        done: Callable[[Saving], object],
+        done: Callable[[Saving, int], object],
         failed: Callable[[Exception], object],
         stopped: Callable[[], object],
     ) -> None:
         super().__init__(workspace)
         self._document = workspace.document
-        self._document.end_gesture()  # what is typed next is not saved
         self._state = self._document.current
+        self._prepare = prepare
         self._done = done
         self._failed = failed
         self._stopped = stopped
-        self._jobs = workspace.jobs
-        self._job = self._jobs.follow(title, self._stop)
+        self._workspace = workspace
+        self._title = title
+        self._job: Job[None] | None = None
+        self._slices: Slices[Saving] | None = None
+        self._soon = QTimer(self, singleShot=True, interval=0)
+        workspace.changes.changed.connect(self._on_change)
+        workspace.jobs.ended.connect(self._begin, Qt.ConnectionType.QueuedConnection)
+        self.running = True  # nothing was called yet
+        self._begin()
+        if self.running and self._job is None:
+            QTimer.singleShot(_PATIENCE, self, self._tell)
+
+    def _tell(self) -> None:
+        coming = self._workspace.jobs.making("edit")
+        if self.running and self._job is None and coming:
+            waits = f"{self._title} waits for “{display(coming[0].title, 80)}”"
+            self._workspace.message("info", waits, choices=(("Do not save", self.stop),), topic=_WAITS)
+
+    def _begin(self, _ended: object = None) -> None:
+        jobs = self._workspace.jobs
+        if not self.running or self._job is not None or jobs.is_closed or jobs.making("edit"):
+            return
+        self._workspace.withdraw(_WAITS)
+        self._job = jobs.follow(self._title, self._stop)
+        self._document.end_gesture()  # what is typed next is not saved
+        self._state = self._document.current
         self._slices = Slices(
-            prepare,
+            self._prepare,
             self._hand_over,
             self._fail,
             self,
             lambda: self._document.at(self._state),
             self._job.progress.report,
         )
-        self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self._slices.finish)
-        workspace.changes.changed.connect(self._on_change)
         self._slices.go_on()
-
-    @property
-    def running(self) -> bool:
-        """Whether nothing was called yet."""
-        return self._slices.running
 
     def stop(self) -> None:
         """Prepare no more, unless all is done."""
-        self._job.cancel()
+        if self._job is not None:
+            self._job.cancel()
+        else:
+            self._stop()
 
     def _stop(self) -> None:
-        if self._slices.running:
-            self._slices.cancel()
+        if self.running:
+            if self._slices is not None:
+                self._slices.cancel()
             self._end()
             self._stopped()
 
     def _on_change(self, _change: object) -> None:
-        since = self._document.way(self._state)
-        if self._slices.running and sum(len(steps) for _, steps, _ in since) > _MANY_STEPS:
-            self._soon.start()
+        if self._slices is not None and self.running:
+            since = self._document.way(self._state)
+            if sum(len(steps) for _, steps, _ in since) > _MANY_STEPS:
+                self._soon.start()
 
     def _hand_over(self, saving: Saving) -> None:
-        self._done(saving)  # whose job shows before this one ends
+        self.running = False
+        self._done(saving, self._state.id)  # whose job shows before this one ends
         self._end()
 
     def _fail(self, error: Exception) -> None:
@@ -84,6 +112,9 @@ class Preparation(QObject):
         self._failed(error)
 
     def _end(self) -> None:
+        self.running = False
         self._soon.stop()
-        self._jobs.leave(self._job)
+        self._workspace.withdraw(_WAITS)
+        if self._job is not None:
+            self._workspace.jobs.leave(self._job)
         self.deleteLater()

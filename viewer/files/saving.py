@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,8 +62,7 @@ class Save:
         return f"Saving {self.options.path.name}"
 
     def start(self, expected: Identity | None) -> None:
-        """Begin. `expected`: refuse to replace a file that has another identity."""
-        state = self.workspace.document.current.id
+        """Begin, with the edits that are on their way. `expected`: refuse to replace a file of another identity."""
         chosen = self.options
 
         def work(progress: Progress) -> Saving:
@@ -77,9 +75,7 @@ class Save:
                 progress=progress,
             )
 
-        preparation = Preparation(
-            self.workspace, self.title, work, partial(self._write, state), self._refuse, self.answers.ended
-        )
+        preparation = Preparation(self.workspace, self.title, work, self._write, self._refuse, self.answers.ended)
         if preparation.running:
             self._stop = preparation.stop
 
@@ -88,7 +84,7 @@ class Save:
         self.stopped = True
         self._stop()
 
-    def _write(self, state: int, saving: Saving) -> None:
+    def _write(self, saving: Saving, state: int) -> None:
         job = self.workspace.jobs.start(
             self.title,
             saving.run,

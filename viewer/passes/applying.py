@@ -28,10 +28,11 @@ _MUCH = 1 << 20  # bytes of tensors, the same
 class Applying(QObject):
     """Makes each entry, a title and its steps, an edit of the document; then calls `done`. GUI thread only.
 
-    What was recorded of them is on file first, so that no crash takes what the person saw done: `jobs` show that, and
-    when it is stopped there nothing is made and `stopped` called. Each then has a turn of the event loop: what takes
-    time is what the window does about a change, not the steps, so that smaller parts would take longer in all. `done`
-    is told whether all were made: an edit or an undo by somebody else ends it, as the steps fit no more.
+    What was recorded of them is on file first, so that no crash takes what the person saw done. Each then has a turn
+    of the event loop: what takes time is what the window does about a change, not the steps, so that smaller parts
+    would take longer in all. `done` is told whether all were made: an edit or an undo by somebody else ends it, as the
+    steps fit no more. `jobs` show it; when it is stopped there, nothing is made and `stopped` called, or where it is
+    too late for that, what is left is made in one go.
     """
 
     def __init__(
@@ -57,10 +58,11 @@ class Applying(QObject):
         self._writing = Progress()
         self._ahead = None
         is_small = sum(len(steps) for _, steps in self._entries) <= _AT_ONCE
-        if recording is not None and not (is_small and recording.size <= _MUCH):
-            if jobs is not None and self._entries:
-                self._job = jobs.follow(self._entries[0][0], self._stop)
-                self._writing = self._job.progress
+        is_much = recording is not None and recording.size > _MUCH
+        if jobs is not None and self._entries and (is_much or not is_small):
+            self._job = jobs.follow(self._entries[0][0], self._stop, makes="edit")
+            self._writing = self._job.progress
+        if recording is not None and (is_much or not is_small):
             self._ahead = recording.write_ahead(self._writing)
         if is_small and self._ahead is None:
             self._finish()
@@ -88,7 +90,6 @@ class Applying(QObject):
         elif not self._entries:
             self._end(all_made=True)
         elif self._ahead is None or self._ahead.is_settled:
-            self._leave()
             self._make_one()
 
     def _make_one(self) -> None:
@@ -104,9 +105,13 @@ class Applying(QObject):
             self._jobs.leave(job)
 
     def _stop(self) -> None:
-        self._shift.stop()
-        self._leave()
-        self._stopped()
+        if self._is_begun and self._jobs is not None and not self._jobs.is_closed:
+            self._finish()
+            self._end(all_made=not self._entries)
+        else:
+            self._shift.stop()
+            self._leave()
+            self._stopped()
 
     def _end(self, *, all_made: bool) -> None:
         self._shift.stop()

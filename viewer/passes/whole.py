@@ -85,7 +85,7 @@ class WholeEdit(QObject):
             self._end(is_made=False)
 
     def _begin(self) -> None:
-        self._job = self._workspace.jobs.follow(self._title, self._stop_copying)
+        self._job = self._workspace.jobs.follow(self._title, self._stop_copying, makes="edit")
         self._rehearsing.start()
 
     def _stop_copying(self) -> None:
@@ -109,6 +109,7 @@ class WholeEdit(QObject):
             failed=self._failed,
             finished=lambda: self._end(is_made=False) if job.cancelled or job.error is not None else None,
             lane="mutate",
+            makes="edit",
         )
 
     def _do(self, rehearsal: Rehearsal, progress: Progress) -> Outcome:

@@ -6,12 +6,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QPushButton, QToolButton
+from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QToolButton
 from shiboken6 import isValid
 
 from model.errors import ModelError
 from model.io.save import Saving
 from model.steps import SetField
+from tests.viewer.opening import choose, titles
 from viewer.dialogs.save_options import SaveOptionsDialog
 from viewer.files import opening
 from viewer.files.saving import SaveOptions
@@ -79,16 +80,6 @@ def rename(tab, name):
 
 def name_in(path):
     return onnx.load(path).graph.node[0].name
-
-
-def titles(tab):
-    return [message.title for message in tab.messages.messages]
-
-
-def choose(qtbot, tab, text):
-    """Press a button of a message."""
-    (button,) = [b for b in tab.messages.findChildren(QPushButton) if b.text() == text and b.isVisible()]
-    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
 def idle(window):

@@ -9,13 +9,13 @@ from model.edits import functions, initializers, nodes
 from model.edits.nodes import rename_node
 from model.graph import Value
 from model.io.save import Saving, save
-from model.recording.store import Store
 from model.steps import SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
-from tests.viewer.panels.tensor.hands import select
+from tests.viewer.opening import opened
+from tests.viewer.panels.tensor.hands import panel_of
 from viewer.comparison.pairing import Comparing
 from viewer.dialogs.merge import MergeDialog
 from viewer.files import recovery
@@ -29,24 +29,6 @@ ELEMENTS = 1 << 20  # 4 MB, which take a while
 def dead(monkeypatch):
     """Make every journal look like that of a program that is gone."""
     monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
-
-
-@pytest.fixture
-def large_file(tmp_path):
-    """A model with one constant of some size."""
-    document = builders.document()
-    with document.edit("Weights") as edit:
-        weights = ArrayTensor(np.arange(ELEMENTS, dtype=np.float32))
-        initializers.set_tensor(edit, builders.value(document, "w"), weights)
-    path = tmp_path / "large.onnx"
-    save(document.model, path)
-    return path
-
-
-def opened(qtbot, window, path):
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
-        window.files.open([path])
-    return window.tab.workspace
 
 
 class Killed:
@@ -65,18 +47,12 @@ class Killed:
         self.states.append(leftover.titles)
 
 
-def panel_of(qtbot, window, workspace, value):
-    panel = window.docks.open("tensor")
-    select(qtbot, panel, value)
-    return panel
-
-
 @pytest.mark.usefixtures("dead")
 def test_values_of_a_file_and_what_is_done_behind_them(qtbot, window, large_file, tmp_path):
-    workspace = opened(qtbot, window, large_file)
+    workspace = opened(window, qtbot, large_file).workspace
     document, value = workspace.document, builders.value(workspace.document, "w")
     np.save(tmp_path / "v.npy", np.full(ELEMENTS, 7, np.float32))
-    panel, killed = panel_of(qtbot, window, workspace, value), Killed(document)
+    panel, killed = panel_of(qtbot, window, value), Killed(document)
     panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, go_on: go_on())
     qtbot.waitUntil(lambda: bool(killed.states))
     rename_last(document)
@@ -91,29 +67,6 @@ def test_values_of_a_file_and_what_is_done_behind_them(qtbot, window, large_file
 def rename_last(document):
     with document.edit("Rename") as edit:
         rename_node(edit, document.model.graph.nodes.last, "renamed")
-
-
-@pytest.fixture
-def held_up(monkeypatch):
-    """A disk that takes bytes as slowly as the test wants."""
-    free, write = Event(), Store._write_bytes
-    monkeypatch.setattr(Store, "_write_bytes", lambda *given: free.wait(30) and write(*given))
-    yield free
-    free.set()
-
-
-@pytest.fixture
-def being_written(qtbot, window, large_file, tmp_path, held_up):
-    """The values of a file are on their way to the journal, as the status line says."""
-    workspace = opened(qtbot, window, large_file)
-    np.save(tmp_path / "v.npy", np.full(ELEMENTS, 7, np.float32))
-    panel = panel_of(qtbot, window, workspace, builders.value(workspace.document, "w"))
-    panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, go_on: go_on())
-    title = "Import v.npy into w"
-    qtbot.waitUntil(lambda: title in [job.title for job in workspace.jobs.running])
-    (job,) = (job for job in workspace.jobs.running if job.title == title)
-    assert workspace.document.undo_title is None
-    return workspace, job
 
 
 @pytest.mark.usefixtures("dead")
@@ -141,10 +94,10 @@ def test_what_is_stopped_while_its_bytes_are_written_is_not_done(qtbot, being_wr
 
 
 def test_bytes_that_find_no_room_are_no_trouble_for_the_edit(qtbot, window, large_file, monkeypatch):
-    workspace = opened(qtbot, window, large_file)
+    workspace = opened(window, qtbot, large_file).workspace
     monkeypatch.setattr("model.recording.store.data_path", lambda path: path)  # which is there already
     value = builders.value(workspace.document, "w")
-    panel_of(qtbot, window, workspace, value).pane.editing.fill([], "2")
+    panel_of(qtbot, window, value).pane.editing.fill([], "2")
     qtbot.waitUntil(lambda: value.initializer.numpy()[0] == 2)
     qtbot.waitUntil(lambda: "not being kept" in workspace.journal.problem)
     assert [m.title for m in window.tab.messages.messages] == ["A crash would lose edits"]
@@ -152,7 +105,7 @@ def test_bytes_that_find_no_room_are_no_trouble_for_the_edit(qtbot, window, larg
 
 @pytest.mark.usefixtures("dead")
 def test_few_nodes_with_large_weights(qtbot, window, large_file):
-    workspace = opened(qtbot, window, large_file)
+    workspace = opened(window, qtbot, large_file).workspace
     killed, ended = Killed(workspace.document), []
 
     def change(edit, copy_of, _progress):
@@ -182,7 +135,7 @@ def called_often():
 def test_what_changes_very_many_calls(qtbot, window, tmp_path):
     path = tmp_path / "calls.onnx"
     save(called_often().model, path)
-    document = opened(qtbot, window, path).document
+    document = opened(window, qtbot, path).workspace.document
     killed, (function,) = Killed(document), document.model.functions
     with document.edit("Swap") as edit:
         functions.set_signature(edit, function, inputs=tuple(reversed(function.body.inputs)))
@@ -200,7 +153,7 @@ def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
             rename_node(edit, node, f"new {number}")
     save(old.model, tmp_path / "old.onnx")
     save(new.model, tmp_path / "new.onnx")
-    here, there = (opened(qtbot, window, tmp_path / f"{name}.onnx") for name in ("old", "new"))
+    here, there = (opened(window, qtbot, tmp_path / f"{name}.onnx").workspace for name in ("old", "new"))
     comparing = Comparing(here, there)
     comparing.refresh()
     qtbot.waitUntil(lambda: comparing.result is not None, timeout=20_000)
@@ -233,7 +186,7 @@ def large_model():
 def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_done(qtbot, window, tmp_path, held_up):
     path = tmp_path / "calls.onnx"
     save(builders.document().model, path)
-    workspace = opened(qtbot, window, path)
+    workspace = opened(window, qtbot, path).workspace
     dialog = MergeDialog(window, workspace, workspace.graph, large_model(), "other.onnx")
     with qtbot.waitExposed(dialog):
         dialog.show()

@@ -224,7 +224,11 @@ class OutcomeSection(Section):
             return {value: actual_type(result.value(one.key), one.declared) for value, one in others.items()}
 
         self._workspace.jobs.start(
-            "Look at types", work, done=lambda found: self._declare(types | found), supersede="declarations"
+            "Correct declared types",
+            work,
+            done=lambda found: self._declare(types | found),
+            supersede="declarations",
+            makes="edit",
         )
 
     def _declare(self, types: Mapping[Value, Type | None]) -> None:

@@ -75,7 +75,7 @@ class TensorEditing:
                 (refused or self._workspace.report)(error)
 
         self._workspace.jobs.start(
-            title, lambda _: _unless_equal(held, work()), done=done, failed=failed, lane="mutate"
+            title, lambda _: _unless_equal(held, work()), done=done, failed=failed, lane="mutate", makes="edit"
         )
 
     def _put(self, title: str, place: Place, held: Held, made: Held) -> None:
@@ -203,7 +203,7 @@ class TensorEditing:
             if isinstance(error, ModelError):
                 (refused or self._workspace.report)(error)
 
-        self._workspace.jobs.start(title, lambda _: work(), done=done, failed=failed)
+        self._workspace.jobs.start(title, lambda _: work(), done=done, failed=failed, makes="edit")
 
     def store(self, *, external: bool) -> None:
         """In a data file beside the model, or inside it, from the next save on."""
@@ -263,6 +263,7 @@ class TensorEditing:
             done=done,
             failed=lambda e: (refused or self._workspace.report)(e) if isinstance(e, ModelError) else None,
             lane="mutate",
+            makes="edit",
         )
 
     def export(self, held: Held, path: Path) -> None:

@@ -28,6 +28,13 @@ def select(qtbot, panel, item):
     settled(qtbot, panel)
 
 
+def panel_of(qtbot, window, item):
+    """The panel of a window, with the numbers of something in the document in front."""
+    panel = window.docks.open("tensor")
+    select(qtbot, panel, item)
+    return panel
+
+
 def settled(qtbot, panel):
     """Wait until the panel has nothing more to begin, and nothing is being worked out."""
 

@@ -1,0 +1,51 @@
+"""A model with weights of some size, and an edit of them that is as slow as a test wants."""
+
+from threading import Event
+
+import numpy as np
+import pytest
+
+from model.edits import initializers
+from model.io.save import save
+from model.recording.store import Store
+from model.tensors import ArrayTensor
+from tests.model import builders
+from tests.viewer.opening import opened
+from tests.viewer.panels.tensor.hands import panel_of
+
+ELEMENTS = 1 << 20  # 4 MB, which take a while
+
+
+@pytest.fixture
+def large_file(tmp_path):
+    """A model with one constant of some size."""
+    document = builders.document()
+    with document.edit("Weights") as edit:
+        weights = ArrayTensor(np.arange(ELEMENTS, dtype=np.float32))
+        initializers.set_tensor(edit, builders.value(document, "w"), weights)
+    path = tmp_path / "large.onnx"
+    save(document.model, path)
+    return path
+
+
+@pytest.fixture
+def held_up(monkeypatch):
+    """A disk that takes bytes as slowly as the test wants."""
+    free, write = Event(), Store._write_bytes
+    monkeypatch.setattr(Store, "_write_bytes", lambda *given: free.wait(30) and write(*given))
+    yield free
+    free.set()
+
+
+@pytest.fixture
+def being_written(qtbot, window, large_file, tmp_path, held_up):
+    """The values of a file are on their way to the journal, as the status line says."""
+    workspace = opened(window, qtbot, large_file).workspace
+    np.save(tmp_path / "v.npy", np.full(ELEMENTS, 7, np.float32))
+    panel = panel_of(qtbot, window, builders.value(workspace.document, "w"))
+    panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, go_on: go_on())
+    title = "Import v.npy into w"
+    qtbot.waitUntil(lambda: title in [job.title for job in workspace.jobs.running])
+    (job,) = (job for job in workspace.jobs.running if job.title == title)
+    assert workspace.document.undo_title is None
+    return workspace, job

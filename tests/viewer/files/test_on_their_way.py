@@ -1,0 +1,203 @@
+"""Saving and closing a document whose edit is still on its way: it is waited for, or asked about, and never lost."""
+
+import shutil
+from threading import Event
+
+import numpy as np
+import onnx
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialogButtonBox, QMessageBox
+from shiboken6 import isValid
+
+from model.edits import initializers
+from model.edits.nodes import rename_node
+from model.io.save import Saving
+from model.tensors import ArrayTensor
+from tests.model import builders
+from tests.viewer.held import until_stopped
+from tests.viewer.opening import choose, opened, rename, run, titles
+from viewer.dialogs.save_options import SaveOptionsDialog
+from viewer.passes import whole
+
+Button = QMessageBox.StandardButton
+
+
+def weights_in(path):
+    (found,) = (one for one in onnx.load(path).graph.initializer if one.name == "w")
+    return onnx.numpy_helper.to_array(found).ravel()
+
+
+def idle(window):
+    working = any(tab.workspace.jobs.running for tab in window.tabs())
+    return not (working or window.files.saving)
+
+
+def question(qtbot, window):
+    """The question that is asked, once it is."""
+
+    def found():
+        return [box for box in window.findChildren(QMessageBox) if box.isVisible()]
+
+    qtbot.waitUntil(lambda: bool(found()))
+    (box,) = found()
+    return box
+
+
+def answer(qtbot, box, choice):
+    qtbot.mouseClick(box.button(choice), Qt.MouseButton.LeftButton)
+
+
+# -- saving ----------------------------------------------------------------------------------------------------
+
+
+def test_a_save_waits_for_the_edit_and_has_it(qtbot, window, being_written, held_up):
+    path = window.tab.path
+    assert window.tab.modified
+    qtbot.waitUntil(lambda: window.actions_binding.qaction("file.save").isEnabled())
+    qtbot.keyClick(window.tab.view, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+    assert window.files.saving
+    qtbot.waitUntil(window.status.work.isVisible)
+    assert window.status.work.text.text().startswith("Import v.npy into w")
+    assert weights_in(path)[1] == 1
+    held_up.set()
+    qtbot.waitUntil(lambda: idle(window))
+    assert weights_in(path)[1] == 7
+    assert not window.tab.modified
+    assert window.tab.workspace.document.undo_title == "Import v.npy into w"
+
+
+def test_a_save_goes_on_without_an_edit_that_is_stopped(qtbot, window, being_written):
+    workspace, _ = being_written
+    rename(window.tab, "renamed")
+    run(window, "file.save")
+    qtbot.waitUntil(window.status.work.isVisible)
+    qtbot.mouseClick(window.status.work.stop, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not window.tab.modified)
+    assert onnx.load(window.tab.path).graph.node[0].name == "renamed"
+    assert weights_in(window.tab.path)[1] == 1
+    assert workspace.document.undo_title == "Rename node"
+
+
+def test_a_save_goes_on_without_an_edit_that_is_refused(qtbot, window, being_written, held_up):
+    workspace, _ = being_written
+    run(window, "file.save")
+    with workspace.document.edit("Another") as edit:
+        initializers.set_tensor(edit, builders.value(workspace.document, "w"), ArrayTensor(np.ones(2, np.float32)))
+    held_up.set()
+    qtbot.waitUntil(lambda: idle(window))
+    assert titles(window.tab) == ["The tensor was changed meanwhile"]
+    assert weights_in(window.tab.path).tolist() == [1, 1]
+    assert not window.tab.modified
+
+
+def test_a_save_that_waits_can_be_stopped_and_the_edit_is_made(qtbot, window, being_written, held_up):
+    workspace, job = being_written
+    run(window, "file.save")
+    qtbot.waitUntil(lambda: titles(window.tab) == ["Saving large.onnx waits for “Import v.npy into w”"])
+    choose(qtbot, window.tab, "Do not save")
+    assert titles(window.tab) == []
+    assert not window.files.saving
+    held_up.set()
+    qtbot.waitUntil(lambda: job.finished)
+    assert workspace.document.undo_title == "Import v.npy into w"
+    qtbot.waitUntil(lambda: idle(window))
+    assert weights_in(window.tab.path)[1] == 1
+    assert window.tab.modified
+
+
+def test_a_copy_that_is_chosen_with_options_waits_too(qtbot, window, being_written, held_up, tmp_path):
+    run(window, "file.save_copy")
+    (dialog,) = window.findChildren(SaveOptionsDialog)
+    dialog.path.setText(str(tmp_path / "copy.onnx"))
+    save = dialog.buttons.button(QDialogButtonBox.StandardButton.Save)
+    qtbot.mouseClick(save, Qt.MouseButton.LeftButton)
+    assert window.files.saving
+    assert dialog.isVisible()
+    held_up.set()
+    qtbot.waitUntil(lambda: idle(window))
+    assert weights_in(tmp_path / "copy.onnx")[1] == 7
+    assert weights_in(window.tab.path)[1] == 1
+    assert window.tab.modified
+
+
+# -- closing ---------------------------------------------------------------------------------------------------
+
+
+def test_closing_asks_about_an_edit_that_is_on_its_way_alone(qtbot, window, being_written, held_up):
+    _, job = being_written
+    assert window.isWindowModified()
+    run(window, "file.close")
+    box = question(qtbot, window)
+    assert "“Import v.npy into w” is still being made." in box.informativeText()
+    answer(qtbot, box, Button.Cancel)
+    assert not job.cancelled
+    held_up.set()
+    qtbot.waitUntil(lambda: idle(window))
+    assert window.tab.workspace.document.undo_title == "Import v.npy into w"
+
+
+def test_what_closing_saves_has_the_edit(qtbot, window, being_written, held_up):
+    path = window.tab.path
+    run(window, "file.close")
+    answer(qtbot, question(qtbot, window), Button.Save)
+    assert window.tabs()
+    held_up.set()
+    qtbot.waitUntil(lambda: not window.tabs())
+    assert weights_in(path)[1] == 7
+
+
+def test_what_closing_discards_is_stopped(qtbot, window, being_written):
+    _, job = being_written
+    path = window.tab.path
+    run(window, "file.close")
+    answer(qtbot, question(qtbot, window), Button.Discard)
+    assert not window.tabs()
+    assert job.cancelled
+    assert weights_in(path)[1] == 1
+
+
+def test_the_window_asks_about_each_document_and_closes_when_all_is_saved(
+    qtbot, window, being_written, held_up, large_file, tmp_path
+):
+    shutil.copy(large_file, tmp_path / "other.onnx")
+    first, second = window.tab.path, opened(window, qtbot, tmp_path / "other.onnx").path
+    rename(window.tab, "renamed")
+    window.close()
+    for _ in range(2):
+        assert window.isVisible()
+        box = question(qtbot, window)
+        answer(qtbot, box, Button.Save)
+        qtbot.waitUntil(lambda box=box: not isValid(box))
+        held_up.set()
+    qtbot.waitUntil(lambda: not isValid(window))
+    assert weights_in(first)[1] == 7
+    assert onnx.load(second).graph.node[0].name == "renamed"
+
+
+def test_what_is_worked_out_on_a_copy_is_asked_about(qtbot, window, large_file, monkeypatch):
+    tab = opened(window, qtbot, large_file)
+    qtbot.waitUntil(lambda: tab.workspace.types.inferred is not None)
+    began = Event()
+    monkeypatch.setattr(whole, "declare_all", until_stopped(began))
+    run(window, "model.write_types")
+    qtbot.waitUntil(began.is_set)
+    window.close()
+    box = question(qtbot, window)
+    assert "“Write inferred types” is still being made." in box.informativeText()
+    answer(qtbot, box, Button.Discard)
+    qtbot.waitUntil(lambda: not isValid(window))
+
+
+def test_what_is_edited_while_closing_saves_is_asked_about(qtbot, window, large_file, monkeypatch):
+    gate, run_it = Event(), Saving.run
+    monkeypatch.setattr(Saving, "run", lambda *given: gate.wait(30) and run_it(*given))
+    tab = opened(window, qtbot, large_file)
+    rename(tab, "saved")
+    window.files.close(tab)
+    answer(qtbot, question(qtbot, window), Button.Save)
+    with tab.workspace.document.edit("Rename") as edit:
+        rename_node(edit, tab.workspace.graph.nodes.last, "more")
+    gate.set()
+    qtbot.waitUntil(lambda: not window.files.saving)
+    answer(qtbot, question(qtbot, window), Button.Cancel)
+    assert window.tabs() == [tab]
