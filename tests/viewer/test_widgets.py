@@ -23,6 +23,18 @@ def bar(qtbot, workspace):
     return bar
 
 
+class CountingPaints(QWidget):
+    """Counts how often it is painted."""
+
+    def __init__(self):
+        super().__init__()
+        self.setMinimumSize(40, 40)
+        self.painted = 0
+
+    def paintEvent(self, _event):
+        self.painted += 1
+
+
 def branch(workspace):
     return next(node for node in workspace.model.graph.nodes if node.name == "branch")
 
@@ -194,6 +206,35 @@ def test_of_several_jobs_the_oldest_shows_and_the_next_follows(qtbot, workspace)
     qtbot.waitUntil(lambda: line.work.text.text() == "Job 1")
     gates[1].set()
     qtbot.waitUntil(lambda: not line.work.isVisible())
+
+
+def test_telling_how_far_work_is_paints_nothing_else_of_the_window_at_once(qtbot, workspace):
+    """What is painted at once is painted again by the frame that is due anyway, the whole graph perhaps."""
+    window = QWidget()
+    qtbot.addWidget(window)
+    line, beside = StatusLine(), CountingPaints()
+    layout = QVBoxLayout(window)
+    layout.addWidget(line)
+    layout.addWidget(beside)
+    window.show()
+    counts = []
+    jobs = workspace.jobs
+    for ended in (jobs.progressed, jobs.ended):
+        ended.connect(lambda _job: (beside.update(), counts.append(-beside.painted)))
+    line.work.watch(jobs)
+    for ended in (jobs.progressed, jobs.ended):
+        ended.connect(lambda _job: counts.append(beside.painted))
+    gates = [threading.Event(), threading.Event()]
+    jobs.start("Count", lambda progress: (gates[0].wait(10), progress.report(1, 4), gates[1].wait(10)))
+    jobs.start("Count on", lambda progress: (gates[0].wait(10), progress.report(1, 2), gates[1].wait(10)))
+    qtbot.waitUntil(line.work.isVisible)
+    gates[0].set()
+    qtbot.waitUntil(lambda: line.work.bar.value() == 250)
+    gates[1].set()
+    qtbot.waitUntil(lambda: not line.work.isVisible())
+    assert len(counts) == 8  # before and behind: each of two jobs tells of a part and of its end
+    assert sum(counts) == 0
+    qtbot.waitUntil(lambda: beside.painted > 0)
 
 
 # -- names and places ------------------------------------------------------------------------------------------

@@ -199,8 +199,10 @@ class _Work(QWidget):
         if job is None:
             return
         self.text.setText(display(f"{job.title} {job.text}".strip(), 80))
+        self.bar.setUpdatesEnabled(False)  # else a new value has the whole window painted before this returns
         self.bar.setRange(0, 1000 if job.total > 0 else 0)
         self.bar.setValue(int(1000 * job.done / job.total) if job.total > 0 else 0)
+        self.bar.setUpdatesEnabled(True)
         self.stop.setEnabled(not job.cancelled)
         self.show()
 
