@@ -59,14 +59,15 @@ def place_text(place: Any) -> str:
         return ""
     if isinstance(place, (Node, Value)):
         kind = "node" if isinstance(place, Node) else "value"
-        where = "" if place.graph is None else f" in {_trail(place.graph)}"
+        where = "" if place.graph is None else f" in {trail(place.graph)}"
         return f"{kind} {name_of(place)}{where}"
     if isinstance(place, Graph):
-        return f"graph {_trail(place)}"
+        return f"graph {trail(place)}"
     if isinstance(place, Function):
         return f"function {name_of(place)}"
     return display(str(place), 500)
 
 
-def _trail(graph: Graph) -> str:
+def trail(graph: Graph) -> str:
+    """Where a graph stands, from the outermost one on."""
     return " › ".join(name_of(step) for step in path_to(graph))

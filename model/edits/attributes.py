@@ -74,12 +74,17 @@ def describe_attribute(edit: Transaction, node: Node, name: str, text: str) -> N
     edit.do(SetAttribute(node, name, replace(node.attributes[name], doc_string=text)))
 
 
-def refer_to_function_attribute(edit: Transaction, node: Node, name: str, reference: str) -> None:
-    """Let an attribute take its value from an attribute of the function the node is in."""
+def refer_to_function_attribute(
+    edit: Transaction, node: Node, name: str, reference: str, kind: AttributeKind | None = None
+) -> None:
+    """Let an attribute take its value from an attribute of the function the node is in.
+
+    Without `kind`, the signature's or the present attribute's is meant, then that of the function's default.
+    """
     owner = node.graph.root.owner if node.graph is not None else None
     if not isinstance(owner, Function):
         raise ModelError(f"{node.title} is not in a function", "Only inside a function can an attribute refer to one.")
-    kind = expected_kind(node, name) or (node.attributes[name].kind if name in node.attributes else None)
+    kind = kind or expected_kind(node, name) or (node.attributes[name].kind if name in node.attributes else None)
     defaults = {a.name: a.kind for a in owner.attribute_defaults}
     if reference not in defaults and reference not in owner.attributes:
         have = ", ".join((*owner.attributes, *defaults)) or "none"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from model.attributes import Attribute
+from model.attributes import Attribute, AttributeKind
 from model.document import Transaction
-from model.edits.attributes import rename_attribute
+from model.edits.attributes import refer_to_function_attribute, rename_attribute
 from model.edits.functions import set_signature
 from model.errors import ModelError
 from model.graph import Function, Node
@@ -70,6 +70,21 @@ def rename(edit: Transaction, function: Function, old: str, new: str) -> None:
     for call in callers_of(edit.model, {function.key}):
         if old in call.attributes:
             rename_attribute(edit, call, old, new)
+
+
+def refer_as_written(edit: Transaction, node: Node, name: str, text: str, kind: AttributeKind | None) -> bool:
+    """Whether a text stands for an attribute of the function, as ``@alpha``, which then gives the node's its value.
+
+    A text of its own may begin with @ too: it does where the function has no such attribute.
+    """
+    function = node.graph.root.owner if node.graph is not None else None
+    written = text.strip()
+    if not written.startswith("@") or not isinstance(function, Function):
+        return False
+    if kind in (None, AttributeKind.STRING, AttributeKind.STRINGS) and written[1:] not in formal_names(function):
+        return False
+    refer_to_function_attribute(edit, node, name, written[1:], kind)
+    return True
 
 
 def _references(function: Function, name: str) -> Iterator[tuple[Node, Attribute]]:

@@ -13,6 +13,7 @@ from model.attributes import Attribute, AttributeKind
 from model.attributetext import attribute_source, has_text, parse_any, parse_attribute
 from model.document import Document, Transaction
 from model.edits.attributes import expected_kind, remove_attribute, set_attribute
+from model.edits.function_attributes import refer_as_written
 from model.edits.nodes import change_operator, rename_node
 from model.errors import ModelError
 from model.graph import Graph, Node
@@ -21,7 +22,7 @@ from model.progress import SILENT, Progress
 from model.schemas import AttributeSchema
 from model.signatures import signature_of
 from viewer.canvas.captions import attribute_text
-from viewer.places import first_output, name_of
+from viewer.places import first_output, trail
 from viewer.slices import Latest
 from viewer.text import display, plural
 from viewer.theme import theme
@@ -133,7 +134,7 @@ class NodeTableModel(QAbstractTableModel):
         if attribute is None:
             kind = expected_kind(self.nodes[index.row()], column.attribute)
             return kind is None or has_text(kind)
-        if attribute.reference or not has_text(attribute.kind):
+        if not has_text(attribute.kind):
             return False
         if isinstance(attribute.value, str):
             return len(attribute.value) <= LONGEST_TEXT
@@ -244,7 +245,7 @@ def _text(node: Node, column: Column, limit: int | None) -> str:
         return node.name
     if column.title == OPERATOR:
         return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-    return name_of(node.graph) if node.graph is not None else ""
+    return trail(node.graph) if node.graph is not None else ""
 
 
 def _key(node: Node, column: Column) -> Key:
@@ -296,6 +297,8 @@ def _write(edit: Transaction, node: Node, column: Column, text: str) -> None:
     if present is not None and not has_text(present.kind):
         raise ModelError(f"{name} of {node.title} is not written as text", "Open it in the inspector.", node)
     kind = expected_kind(node, name) or (present.kind if present is not None else None)
+    if refer_as_written(edit, node, name, text, kind):
+        return
     value, kind = parse_any(text) if kind is None else (parse_attribute(text, kind), kind)
     set_attribute(edit, node, name, value, kind)
 

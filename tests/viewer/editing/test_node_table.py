@@ -76,7 +76,7 @@ def test_every_node_of_the_operator_in_all_graphs(panel):
     assert cells(panel, "group") == ["4", "10", "2"]
     assert cells(panel, "strides") == ["2, 2", "", ""]
     assert cells(panel, "auto_pad") == ["NOTSET"] * 3, "defaults are shown"
-    assert cells(panel, "Graph") == ["g", "g", "then_branch"]
+    assert cells(panel, "Graph") == ["g", "g", "g › i › then_branch"]
 
 
 def test_numbers_sort_as_numbers(panel):
@@ -347,6 +347,23 @@ def test_calls_of_a_function_have_its_attributes_and_their_kinds(desk):
     desk.qtbot.mouseClick(panel.set_button, Qt.MouseButton.LeftButton)
     assert [desk.node(n).attributes["alpha"].value for n in ("one", "two")] == [3.0, 3.0]
     assert {desk.node(n).attributes["alpha"].kind.name for n in ("one", "two")} == {"FLOAT"}
+
+
+def test_what_a_function_gives_is_written_as_it_is_shown(desk):
+    desk.open(CALLS.replace("k = Constant", "k2 = Constant <value_float: float = 1.0> ()\n    k = Constant"))
+    panel = NodeTablePanel(desk.workspace)
+    desk.qtbot.addWidget(panel)
+    panel.show()
+    listed(panel, desk.qtbot)
+    choose(panel, panel.operator.findText("Constant (2)"))
+    listed(panel, desk.qtbot)
+    assert cells(panel, "value_float") == ["1.0", "@alpha"]
+    for row, text in ((0, "@alpha"), (1, "3")):
+        select(panel, "value_float", row)
+        panel.bulk.setText(text)
+        desk.qtbot.mouseClick(panel.set_button, Qt.MouseButton.LeftButton)
+    assert cells(panel, "value_float") == ["@alpha", "3.0"]
+    assert [node.attributes["value_float"].reference for node in panel.model.nodes] == ["alpha", ""]
 
 
 def test_selecting_every_cell_asks_only_for_those_in_view(desk, monkeypatch):

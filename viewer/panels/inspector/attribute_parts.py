@@ -122,7 +122,7 @@ def reference_field(node: Node, attribute: Attribute, known: AttributeSchema | N
 
     def apply(edit: Transaction, text: str) -> None:
         if text.strip():
-            edits.refer_to_function_attribute(edit, node, name, text.strip())
+            edits.refer_to_function_attribute(edit, node, name, text.strip().removeprefix("@"))
             return
         default = None if known is None else known.default
         kind = known.kind if known is not None else attribute.kind

@@ -19,6 +19,7 @@ from model.attributetext import (
 )
 from model.document import Transaction
 from model.edits import attributes as edits
+from model.edits.function_attributes import refer_as_written
 from model.errors import ModelError
 from model.graph import Graph, Node
 from model.schemas import AttributeSchema, Schema
@@ -176,7 +177,8 @@ def _field(node: Node, attribute: Attribute, known: AttributeSchema | None, open
         return None
 
     def apply(edit: Transaction, text: str) -> None:
-        edits.set_attribute(edit, node, name, _parse(name, kind, text), kind)
+        if not refer_as_written(edit, node, name, text, kind):
+            edits.set_attribute(edit, node, name, _parse(name, kind, text), kind)
 
     choices = _choices(name, kind, known)
     too_long = isinstance(attribute.value, (tuple, str)) and len(attribute.value) > (
@@ -316,7 +318,8 @@ def _add(node: Node, schema: Schema | None) -> Row:
             raise ModelError(f"There is an attribute {name} already", "Edit it in its own row.")
         known = formal.get(name)
         kind = parse_kind(kind_name) if colon else None if known is None else known.kind
-        edits.set_attribute(edit, node, name, *_begun(name, kind, rest.strip() if equals else None))
+        if not refer_as_written(edit, node, name, rest, kind):
+            edits.set_attribute(edit, node, name, *_begun(name, kind, rest.strip() if equals else None))
 
     def suggest(typed: str) -> Sequence[Suggestion]:
         words = typed.lower()

@@ -380,6 +380,24 @@ def test_a_reference_becomes_a_value_again(qtbot, inside):
     assert (node.attributes["axis"].reference, node.attributes["axis"].value) == ("", 1)
 
 
+def test_references_are_written_as_the_graph_shows_them(qtbot, inside):
+    panel, node = inside
+    write(qtbot, panel, "attributes", "axis", text="@where")
+    assert node.attributes["axis"].reference == "where"
+    write(qtbot, panel, "attributes", "axis", text="@where")
+    assert panel.tree.fields.error_text == ""
+    for added, kind in (("odd: int = @where", "INT"), ("way: string = @where", "STRING"), ("mine: string = @home", "")):
+        write(qtbot, panel, "attributes", "+", text=added)
+        attribute = node.attributes[added.partition(":")[0]]
+        if kind:
+            assert (attribute.reference, attribute.kind.name) == ("where", kind)
+        else:
+            assert (attribute.reference, attribute.value) == ("", "@home")
+    write(qtbot, panel, "attributes", "+", text="axes: ints = @nowhere")
+    assert "no attribute nowhere" in panel.tree.fields.error_text
+    assert "axes" not in node.attributes
+
+
 def test_renaming_keeps_the_reference(qtbot, inside):
     panel, node = inside
     write(qtbot, panel, "attributes", "+", text="odd = 1")
