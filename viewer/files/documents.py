@@ -342,6 +342,7 @@ class Files(QObject):
     def _begin(self, tab: DocumentTab, save: Save, then: Callable[[], object] | None, *, force: bool = False) -> None:
         if save.stopped:
             return
+        tab.workspace.withdraw(_SAVING)
         path = save.options.path
         expected = tab.identity if self._is_own(tab, path) and not force else None
         if expected is not None and path.exists() and opening.identity_at(path) != expected:
@@ -405,16 +406,14 @@ class Files(QObject):
     def _written(self, tab: DocumentTab, saved: Saved, state: int) -> None:
         before = tab.path
         tab.identity = saved.identity
-        for topic in (_ON_DISK, _SAVING):
-            tab.workspace.withdraw(topic)
+        tab.workspace.withdraw(_ON_DISK)
         tab.workspace.document.mark_saved(saved.path, state)
         self._unwatch(before)
         self._watch(saved.path)
         self._window.settings.add_recent_file(saved.path)
         if saved.warnings:
-            tab.workspace.message(
-                "warning", f"{saved.path.name} is saved, but not all of it", "\n".join(saved.warnings)
-            )
+            title = f"{saved.path.name} is saved, but not all of it"
+            tab.workspace.message("warning", title, "\n".join(saved.warnings), topic=_SAVING)
         unused_data.offer(tab.workspace, saved)
 
     def _warn_before_overwriting(self, tab: DocumentTab, save: Save, then: Callable[[], object] | None) -> None:

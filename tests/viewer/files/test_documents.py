@@ -299,6 +299,31 @@ def test_a_save_that_fails_offers_another_place(window, qtbot, tab, tmp_path, mo
     assert titles(tab) == []
 
 
+def test_what_a_save_left_out_is_told_until_the_next_one(window, qtbot, tab, tmp_path):
+    with tab.workspace.document.edit("Describe") as edit:
+        edit.do(SetField(node(tab), "doc_string", "why it is here"))
+    window.files.save_with(tab, SaveOptions(tmp_path / "net.onnxtxt"))
+    qtbot.waitUntil(lambda: titles(tab) == ["net.onnxtxt is saved, but not all of it"], timeout=20_000)
+    window.files.save_with(tab, SaveOptions(tmp_path / "whole.onnx"))
+    qtbot.waitUntil(lambda: tab.path == tmp_path / "whole.onnx", timeout=20_000)
+    assert titles(tab) == []
+
+
+def test_why_a_save_failed_is_told_until_the_next_one_begins(window, qtbot, tab, write, monkeypatch):
+    rename(tab, "mine")
+
+    def fail(_saving, _progress):
+        raise ModelError("The model could not be saved", "the disk is full")
+
+    monkeypatch.setattr(Saving, "run", fail)
+    window.files.save(tab)
+    qtbot.waitUntil(lambda: idle(window))
+    write("theirs")
+    qtbot.waitUntil(lambda: len(titles(tab)) == 2)
+    window.files.save(tab)
+    assert titles(tab) == ["The file was changed by another program"]
+
+
 def test_of_a_file_that_another_program_wrote_one_message_stays(window, qtbot, tab, write):
     rename(tab, "mine")
     write("theirs")
