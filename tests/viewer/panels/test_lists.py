@@ -11,7 +11,6 @@ from model.graph import Function, Graph, Model, Node, Value
 from model.steps import InsertNode, SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
-from viewer.panels import PANELS
 from viewer.panels.find import FindPanel, fitted
 from viewer.panels.history import HistoryPanel
 from viewer.panels.outline import OutlinePanel
@@ -36,15 +35,6 @@ def texts(model, parent=None):
         inner = texts(model, index)
         found.append((index.data(), inner) if inner else index.data())
     return found
-
-
-@pytest.mark.parametrize("info", PANELS, ids=lambda info: info.id)
-def test_every_panel_opens_on_an_empty_and_on_a_full_model(qtbot, workspace, info):
-    shown(qtbot, info.load()(workspace))
-    empty = Workspace(Document(Model()), title="empty")
-    shown(qtbot, info.load()(empty))
-    qtbot.wait(30)
-    empty.close()
 
 
 # -- outline --------------------------------------------------------------------------------------------------
