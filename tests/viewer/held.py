@@ -1,4 +1,4 @@
-"""Work that a test holds up."""
+"""Work that a test holds up, or lets go on."""
 
 from model.progress import Progress
 from viewer.shifts import Shift
@@ -33,3 +33,12 @@ def turns_by_hand(monkeypatch, module):
 
     monkeypatch.setattr(module, "Shift", HeldShift)
     return turn
+
+
+def let_take_turns(qtbot, count=4):
+    """Wait until everybody who works in turns has had so many."""
+    taken = []
+    shift = Shift(lambda: taken.append(1))  # takes turns with all others
+    shift.start()
+    qtbot.waitUntil(lambda: len(taken) > count)
+    shift.stop()

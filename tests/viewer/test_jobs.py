@@ -204,18 +204,19 @@ def test_a_quick_job_never_waits_behind_a_long_one_while_threads_are_free(qapp):
 def test_work_that_ends_after_the_program_says_nothing():
     """The process ends in the middle of a job that does not heed cancelling: no traceback on the terminal."""
     program = """
-import time
-from PySide6.QtCore import QCoreApplication, QTimer
+import threading
+from PySide6.QtCore import QCoreApplication
 from shiboken6 import delete
 from viewer import jobs
 
 application = QCoreApplication([])
+begun, gone = threading.Event(), threading.Event()
 running = jobs.Jobs()
-running.start("", lambda _progress: time.sleep(0.3))
-QTimer.singleShot(50, application.quit)
-application.exec()
+running.start("", lambda _progress: (begun.set(), gone.wait(30)))
+begun.wait(30)
 delete(jobs._mailbox())  # as the end of the interpreter does
-time.sleep(0.6)
+gone.set()
+jobs.wait_for_end(30)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")

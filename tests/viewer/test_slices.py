@@ -8,6 +8,7 @@ from PySide6.QtCore import QCoreApplication, QObject, QTimer
 from shiboken6 import delete
 
 from model.progress import Cancelled
+from tests.viewer.held import let_take_turns
 from viewer.shifts import Shift
 from viewer.slices import Latest, Slices
 
@@ -98,7 +99,9 @@ def test_a_cancelled_one_calls_nobody(qtbot, begun):
     qtbot.waitUntil(lambda: seen.count(0) >= begun, timeout=10_000)
     slices.cancel()
     assert not slices.running
-    qtbot.wait(30)
+    before = len(seen)
+    let_take_turns(qtbot)
+    assert len(seen) == before
     assert done == []
 
 
@@ -217,7 +220,7 @@ def test_all_who_work_in_slices_take_turns_with_one_another(qtbot):
     delete(shifts[0])  # with whom it belonged to
     shifts[2].stop()
     before = len(order)
-    qtbot.wait(10)
+    let_take_turns(qtbot)
     assert len(order) == before
 
 

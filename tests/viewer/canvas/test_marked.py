@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import QCoreApplication
 
 from tests.viewer.canvas.graphs import long_chain, settle
+from tests.viewer.held import let_take_turns
 from viewer.canvas import marked, marks
 from viewer.theme import theme
 
@@ -98,7 +99,7 @@ def test_a_scene_that_follows_is_marked_at_once(view, qtbot):
     assert shown(view, "stale") == boxes_of(view, nodes[1:-3])
     view.set_marks("stale", nodes[1:])
     view.set_scene(None)
-    qtbot.wait(20)
+    let_take_turns(qtbot)
     assert view.marks is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QDialog
 from shiboken6 import isValid
 
@@ -30,7 +31,7 @@ def test_a_dialog_closes_with_its_document(desk, qtbot, action):
     desk.select(desk.node("first"), desk.node("second"))
     desk.run(action)
     (dialog,) = dialogs(desk)
-    qtbot.wait(20)  # whatever it began is running
+    QCoreApplication.processEvents()  # whatever it began is running
     desk.window.files.close(tab)
     qtbot.waitUntil(lambda: not isValid(dialog))
     qtbot.waitUntil(lambda: not isValid(tab))

@@ -7,6 +7,7 @@ import pytest
 from model.edits import values
 from tests.model import builders
 from tests.model.snapshots import snapshot
+from tests.viewer.held import let_take_turns
 from viewer.passes.rehearsing import Rehearsing
 from viewer.workspace import Workspace
 
@@ -32,7 +33,7 @@ def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot, monkeypatch):
     found = []
     rehearsing = Rehearsing(workspace, found.append)
     rehearsing.start()
-    qtbot.wait(12)
+    let_take_turns(qtbot)
     assert rehearsing.running
     monkeypatch.undo()
     document = workspace.document
@@ -45,10 +46,12 @@ def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot, monkeypatch):
 
 
 def test_a_cancelled_copy_is_not_handed_over(workspace, qtbot):
-    found = []
+    found, others = [], []
     rehearsing = Rehearsing(workspace, found.append)
     rehearsing.start()
     rehearsing.cancel()
-    qtbot.wait(50)
     assert not rehearsing.running
+    other = Rehearsing(workspace, others.append)
+    other.start()  # would be through no sooner
+    qtbot.waitUntil(lambda: bool(others))
     assert found == []

@@ -197,7 +197,7 @@ def test_nothing_of_a_pane_is_cut_off(qtbot, panel, chain, width):
     for _ in range(3):
         panel.pane.pin_button.click()
     panel.resize(width, 500)
-    qtbot.wait(20)
+    qtbot.wait(0)
     for pane in panel.panes:
         for widget in pane.findChildren(QWidget):
             if widget.isVisible() and isinstance(widget, QComboBox):
