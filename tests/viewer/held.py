@@ -1,5 +1,7 @@
 """Work that a test holds up, or lets go on."""
 
+from threading import Event
+
 from model.progress import Progress
 from viewer.shifts import Shift
 
@@ -14,6 +16,13 @@ def until_stopped(began):
             progress.check()
 
     return work
+
+
+def hold_up(monkeypatch, owner, name):
+    """Have a method wait until the event that this gives is set."""
+    free, method = Event(), getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *given: free.wait(30) and method(*given))
+    return free
 
 
 def turns_by_hand(monkeypatch, module):

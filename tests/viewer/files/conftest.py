@@ -1,7 +1,5 @@
 """A model with weights of some size, and an edit of them that is as slow as a test wants."""
 
-from threading import Event
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,7 @@ from model.io.save import save
 from model.recording.store import Store
 from model.tensors import ArrayTensor
 from tests.model import builders
+from tests.viewer.held import hold_up
 from tests.viewer.opening import opened
 from tests.viewer.panels.tensor.hands import panel_of
 
@@ -31,8 +30,7 @@ def large_file(tmp_path):
 @pytest.fixture
 def held_up(monkeypatch):
     """A disk that takes bytes as slowly as the test wants."""
-    free, write = Event(), Store._write_bytes
-    monkeypatch.setattr(Store, "_write_bytes", lambda *given: free.wait(30) and write(*given))
+    free = hold_up(monkeypatch, Store, "_write_bytes")
     yield free
     free.set()
 

@@ -1,7 +1,5 @@
 """A kill at the very moment an edit shows: the next start does all of it again, whatever its size."""
 
-from threading import Event
-
 import numpy as np
 import pytest
 
@@ -14,6 +12,7 @@ from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
+from tests.viewer.held import hold_up
 from tests.viewer.opening import opened
 from tests.viewer.panels.tensor.hands import panel_of
 from viewer.comparison.pairing import Comparing
@@ -205,8 +204,7 @@ def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_don
 @pytest.fixture
 def slowly_begun(monkeypatch):
     """A disk that takes the model as it began as slowly as the test wants."""
-    free, run = Event(), Saving.run
-    monkeypatch.setattr(Saving, "run", lambda *given: free.wait(30) and run(*given))
+    free = hold_up(monkeypatch, Saving, "run")
     yield free
     free.set()
 

@@ -14,7 +14,7 @@ from model.edits.nodes import rename_node
 from model.io.save import Saving
 from model.tensors import ArrayTensor
 from tests.model import builders
-from tests.viewer.held import until_stopped
+from tests.viewer.held import hold_up, until_stopped
 from tests.viewer.opening import choose, opened, rename, run, titles
 from viewer.dialogs.save_options import SaveOptionsDialog
 from viewer.passes import whole
@@ -189,8 +189,7 @@ def test_what_is_worked_out_on_a_copy_is_asked_about(qtbot, window, large_file, 
 
 
 def test_what_is_edited_while_closing_saves_is_asked_about(qtbot, window, large_file, monkeypatch):
-    gate, run_it = Event(), Saving.run
-    monkeypatch.setattr(Saving, "run", lambda *given: gate.wait(30) and run_it(*given))
+    gate = hold_up(monkeypatch, Saving, "run")
     tab = opened(window, qtbot, large_file)
     rename(tab, "saved")
     window.files.close(tab)
