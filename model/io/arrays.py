@@ -37,6 +37,7 @@ _MOST_BYTES = 1 << 33
 _MOST_TEXT = 1 << 28
 _MOST_PIXELS = 200_000_000
 _RAW = frozenset({".raw", ".bin"})
+_LONGEST_NAME: Final = 1000  # characters, in an archive
 _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".png": b"\x89PNG"}
 
 
@@ -318,8 +319,12 @@ def _encoded(tensor: Tensor, suffix: str) -> bytes:
     stream = io.BytesIO()
     if suffix == ".npy":
         np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)
-    else:
-        np.savez_compressed(stream, array)
+        return stream.getvalue()
+    text = tensor.name[:_LONGEST_NAME].encode("utf-8", "replace").decode()  # as names in files need not be
+    name = f"{text or 'arr_0'}.npy"  # what numpy calls one without a name
+    deflated = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED)
+    with deflated as archive, archive.open(name, "w", force_zip64=True) as member:
+        np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
     return stream.getvalue()
 
 

@@ -181,8 +181,8 @@ class ProfilePanel(Panel):
         kept = " (partly of earlier runs)" if found.is_partly_kept else ""
         count = plural(sum(map(len, found.operators.values())), "node")
         if total:
-            held = bytes_text(record.result.peak_bytes)
-            self.summary.setText(f"{count} · {duration_text(total)}{kept} · {held} held")
+            held = "" if found.is_partly_kept else f" · {bytes_text(record.result.peak_bytes)} held"
+            self.summary.setText(f"{count} · {duration_text(total)}{kept}{held}")
         else:
             self.summary.setText(f"{count} · no times: {'the file has none' if record.loaded else 'nothing ran'}")
         self.summary.setToolTip(

@@ -50,6 +50,25 @@ def test_every_type_comes_back(tmp_path, kind, suffix):
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("", "arr_0"),
+        ("file", "file"),
+        ("/layer.0/w:0", "/layer.0/w:0"),
+        ("gr\xfcn\udc80", "gr\xfcn?"),
+        ("n" * 70_000, "n" * 1000),
+    ],
+)
+def test_an_archive_holds_a_tensor_by_its_name(tmp_path, name, key):
+    path = tmp_path / "t.npz"
+    tensor = ArrayTensor(np.arange(3.0), name=name)
+    write_array(path, tensor)
+    with np.load(path) as arrays:
+        assert arrays.files == [key]
+    assert same(read_tensor(path, tensor), tensor)
+
+
 def damaged_archive():
     """An .npz whose compressed bytes are not what they were."""
     stream = io.BytesIO()

@@ -446,6 +446,36 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     assert overlays.numbers == {}
 
 
+def test_the_profile_tells_what_was_held_of_a_run_that_computed_it_all(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    profile = window.docks.open("profile")
+    qtbot.waitUntil(lambda: profile.summary.text().endswith(" held"))
+    run(qtbot, workspace)  # all values are kept
+    qtbot.waitUntil(lambda: "partly of earlier runs" in profile.summary.text())
+    assert "held" not in profile.summary.text()
+
+
+def test_what_a_node_gives_is_exported_by_its_name(window, qtbot, net, tmp_path, monkeypatch):
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    tensor = window.docks.open("tensor")
+    workspace.selection.set([node(workspace, "conv")])
+    qtbot.waitUntil(lambda: tensor.pane.subject is not None and tensor.pane.subject.target.title == "output c")
+    proposed = []
+
+    def choose(_parent, _settings, _title, path, _filters):
+        proposed.append(path.name)
+        return tmp_path / "values.npz"
+
+    monkeypatch.setattr("viewer.panels.tensor.menu.ask_save", choose)
+    tensor.pane.menu.ask_export()
+    idle(qtbot, workspace)
+    assert proposed == ["c.npy"]
+    with np.load(tmp_path / "values.npz") as arrays:
+        assert arrays.files == ["c"]
+
+
 def test_the_profile_and_the_watch_list_show_the_run(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)

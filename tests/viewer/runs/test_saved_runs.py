@@ -315,3 +315,20 @@ def test_a_file_that_claims_to_be_a_run_is_refused(window, qtbot, nested, tmp_pa
     qtbot.waitUntil(lambda: bool(messages), timeout=30_000)
     assert messages[0].severity == "error"
     assert "bad.npz" in messages[0].title
+
+
+def test_a_loaded_run_is_named_as_the_source_of_inputs_until_another_is_chosen(window, qtbot, nested, saved):
+    workspace = opened(window, qtbot, nested)
+    rows = {row._name: row for row in window.docks.open("run").rows}
+    take_up_run(workspace, saved[0])
+    idle(qtbot, workspace)
+    for row in rows.values():
+        assert row.source.currentText() == "Saved run"
+        assert not any(editor.isVisible() for editor in row._editors.values())
+    box = rows["x"].source
+    box.setCurrentIndex(box.findText("Random"))
+    box.activated.emit(box.currentIndex())
+    assert box.currentText() == "Random"
+    assert box.findText("Saved run") < 0
+    assert rows["x"]._editors["random"].isVisible()
+    assert rows["b"].source.currentText() == "Saved run"

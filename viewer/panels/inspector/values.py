@@ -26,6 +26,7 @@ from viewer.panels.inspector.quantization import annotation_of
 from viewer.panels.inspector.run_rows import run_rows
 from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
 from viewer.panels.inspector.types import denotation_rows, value_type_field
+from viewer.places import first_output
 from viewer.text import display, type_text
 from viewer.widgets.fields.rows import Field, Row, RowAction
 from viewer.workspace import Workspace
@@ -204,7 +205,9 @@ def _uses(workspace: Workspace, value: Value) -> Row:
             row = Row(f"use {number}", f"output {index}", display(user.name or "graph", 200), "graph")
             row.actions = (_to_graph(workspace, user),)
             return row
-        row = Row(f"use {number}", user.op_type, display(user.name, 200), f"input {index}", middle=True)
+        name = display(user.name or first_output(user), 200)
+        row = Row(f"use {number}", user.op_type, name, f"input {index}", middle=True)
+        row.style = "normal" if user.name else "muted"
         row.target = user
         row.actions = (go(workspace, user),)
         return row

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QPalette
@@ -44,6 +44,7 @@ _KINDS: list[tuple[str, object]] = [
     ("Range", "range"),
     ("File or image", "file"),
 ]
+_GIVEN: Literal["saved"] = "saved"  # no source one chooses: a run that was loaded gave the value
 _FILES = (
     "Values (*.npy *.npz *.pb *.csv *.tsv *.txt "
     + " ".join(f"*{suffix}" for suffix in sorted(SUFFIXES))
@@ -72,15 +73,12 @@ class InputRow(QWidget):
         self._stack = _Stack()
         for editor in self._editors.values():
             self._stack.addWidget(editor)
-        self.note = QLabel("from a saved run")
-        self.note.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 4)
         layout.setSpacing(4)
         layout.addLayout(_title(value, shown))
         layout.addWidget(self.source)
         layout.addWidget(self._stack)
-        layout.addWidget(self.note)
         self.source.activated.connect(self._on_kind)
         self.refresh()
 
@@ -88,18 +86,34 @@ class InputRow(QWidget):
         """Show what is chosen."""
         source = self._inputs.source(self._name)
         kind = kind_of(source)
-        self.source.choose(kind)
         self._editors[kind].show_source(source)
         self._stack.show_page(self._editors[kind])
-        self.note.setVisible(self._name in self._inputs.given)
+        is_given = self._name in self._inputs.given
+        self._offer_given(is_given)
+        self.source.choose(_GIVEN if is_given else kind)
+        self._stack.setVisible(not is_given)
+
+    def _offer_given(self, is_given: bool) -> None:
+        """Name a saved run as the source while the value is from one; it cannot be chosen otherwise."""
+        index = self.source.findData(_GIVEN)
+        blocked = self.source.blockSignals(True)
+        if is_given and index < 0:
+            self.source.insertItem(0, "Saved run", _GIVEN)
+        elif not is_given and index >= 0:
+            self.source.removeItem(index)
+        self.source.blockSignals(blocked)
 
     def _on_kind(self, _index: int) -> None:
-        kind: SourceKind = self.source.currentData()
+        kind: SourceKind | Literal["saved"] = self.source.currentData()
+        if kind == _GIVEN:
+            return
         editor = self._editors[kind]
         self._stack.show_page(editor)
         if isinstance(editor, _FileEditor):
             source = self._inputs.source(self._name)
-            if not isinstance(source, File):
+            if isinstance(source, File):
+                self._choose(source)
+            else:
                 editor.browse()
                 self.refresh()
         else:

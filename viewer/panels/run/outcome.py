@@ -170,7 +170,8 @@ class OutcomeSection(Section):
             f"Parameters ({len(values):,}): {number_text(count)} {'number' if count == 1 else 'numbers'}, {size}", None
         )
         for value, tensor in heapq.nlargest(_MOST_PARAMETERS, held.items(), key=lambda item: item[1].nbytes):
-            text = f"{element_text(tensor.element_type)} {shape_text(tensor.shape)}   {bytes_text(tensor.nbytes)}"
+            size = f"   {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""  # of strings nobody knows
+            text = f"{element_text(tensor.element_type)} {shape_text(tensor.shape)}{size}"
             self._add(branch, value, text)
         if len(values) > _MOST_PARAMETERS:
             item = QTreeWidgetItem(branch, [f"{len(values) - _MOST_PARAMETERS:,} more, none of them larger"])

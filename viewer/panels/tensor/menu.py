@@ -161,7 +161,7 @@ class TensorMenu(QMenu):
             pane.editing.import_file(path, "", confirm)
             return
         title = f"Array of {display(path.name, 40)}"
-        likely = pane.subject.target.title if pane.subject is not None else ""
+        likely = pane.subject.target.name if pane.subject is not None else ""
         pane.ask.ask_which(
             title, members, lambda member, refused: pane.editing.import_file(path, member, confirm, refused),
             text=likely, verb="Import",
@@ -185,7 +185,7 @@ class TensorMenu(QMenu):
     def _ask_file(self, title: str, suffix: str, filters: tuple[str, ...]) -> Path | None:
         """Where to write what is shown, named after it."""
         pane = self._pane
-        name = pane.subject.target.title if pane.subject is not None else ""
+        name = pane.subject.target.name if pane.subject is not None else ""
         safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:80] or "tensor"
         return ask_save(pane, pane.workspace.settings, title, Path(f"{safe}{suffix}"), filters)
 

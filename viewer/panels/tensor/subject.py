@@ -35,6 +35,12 @@ class Target:
     value: Value | None = None
 
     @property
+    def name(self) -> str:
+        """What it is called by itself; the title tells it from the others of a node."""
+        owner = self.value if self.place is None or self.place.attribute else self.place.owner
+        return owner.name if isinstance(owner, Value) else self.title
+
+    @property
     def key(self) -> tuple[object, ...]:
         """Equal for targets that stand for the same thing."""
         return (self.place, self.value)
@@ -118,7 +124,7 @@ class Subject:
         if isinstance(self.held, SparseArray):
             return _sparse_tensor(self.held)
         if isinstance(self.held, np.ndarray):
-            return ArrayTensor(self.held, name=self.target.title)
+            return ArrayTensor(self.held, name=self.target.name)
         raise ModelError("This is no tensor", "Only tensors are written into files of their own.")
 
 

@@ -27,6 +27,16 @@ def test_a_value_is_renamed_typed_and_made_an_output(qtbot, panel, workspace):
     assert workspace.selection.items == (workspace.model.graph.nodes[1],)
 
 
+def test_a_user_without_a_name_is_told_by_what_it_gives(qtbot, panel, workspace):
+    user = workspace.model.graph.nodes[1]
+    workspace.selection.set([next(v for v in user.inputs if v is not None)])
+    assert (row(panel, "uses", "use 0").text, row(panel, "uses", "use 0").style) == (user.name, "normal")
+    with workspace.document.edit("Rename") as edit:
+        edit.do(SetField(user, "name", ""))
+    named = row(panel, "uses", "use 0")
+    assert (named.text, named.style) == (user.outputs[0].name, "muted")
+
+
 def test_denotations_are_set_and_outlive_a_new_type(qtbot, panel, workspace):
     value = workspace.model.graph.inputs[0]
     workspace.selection.set([value])
