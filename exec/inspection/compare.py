@@ -99,12 +99,20 @@ def is_close(ours: RuntimeValue, reference: RuntimeValue, rtol: float, atol: flo
         return False
     if ours.dtype.kind in "OUS":
         return bool(ours.tolist() == reference.tolist())
+    return not any(_far(ours, reference, rtol, atol))
+
+
+def count_far(ours: Array, reference: Array, rtol: float, atol: float) -> int:
+    """How many numbers of two arrays of one shape are not as `is_close` wants them."""
+    return sum(_far(ours, reference, rtol, atol))
+
+
+def _far(ours: Array, reference: Array, rtol: float, atol: float) -> Iterator[int]:
     a, b = ours.reshape(-1), reference.reshape(-1)
-    with np.errstate(all="ignore"):
-        return all(
-            np.allclose(_numbers(a[i : i + _BLOCK]), _numbers(b[i : i + _BLOCK]), rtol, atol, equal_nan=True)
-            for i in range(0, a.size, _BLOCK)
-        )
+    for i in range(0, a.size, _BLOCK):
+        x, y = _numbers(a[i : i + _BLOCK]), _numbers(b[i : i + _BLOCK])
+        with np.errstate(all="ignore"):
+            yield x.size - int(np.count_nonzero(np.isclose(x, y, rtol, atol, equal_nan=True)))
 
 
 def _worst(differences: Iterable[Difference]) -> Difference:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exec.inputs import DataSet
-from exec.inspection.compare import compare_values, is_close
+from exec.inspection.compare import compare_values, count_far, is_close
 from exec.results import RunResult
 from model.errors import ModelError
 
@@ -49,7 +49,9 @@ def judge(data_set: str, name: str, found: Any, expected: Any, rtol: float = RTO
         problem = f"{found.dtype.name}; expected {expected.dtype.name}"
     elif not problem and not is_close(found, expected, rtol, atol):
         at, (ours, theirs) = list(difference.worst), map(_number, difference.worst_pair)
-        problem = f"{difference.unequal} of {difference.size} elements differ, at {at} {ours} for {theirs}"
+        are_numbers = isinstance(found, np.ndarray) and found.dtype.kind not in "OUS"
+        count = count_far(found, expected, rtol, atol) if are_numbers else difference.unequal
+        problem = f"{count} of {difference.size} elements differ, at {at} {ours} for {theirs}"
     return Verdict(data_set, name, problem, difference.max_abs)
 
 

@@ -14,6 +14,7 @@ from exec.results import RunResult
 from exec.session import Request
 from model.errors import ModelError
 from model.progress import Progress
+from viewer.text import display
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -30,6 +31,7 @@ class Testing(QObject):
         self.verdicts: list[Verdict] = []
         self.state = -1  # of the document that was tested
         self._pending: list[Path] = []
+        self._folders: dict[str, Path] = {}  # that were tested with, by name
 
     def run(self, folders: Sequence[Path]) -> None:
         """Test with some folders; ModelError when there is none."""
@@ -38,6 +40,7 @@ class Testing(QObject):
         self.verdicts = []
         self.state = self._workspace.document.current.id
         self._pending = list(folders)
+        self._folders = {folder.name: folder for folder in folders}
         self._next()
 
     def _next(self) -> None:
@@ -85,12 +88,17 @@ class Testing(QObject):
         if failed:
             first = failed[0]
             where = f"{first.data_set} {first.output}".strip()
-            self._workspace.message(
-                "error", f"{len(failed)} of {len(self.verdicts)} outputs differ", f"{where}: {first.problem}"
-            )
+            title, detail = f"{len(failed)} of {len(self.verdicts)} outputs differ", f"{where}: {first.problem}"
+            choices = ((f"Run {display(first.data_set, 40)}", lambda: self._show(first.data_set)),)
+            self._workspace.message("error", title, detail, choices=choices)
         else:
             self._workspace.message("info", "All outputs are as expected", f"{passed} of {passed}")
         self.changed.emit()
+
+    def _show(self, data_set: str) -> None:
+        """Run with the inputs of a set, to see the values that led to what it is not."""
+        self._workspace.runs.inputs.set_data_set(self._folders[data_set])
+        self._workspace.trigger("run.run")
 
 
 def check(perform: Callable[..., RunResult], request: Request, data_set: DataSet, progress: Progress) -> list[Verdict]:

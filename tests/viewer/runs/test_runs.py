@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
 
 from exec.inputs import Constant, File, Random, Range, make_feeds
 from exec.saved import load_run
@@ -387,9 +388,17 @@ def test_a_folder_with_test_data_is_run_and_judged(window, qtbot, net):
     tree.setFixedWidth(300)  # why it failed is longer than that
     qtbot.waitUntil(lambda: tree.columnWidth(0) >= tree.sizeHintForColumn(0))
     idle(qtbot, workspace)
-    workspace.runs.inputs.set_data_set(net.parent / "test_data_set_0")
-    run(qtbot, workspace)
+    (bar,) = [button for button in window.findChildren(QPushButton) if button.text() == "Run test_data_set_1"]
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        bar.click()
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), y)
+    panel = window.docks.open("run")
+    assert panel._whole.currentText() == "test_data_set_1"
+    panel._whole.setCurrentIndex(panel._whole.findText("test_data_set_0"))
+    panel._whole.activated.emit(panel._whole.currentIndex())
+    assert panel._whole.currentText() == "test_data_set_0"
+    assert workspace.runs.inputs.data_set == net.parent / "test_data_set_0"
+    assert not panel.rows[0].isEnabled()
 
 
 def test_a_saved_run_gives_the_same_values_again(window, qtbot, net, tmp_path):

@@ -55,9 +55,9 @@ class Combo(QComboBox):
             self.addItem(text, data)
 
     def choose(self, data: object) -> None:
-        """Show the entry with this data, telling nobody."""
+        """Show the entry with this data, telling nobody; what is equal counts, as findData does for few types."""
         blocked = self.blockSignals(True)
-        self.setCurrentIndex(max(0, self.findData(data)))
+        self.setCurrentIndex(next((i for i in range(self.count()) if self.itemData(i) == data), 0))
         self.blockSignals(blocked)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
