@@ -68,7 +68,7 @@ class TensorPane(QWidget):
         self._reader: Reader | None = None
         self._awaited: Reader | None = None  # the one that was opened last
         self._chosen_views: dict[tuple[object, ...], View] = {}  # by what they were chosen for
-        self._shown: tuple[object, ...] = ()
+        self._shown: tuple[object, ...] = (None,)  # of the subject; () for none, and not yet that
         self._mode = 0  # as it was chosen; shown where there is a run before
         self._make_header()
         self._make_body()
@@ -266,6 +266,8 @@ class TensorPane(QWidget):
     def refresh(self) -> None:
         """Look again at what is shown; keeps plane, view and zoom."""
         target = self.target
+        if target is None and not self._shown:
+            return  # nothing, as before: every edit and every run comes here
         subject = resolve(self.workspace, target) if target is not None else None
         comparable = subject is not None and subject.is_comparable
         mode = self._mode if comparable else 0
@@ -278,7 +280,7 @@ class TensorPane(QWidget):
         old = self.subject
         self.subject = self.editing.subject = subject
         self._show_header()
-        if _same(shown, self._shown) and subject is not None:
+        if _same(shown, self._shown):
             return
         self._shown = shown
         another = old is None or subject is None or old.target.key != subject.target.key
