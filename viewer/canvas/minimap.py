@@ -125,8 +125,10 @@ class Minimap(QWidget):
     def _forget(self) -> None:
         self._map = None
         self.place()
+        self.update()
 
     def _follow(self) -> None:
+        """The surface is painted anew, and this with it: painted by itself, it would have all below painted twice."""
         scene = self._surface.scene
         visible = False
         if scene is not None and self._wanted and len(scene.rects):
@@ -137,7 +139,6 @@ class Minimap(QWidget):
             self._come()
         self._rest.start()
         self.setVisible(visible)
-        self.update()
 
     def _scale(self) -> tuple[float, float]:
         scene = self._surface.scene

@@ -1,6 +1,7 @@
 """The overview leaves the nodes below it to be seen, in small windows too."""
 
 import pytest
+from PySide6.QtCore import QEvent, QObject
 
 from model.graph import Node
 from tests.viewer.canvas.graphs import long_chain
@@ -51,6 +52,35 @@ def test_it_stays_where_it_is_and_lets_nodes_below_it_be_seen(view, qtbot):
         view.pan_by(0, 1e6)
         qtbot.waitUntil(lambda: not view.minimap.is_faint)
         assert view.minimap.geometry() == place
+
+
+class Paints(QObject):
+    """Counts how often some widgets are painted."""
+
+    def __init__(self, *watched):
+        super().__init__()
+        self.seen = dict.fromkeys(watched, 0)
+        for widget in watched:
+            widget.installEventFilter(self)
+
+    def eventFilter(self, watched, event):
+        self.seen[watched] += event.type() == QEvent.Type.Paint
+        return False
+
+
+def test_it_follows_the_graph_in_the_same_frame(view, qtbot):
+    """Were it painted by itself, all that lies below it would be painted once more for it, by each pan."""
+    qtbot.waitExposed(view)
+    qtbot.waitUntil(lambda: view.scene is not None and not view.minimap.isHidden())
+    put_below_map(view, 100)
+    qtbot.waitUntil(lambda: view.minimap.is_faint)
+    view.repaint()
+    before = view.minimap.grab().toImage()
+    paints = Paints(view, view.minimap)
+    view.pan_by(0, 300)
+    view.repaint()
+    assert paints.seen == {view: 1, view.minimap: 1}
+    assert view.minimap.grab().toImage() != before
 
 
 def test_it_comes_where_there_are_no_nodes(view):
