@@ -111,8 +111,9 @@ class SceneMarks:
         self._stops(painter, area, theme, scale)
         if self._has("errors") or self._has("failures"):
             self._badges(painter, np.union1d(self._in(area, "errors"), self._in(area, "failures")), theme, scale)
-        self._dots(painter, self._in(area, "changed"), theme, scale)
-        for sign in SIGNS if scale >= BLOCKS_BELOW else ():
+        if self._has("changed"):
+            self._dots(painter, self._in(area, "changed"), theme, scale)
+        for sign in filter(self._has, SIGNS) if scale >= BLOCKS_BELOW else ():
             self._signs(painter, self._in(area, sign), sign, theme, scale)
 
     def _drawn_over(self, area: Area) -> Ids:
@@ -145,6 +146,8 @@ class SceneMarks:
             draw_rects(painter, self.scene.rects[boxes])
 
     def _outline(self, painter: QPainter, boxes: Ids, color: QColor, width: float, scale: float) -> None:
+        if not len(boxes):
+            return  # in most frames, and for most kinds
         if len(boxes) > _MOST_FINE:
             self._fill_outlines(painter, self.scene.rects[boxes], color, width / scale)
             return
