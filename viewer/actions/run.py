@@ -80,16 +80,16 @@ def _is_stop(item: Item) -> TypeGuard[Node | Value]:
 
 def _toggle_breakpoint(context: Context) -> None:
     for thing in filter(_is_stop, context.selected):
-        context.opened.runs.toggle_breakpoint(thing)
+        context.opened.runs.breakpoints.toggle(thing)
 
 
 def _has_breakpoints(context: Context) -> bool:
     workspace = context.workspace
-    return workspace is not None and workspace.has_runs and bool(workspace.runs.breakpoints)
+    return workspace is not None and workspace.has_runs and bool(workspace.runs.breakpoints.all)
 
 
 def _clear_breakpoints(context: Context) -> None:
-    context.opened.runs.set_breakpoints(())
+    context.opened.runs.breakpoints.set(())
 
 
 def _pin(context: Context) -> None:

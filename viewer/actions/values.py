@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from model.errors import ModelError
 from model.graph import Value
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from viewer.panels.compare import ComparePanel
     from viewer.panels.tensor import TensorPanel
     from viewer.panels.tensor.views import View
-
-Condition = Literal["non-finite", "above", "shape"]
+    from viewer.runs.breakpoints import Condition
 
 
 def _tensor(context: Context) -> TensorPanel:
@@ -151,12 +150,12 @@ def _what_if(precision: Precision) -> Action:
 
 def _stops_when(condition: Condition, context: Context) -> bool:
     workspace = context.workspace
-    known = workspace.runs.breakpoints if workspace is not None and workspace.has_runs else ()
-    return any(b.condition == condition and b.value is None for b in known)
+    return workspace is not None and workspace.has_runs and workspace.runs.breakpoints.has(condition)
 
 
 def _toggle_condition(condition: Condition, context: Context) -> None:
-    context.opened.runs.toggle_condition(condition)
+    breakpoints = context.opened.runs.breakpoints
+    breakpoints.switch(condition, on=not breakpoints.has(condition))
 
 
 def _break_above(context: Context) -> None:
@@ -164,9 +163,9 @@ def _break_above(context: Context) -> None:
     from viewer.dialogs.ask_text import AskText, TextField
     from viewer.dialogs.lifetime import show_for
 
-    runs = context.opened.runs
-    if _stops_when("above", context):
-        runs.toggle_condition("above")
+    breakpoints = context.opened.runs.breakpoints
+    if breakpoints.has("above"):
+        breakpoints.switch("above", on=False)
         return
 
     def take(texts: list[str]) -> None:
@@ -176,7 +175,7 @@ def _break_above(context: Context) -> None:
             limit = -1.0
         if not 0 <= limit < inf:
             raise ModelError("That is no limit", f"{texts[0] or 'nothing'} was given, a number of at least 0 expected")
-        runs.toggle_condition("above", limit)
+        breakpoints.switch("above", on=True, limit=limit)
 
     dialog = AskText(context.window, "Break on Large Values", [TextField("Stop when |x| is above", "10000")], take)
     show_for(context.opened, dialog)

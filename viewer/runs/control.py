@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -28,10 +28,10 @@ from model.progress import Progress
 from model.queries.calls import callers_of
 from model.queries.topology import upstream
 from viewer import garbage
-from viewer.changes import is_in_model
 from viewer.jobs import Job
 from viewer.results import Record
 from viewer.runs.alarm import Alarm
+from viewer.runs.breakpoints import Breakpoints
 from viewer.runs.courtesy import Courtesy
 from viewer.runs.edge_notes import EdgeNotes
 from viewer.runs.finished import FinishedNodes
@@ -69,7 +69,7 @@ class RunControl(QObject):
         self._workspace = workspace
         self._open.add(self)
         self.inputs = RunInputs(workspace)
-        self.breakpoints: tuple[Breakpoint, ...] = ()
+        self.breakpoints = Breakpoints(self)
         self.live = False
         self._session: Session | WorkerSession | None = None
         self._serial = 0
@@ -98,7 +98,8 @@ class RunControl(QObject):
         self.edge_notes = EdgeNotes(workspace)
         self.testing = Testing(workspace)
         self.nodes_finished.connect(self.marks.finished)
-        self.state_changed.connect(lambda: self.marks.show_stops(self.breakpoints, self.paused_at))
+        self.breakpoints.changed.connect(self.state_changed)
+        self.state_changed.connect(lambda: self.marks.show_stops(self.breakpoints.all, self.paused_at))
 
     @classmethod
     def all_open(cls) -> list[RunControl]:
@@ -301,8 +302,8 @@ class RunControl(QObject):
     def _request(self, given: dict[str, Any], aim: Aim) -> Request:
         inputs, until = self.inputs, aim.until
         path, last = ((), None) if until is None else self._place_of(until)
-        self.breakpoints = tuple(b for b in self.breakpoints if _alive(b))
-        stops = self.breakpoints if aim.seeking is None else (Breakpoint(condition=aim.sought),)
+        self.breakpoints.drop_deleted()
+        stops = self.breakpoints.all if aim.seeking is None else (Breakpoint(condition=aim.sought),)
         request = self.session.request(
             given,
             seed=inputs.seed,
@@ -516,25 +517,6 @@ class RunControl(QObject):
         if self.live:
             self._start(Aim())
 
-    # -- breakpoints -----------------------------------------------------------------------------------------
-
-    def set_breakpoints(self, breakpoints: Sequence[Breakpoint]) -> None:
-        """Replace the breakpoints; the next run heeds them."""
-        self.breakpoints = tuple(dict.fromkeys(breakpoints))
-        self.state_changed.emit()
-
-    def toggle_condition(self, condition: Literal["non-finite", "above", "shape"], limit: float = 1e4) -> None:
-        """Stop when any value is so, or no longer."""
-        others = [b for b in self.breakpoints if b.condition != condition or b.value is not None]
-        made = Breakpoint(condition=condition, limit=limit if condition == "above" else 0.0)
-        self.set_breakpoints([*others, made] if len(others) == len(self.breakpoints) else others)
-
-    def toggle_breakpoint(self, thing: Node | Value) -> None:
-        """Stop before a node or after a value, or no longer, whatever the condition was."""
-        others = [b for b in self.breakpoints if thing not in (b.node, b.value)]
-        made = Breakpoint(node=thing) if isinstance(thing, Node) else Breakpoint(value=thing)
-        self.set_breakpoints([*others, made] if len(others) == len(self.breakpoints) else others)
-
     def _place_of(self, node: Node) -> tuple[CallPath, Node]:
         """Where a run computes a node: the calls of functions around it, and itself or the node whose body it is in.
 
@@ -575,8 +557,3 @@ def _start(session: WorkerSession) -> None:
     """Off the GUI thread. Whether there is a worker shows when something is run."""
     with contextlib.suppress(WorkerUnavailable):
         session.start()
-
-
-def _alive(breakpoint_: Breakpoint) -> bool:
-    thing = breakpoint_.node or breakpoint_.value
-    return thing is None or is_in_model(thing)

@@ -80,12 +80,12 @@ def test_the_context_menu_of_an_edge_sets_a_breakpoint_on_its_value(window, work
     workspace.selection.set([value(workspace, "l")])
     menu = window.actions_binding.context_menu("value", window)
     next(action for action in menu.actions() if action.objectName() == "run.breakpoint").trigger()
-    assert workspace.runs.breakpoints == (Breakpoint(value=value(workspace, "l")),)
+    assert workspace.runs.breakpoints.all == (Breakpoint(value=value(workspace, "l")),)
     assert value(workspace, "l") in marked(workspace, "breakpoints")
 
 
 def test_the_node_that_comes_next_is_pointed_at_while_a_run_waits(qtbot, workspace):
-    workspace.runs.set_breakpoints([Breakpoint(node=node(workspace, "relu"))])
+    workspace.runs.breakpoints.set([Breakpoint(node=node(workspace, "relu"))])
     run(qtbot, workspace)
     assert marked(workspace, "next") == {node(workspace, "relu")}
     run(qtbot, workspace, "run.continue")
@@ -94,12 +94,12 @@ def test_the_node_that_comes_next_is_pointed_at_while_a_run_waits(qtbot, workspa
 
 def test_a_value_can_stop_a_run_on_a_condition_only(window, qtbot, workspace):
     log = value(workspace, "l")
-    workspace.runs.toggle_breakpoint(log)
+    workspace.runs.breakpoints.toggle(log)
     panel = window.docks.open("run")
     when = panel.breakpoints.findChild(QComboBox)
     when.setCurrentIndex(when.findData("non-finite"))
     when.activated.emit(when.currentIndex())
-    assert workspace.runs.breakpoints == (Breakpoint(value=log, condition="non-finite"),)
+    assert workspace.runs.breakpoints.all == (Breakpoint(value=log, condition="non-finite"),)
     assert log in marked(workspace, "conditions")
     run(qtbot, workspace)
     assert not workspace.runs.is_paused
@@ -108,7 +108,7 @@ def test_a_value_can_stop_a_run_on_a_condition_only(window, qtbot, workspace):
     assert workspace.runs.is_paused
     remove = next(b for b in panel.breakpoints.findChildren(QToolButton) if b.toolTip().startswith("Remove"))
     remove.click()
-    assert workspace.runs.breakpoints == ()
+    assert workspace.runs.breakpoints.all == ()
     assert marked(workspace, "conditions") == set()
     workspace.runs.stop()
     idle(qtbot, workspace)
@@ -133,7 +133,7 @@ def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
     inner = next(n for n in body.nodes if n.op_type == "Neg")
     workspace.selection.set([inner])
     workspace.trigger("run.breakpoint")
-    assert workspace.runs.breakpoints == (Breakpoint(node=inner),)
+    assert workspace.runs.breakpoints.all == (Breakpoint(node=inner),)
     assert marked(workspace, "breakpoints") == {inner}
     rows = [button.text() for button in window.docks.open("run").breakpoints.findChildren(QToolButton)]
     assert "before inner" in rows
@@ -157,10 +157,10 @@ def test_steps_from_a_breakpoint_inside_a_body_point_at_each_node_inside(qtbot, 
     loop = node(workspace, "loop")
     (body,) = loop.bodies
     identity, negate = body.nodes
-    workspace.runs.set_breakpoints([Breakpoint(node=negate), Breakpoint(node=identity)])
+    workspace.runs.breakpoints.set([Breakpoint(node=negate), Breakpoint(node=identity)])
     workspace.runs.inputs.set_source("x", Constant(1.0))
     run(qtbot, workspace)
-    workspace.runs.set_breakpoints([])
+    workspace.runs.breakpoints.set([])
     for waits_at in (identity, negate, identity, negate, identity, negate):
         assert workspace.runs.paused_at is waits_at
         assert workspace.selection.current is waits_at
@@ -208,15 +208,15 @@ def test_a_condition_stops_for_what_constants_alone_make(window, qtbot, tmp_path
     path = tmp_path / "constants.onnx"
     onnx.save(onnx.parser.parse_model(CONSTANTS), path)
     workspace = opened(window, qtbot, path)
-    workspace.runs.toggle_condition("non-finite")
+    workspace.runs.breakpoints.switch("non-finite", on=True)
     for _ in range(2):  # computed in the first run, known in the second
         run(qtbot, workspace)
         assert workspace.runs.is_paused
         assert workspace.run_state.startswith("Paused: after 'log'")
         assert workspace.runs.paused_at.name == "add"
         workspace.runs.stop()
-    workspace.runs.set_breakpoints(())
-    workspace.runs.toggle_breakpoint(value(workspace, "bad"))
+    workspace.runs.breakpoints.set(())
+    workspace.runs.breakpoints.toggle(value(workspace, "bad"))
     run(qtbot, workspace)
     assert workspace.runs.is_paused
 
@@ -254,7 +254,7 @@ def test_the_element_panel_shows_nothing_that_a_waiting_run_has_not_reached(wind
     panel.show_element(value(workspace, "y"), (0, 0))
     qtbot.waitUntil(lambda: panel.value.text().startswith("= "))
     told = panel.value.text()
-    workspace.runs.set_breakpoints([Breakpoint(node=node(workspace, "relu"))])
+    workspace.runs.breakpoints.set([Breakpoint(node=node(workspace, "relu"))])
     run(qtbot, workspace)
     assert panel.value.text() == "the run has not reached it yet"
     assert not panel.table.model().rowCount()

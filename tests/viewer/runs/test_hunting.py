@@ -117,7 +117,7 @@ def test_a_branch_that_constants_alone_decide(window, qtbot, open_text):
 
 def test_no_run_that_waits_is_ended_for_it(window, qtbot, open_text):
     workspace = open_text(LOOP, 9.0)
-    workspace.runs.toggle_breakpoint(next(n for n in workspace.model.graph.nodes if n.name == "after"))
+    workspace.runs.breakpoints.toggle(next(n for n in workspace.model.graph.nodes if n.name == "after"))
     run(qtbot, workspace)
     messages = []
     workspace.messaged.connect(messages.append)

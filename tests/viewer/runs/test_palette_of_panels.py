@@ -107,13 +107,13 @@ def test_what_stands_in_a_menu_of_a_panel_is_called_by_its_own_name(window, qtbo
 def test_when_a_breakpoint_stops_is_chosen_by_the_name_of_its_value(window, qtbot, workspace):
     panel = window.docks.open("run")
     for name in ("c", "r"):
-        workspace.runs.toggle_breakpoint(value(workspace, name))
+        workspace.runs.breakpoints.toggle(value(workspace, name))
     qtbot.waitUntil(lambda: "When to stop after r" in dict(controls_of(panel)))
     call(window, qtbot, "When to stop after r", "Run panel")
     qtbot.waitUntil(lambda: isinstance(QApplication.activePopupWidget(), QWidget))
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Return):
         qtbot.keyClick(QApplication.activePopupWidget().focusWidget() or QApplication.activePopupWidget(), key)
-    qtbot.waitUntil(lambda: [one.condition for one in workspace.runs.breakpoints] == ["", "non-finite"])
+    qtbot.waitUntil(lambda: [one.condition for one in workspace.runs.breakpoints.all] == ["", "non-finite"])
 
 
 def test_what_an_action_does_stands_once_and_what_is_off_is_shown_as_such(window, qtbot, workspace):
@@ -148,10 +148,10 @@ def test_a_control_that_was_made_anew_is_used_by_its_name(window, qtbot, workspa
 
 def test_a_control_that_is_gone_when_it_is_chosen_does_nothing(window, qtbot, workspace):
     panel = window.docks.open("run")
-    workspace.runs.toggle_breakpoint(value(workspace, "r"))
+    workspace.runs.breakpoints.toggle(value(workspace, "r"))
     qtbot.waitUntil(lambda: "When to stop after r" in dict(controls_of(panel)))
     entry = entry_of(window, "When to stop after r")
-    workspace.runs.set_breakpoints(())
+    workspace.runs.breakpoints.set(())
     qtbot.waitUntil(lambda: not isValid(entry.run.args[-1]))
     entry.run()
     assert QApplication.activePopupWidget() is None

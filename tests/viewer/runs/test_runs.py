@@ -208,7 +208,7 @@ def test_what_has_run_can_be_stepped_through_again(window, qtbot, net):
 def test_a_run_stops_at_breakpoints_and_goes_on(window, qtbot, net, make, stops_at):
     workspace = opened(window, qtbot, net)
     make_bad(workspace)
-    workspace.runs.set_breakpoints([make(workspace)])
+    workspace.runs.breakpoints.set([make(workspace)])
     run(qtbot, workspace)
     assert workspace.runs.paused_at is node(workspace, stops_at)
     assert "Paused" in workspace.run_state

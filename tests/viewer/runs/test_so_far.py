@@ -147,7 +147,7 @@ def test_undo_during_a_run_shows_the_values_from_before_and_keeps_them(window, q
 
 
 def test_a_run_that_waits_shows_the_rest_while_it_goes_on(window, qtbot, workspace):
-    workspace.runs.toggle_breakpoint(node(workspace, "first"))
+    workspace.runs.breakpoints.toggle(node(workspace, "first"))
     run(qtbot, workspace)
     assert workspace.runs.is_paused
     select(workspace, "m")

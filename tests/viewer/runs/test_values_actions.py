@@ -122,7 +122,7 @@ def test_there_is_no_run_before_the_first(window, qtbot, workspace):
 
 def test_conditions_are_switches(window, qtbot, workspace):
     do(qtbot, window, workspace, "Break When a Value Is Not Finite")
-    assert workspace.runs.breakpoints == (Breakpoint(condition="non-finite"),)
+    assert workspace.runs.breakpoints.all == (Breakpoint(condition="non-finite"),)
     assert window.docks.open("run").breakpoints.non_finite.isChecked()
     do(qtbot, window, workspace, "Break When |x| Is Above")
     dialog = window.findChild(AskText)
@@ -133,10 +133,10 @@ def test_conditions_are_switches(window, qtbot, workspace):
     dialog.fields[0].setText("250")
     dialog.try_accept()
     do(qtbot, window, workspace, "Break When a Value Is Not Finite")
-    assert workspace.runs.breakpoints == (Breakpoint(condition="above", limit=250.0),)
+    assert workspace.runs.breakpoints.all == (Breakpoint(condition="above", limit=250.0),)
     assert window.docks.open("run").breakpoints.limit.number() == 250.0
     do(qtbot, window, workspace, "Break When |x| Is Above")
-    assert workspace.runs.breakpoints == ()
+    assert workspace.runs.breakpoints.all == ()
 
 
 def test_a_watched_value_can_be_let_go(window, qtbot, workspace):

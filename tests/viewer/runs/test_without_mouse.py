@@ -114,7 +114,7 @@ def test_inputs_breakpoints_steps_and_limits(window, workspace, keys):
     idle(keys.qtbot, workspace)
     walk_to(keys, workspace, "mean")
     keys.press("F9")
-    assert [one.node for one in runs.breakpoints] == [node(workspace, "mean")]
+    assert [one.node for one in runs.breakpoints.all] == [node(workspace, "mean")]
     keys.press("F9")
     with keys.qtbot.waitSignal(workspace.results.run_finished):
         keys.press("Ctrl+F6")

@@ -12,14 +12,13 @@ from model.graph import Node
 from viewer.icons import icon
 from viewer.panels.run.controls import Combo, Section, line
 from viewer.places import name_of
+from viewer.runs.breakpoints import Condition
 from viewer.text import display
 from viewer.theme import theme, themes
 from viewer.widgets.number_edit import NumberEdit
 from viewer.workspace import Workspace
 
-Condition = Literal["", "non-finite", "above", "shape"]
-
-_WHEN: dict[Condition, str] = {
+_WHEN: dict[Literal[""] | Condition, str] = {
     "": "always",
     "non-finite": "if not finite",
     "above": "if |x| is above",
@@ -35,7 +34,7 @@ class BreakpointSection(Section):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__("Breakpoints")
         self._workspace = workspace
-        self._runs = workspace.runs
+        self._breakpoints = workspace.runs.breakpoints
         self.non_finite = QCheckBox("a value is not finite")
         self.above = QCheckBox("|x| is above")
         self.limit = NumberEdit("Limit of |x|", "10000", self._on_limit)
@@ -45,13 +44,17 @@ class BreakpointSection(Section):
         self.add(self.non_finite)
         self.add(line(self.above, self.limit))
         self.add(self.shape)
-        self._places = Section("")
+        self._boxes: tuple[tuple[QCheckBox, Condition], ...] = (
+            (self.non_finite, "non-finite"),
+            (self.above, "above"),
+            (self.shape, "shape"),
+        )
         self._list = QWidget()
         self.add(self._list)
-        for box, condition in ((self.non_finite, "non-finite"), (self.above, "above"), (self.shape, "shape")):
+        for box, condition in self._boxes:
             box.setAccessibleName(f"Stop when {box.text()}")
             box.toggled.connect(lambda on, chosen=condition: self._switch(chosen, on=on))
-        self._runs.state_changed.connect(self._refresh)
+        workspace.runs.state_changed.connect(self._refresh)
         themes().themeChanged.connect(self._color)
         self._shown: tuple[Breakpoint, ...] | None = None
         self._refresh()
@@ -61,23 +64,20 @@ class BreakpointSection(Section):
         self._refresh()
 
     def _switch(self, condition: Condition, *, on: bool) -> None:
-        others = [b for b in self._runs.breakpoints if b.condition != condition or b.value is not None]
-        made = Breakpoint(condition=condition, limit=self._limit if condition == "above" else 0.0)
-        self._runs.set_breakpoints([*others, made] if on else others)
+        self._breakpoints.switch(condition, on=on, limit=self._limit_of(condition))
 
     def _on_limit(self, _number: float | None) -> None:
         if self.above.isChecked():
             self._switch("above", on=True)
 
     def _refresh(self) -> None:
-        breakpoints = self._runs.breakpoints
+        breakpoints = self._breakpoints.all
         if breakpoints == self._shown:
             return
         self._shown = breakpoints
-        on = {b.condition for b in breakpoints if b.condition and b.value is None}
-        for box, condition in ((self.non_finite, "non-finite"), (self.above, "above"), (self.shape, "shape")):
+        for box, condition in self._boxes:
             blocked = box.blockSignals(True)
-            box.setChecked(condition in on)
+            box.setChecked(self._breakpoints.has(condition))
             box.blockSignals(blocked)
         for one in breakpoints:
             if one.condition == "above" and one.value is None:
@@ -92,13 +92,16 @@ class BreakpointSection(Section):
                 places.add(self._row(one))
         self.add(self._list)
 
-    def _change(self, one: Breakpoint, condition: Condition) -> None:
+    def _change(self, one: Breakpoint, condition: Literal[""] | Condition) -> None:
         """Let a breakpoint of a value stop always, or on a condition only."""
-        made = Breakpoint(value=one.value, condition=condition, limit=self._limit if condition == "above" else 0.0)
-        self._runs.set_breakpoints([made if b == one else b for b in self._runs.breakpoints])
+        made = Breakpoint(value=one.value, condition=condition, limit=self._limit_of(condition))
+        self._breakpoints.set(made if b == one else b for b in self._breakpoints.all)
 
     def _remove(self, one: Breakpoint) -> None:
-        self._runs.set_breakpoints([b for b in self._runs.breakpoints if b != one])
+        self._breakpoints.set(b for b in self._breakpoints.all if b != one)
+
+    def _limit_of(self, condition: Literal[""] | Condition) -> float:
+        return self._limit if condition == "above" else 0.0
 
     @property
     def _limit(self) -> float:
