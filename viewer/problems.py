@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
 
 _IDLE_MS = 20
 _UNDECLARED = ("interface-type", "interface-shape")
-_ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
 class Problems(QObject):
@@ -35,6 +37,7 @@ class Problems(QObject):
     """
 
     changed = Signal()
+    finished_changed = Signal()
 
     def __init__(self, document: Document, types: Types, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -45,6 +48,7 @@ class Problems(QObject):
         self._typed: list[Problem] = []
         self._comparing = Latest(self)
         self._listed: list[Problem] = []
+        self._counts: Counter[str] = Counter()  # of those listed, by severity
         self._seen = -1  # the checker's revision that is listed
         self._told_finished = False
         self._started = False
@@ -72,7 +76,7 @@ class Problems(QObject):
     def _begin(self) -> None:
         from model.checks import Checker
 
-        self._checker = Checker(self._document, self._collect)
+        self._checker = Checker(self._document, self._look)
         self._end = self._document.subscribe(self._on_change)
         self._shift.start()
 
@@ -88,7 +92,7 @@ class Problems(QObject):
 
     def count(self, severity: str) -> int:
         """How many of a severity."""
-        return sum(problem.severity == severity for problem in self._listed)
+        return self._counts[severity]
 
     def _on_change(self, _change: Change) -> None:
         self._shift.stop()
@@ -101,8 +105,15 @@ class Problems(QObject):
         checker = self._checker
         if checker is None or checker.work(SLICE_SECONDS):
             self._shift.stop()
-        if checker is None or checker.finished or checker.revision != self._seen:
+        self._look()
+
+    def _look(self) -> None:
+        """List what the checker knows since it was last looked at; with very many problems that takes a while."""
+        if self._checker is not None and self._checker.revision != self._seen:
             self._collect()
+        if self.finished != self._told_finished:
+            self._told_finished = self.finished
+            self.finished_changed.emit()
 
     def _compare_types(self) -> None:
         """Hold declared types against the inferred ones, in slices; an edit meanwhile begins it again."""
@@ -120,15 +131,16 @@ class Problems(QObject):
         if self._checker is None:
             return
         from model.checks.inferred import beside
+        from model.checks.problem import errors_first
 
         self._seen = self._checker.revision
         inferred = self._types.inferred
         checked = (_mended(problem, inferred) for problem in self._checker.problems)
         found = [*self._read(), *checked]
-        found += [*beside(found, self._typed)]
-        found.sort(key=lambda problem: _ORDER[problem.severity])
-        is_news = (found, self.finished) != (self._listed, self._told_finished)
-        self._listed, self._told_finished = found, self.finished  # equal problems may have another fix by now
+        found = errors_first(chain(found, beside(found, self._typed)))
+        is_news = found != self._listed
+        self._listed = found  # equal problems may have another fix by now
+        self._counts = Counter(map(attrgetter("severity"), found))
         if is_news:
             self.changed.emit()
 
@@ -144,11 +156,11 @@ def find_problems(model: Model, inferred: Inferred, progress: Progress) -> list[
     from model.checks.inferred import beside
     from model.checks.models import steps_of_check
     from model.checks.parts import concerning
+    from model.checks.problem import errors_first
 
     found = concerning(model, (problem for problem in progress.paced(steps_of_check(model)) if problem is not None))
     problems = [_mended(problem, inferred) for problem in found]
-    problems += [*beside(problems, _contradictions(model, inferred, progress))]
-    return sorted(problems, key=lambda problem: _ORDER[problem.severity])
+    return errors_first(chain(problems, beside(problems, _contradictions(model, inferred, progress))))
 
 
 def _mended(problem: Problem, inferred: Inferred | None) -> Problem:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from model.checks.models import check_properties
 from model.checks.parts import concerning
-from model.checks.problem import Problem
+from model.checks.problem import Problem, errors_first
 from model.checks.standing import Standing, Touched
 from model.document import Change, Document
 from model.graph import Function, Graph, Model, Node, TrainingInfo
@@ -68,10 +69,9 @@ class Checker:
     @property
     def problems(self) -> list[Problem]:
         """What is known to be wrong now, errors first."""
-        order = {"error": 0, "warning": 1, "info": 2}
         standing = (s for s in self._standing.values() if s is not None)
-        found = (*self._properties, *(p for s in standing for p in s.problems()))
-        return sorted(concerning(self._document.model, found), key=lambda p: order[p.severity])
+        found = chain(self._properties, *(s.problems() for s in standing))
+        return errors_first(concerning(self._document.model, found))
 
     @property
     def finished(self) -> bool:
@@ -115,9 +115,9 @@ class Checker:
                 self._found_properties.append(problem)
             elif time.perf_counter() > deadline:
                 return False
+        self.revision += bool(self._properties or self._found_properties)
         self._properties, self._checking_properties = self._found_properties, None
         self._check_properties = False
-        self.revision += 1
         return True
 
     def _start_next(self) -> bool:
@@ -145,12 +145,14 @@ class Checker:
     # -- after an edit ---------------------------------------------------------------------------------------
 
     def _changed(self, change: Change) -> None:
-        self.revision += 1
         self._checking_properties = None  # it walks over what may stand elsewhere now
         if len(change.steps) > _MOST_STEPS:
+            before = self._standing
             self.check_all()
+            self.revision += self._standing.keys() != before.keys()  # else all that is known stays until it is checked
             self._listener()
             return
+        self.revision += 1
         if any(map(_changes_graphs, change.steps, change.inverses)):
             self._find_graphs()
             if self._filling is not None and self._filling.graph not in self._standing:

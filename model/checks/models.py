@@ -12,7 +12,7 @@ from model.checks.devices import check_configurations
 from model.checks.entries import check_keys
 from model.checks.graphs import BREATH, OTHER_NAMES, is_identifier
 from model.checks.parts import concerning
-from model.checks.problem import Fix, Problem, error, info, warning
+from model.checks.problem import Fix, Problem, error, errors_first, info, warning
 from model.checks.standing import check_graph
 from model.checks.versions import check_contents, least_ir_version, raise_ir_version
 from model.document import Transaction
@@ -27,9 +27,7 @@ _Key = tuple[str, str, str]  # what a function is called by
 
 def check_model(model: Model) -> list[Problem]:
     """Every rule the model breaks, worst first within each graph's order. Cost: the size of the model."""
-    problems = concerning(model, (p for p in steps_of_check(model) if p is not None))
-    order = {"error": 0, "warning": 1, "info": 2}
-    return sorted(problems, key=lambda p: order[p.severity])
+    return errors_first(concerning(model, (p for p in steps_of_check(model) if p is not None)))
 
 
 def steps_of_check(model: Model) -> Iterator[Problem | None]:

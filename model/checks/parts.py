@@ -12,13 +12,13 @@ from model.standalone import message_of
 def concerning(model: Model, problems: Iterable[Problem]) -> Iterator[Problem]:
     """The problems that what the model is kept as can have."""
     message = message_of(model)
+    if message == "ModelProto":  # has a place for everything
+        return iter(problems)
     return (problem for problem in problems if _can_have(message, problem, model))
 
 
 def _can_have(message: str, problem: Problem, model: Model) -> bool:
     match message, problem.rule:
-        case "ModelProto", _:
-            return True
         case "FunctionProto", "opset-import":  # of its own for its nodes, but none for itself
             return isinstance(problem.place, Node)
         case _, "opset-import" | "model-domain":

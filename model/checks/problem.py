@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from model.document import Transaction
 
@@ -44,3 +44,11 @@ def warning(rule: str, message: str, place: Any, detail: str = "", fix: Fix | No
 def info(rule: str, message: str, place: Any, detail: str = "", fix: Fix | None = None) -> Problem:
     """Legal and harmless; could be tidier."""
     return Problem(rule, "info", message, place, detail, fix)
+
+
+def errors_first(problems: Iterable[Problem]) -> list[Problem]:
+    """The same by severity, those of the same in the order they were found."""
+    kinds: dict[Severity, list[Problem]] = {severity: [] for severity in get_args(Severity)}
+    for problem in problems:
+        kinds[problem.severity].append(problem)
+    return [problem for kind in kinds.values() for problem in kind]

@@ -39,30 +39,31 @@ def holders(model: Model, places: Iterable[object]) -> list[Node]:
     """
     found: dict[Node, None] = {}
     calls: dict[Operator, list[Node]] | None = None
-    pending = list(places)
+    pending = dict.fromkeys(map(_graph_of, places))  # very many places are in a few graphs
     while pending:
-        for graph in _graphs_around(pending.pop()):
-            owner = graph.owner
+        graph, _ = pending.popitem()
+        for around in () if graph is None else enclosing(graph):
+            owner = around.owner
             if isinstance(owner, Node):
                 found[owner] = None
             elif isinstance(owner, Function) and model.function(*owner.key) is owner:
                 calls = callers(model) if calls is None else calls
                 new = [call for call in calls[owner.key] if call not in found]
                 found.update(dict.fromkeys(new))
-                pending += new
+                pending.update(dict.fromkeys(map(_graph_of, new)))
     return list(found)
 
 
-def _graphs_around(place: object) -> Iterable[Graph]:
-    """The graphs around a part of a model, inner first; none of the model itself."""
+def _graph_of(place: object) -> Graph | None:
+    """The graph that a part of a model is or is in; None for the model itself."""
     match place:
+        case Node() | Value():
+            return place.graph
         case Graph():
-            return enclosing(place)
+            return place
         case Function():
-            return enclosing(place.body)
-        case Node() | Value() if place.graph is not None:
-            return enclosing(place.graph)
-    return ()
+            return place.body
+    return None
 
 
 def functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...]:

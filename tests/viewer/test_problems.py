@@ -168,3 +168,19 @@ def test_a_function_that_does_not_take_what_a_call_gives_is_a_problem_until_it_i
         qtbot.waitUntil(lambda: len(misfits()) == 1, timeout=30_000)
     finally:
         workspace.close()
+
+
+def test_a_change_of_very_much_that_brings_no_problem_is_told_only_as_checked_again(workspace, qtbot):
+    """With thousands of problems, listing and marking all of them takes longer than a frame."""
+    problems, node = workspace.problems, next(iter(workspace.model.graph.nodes))
+    problems.start()
+    qtbot.waitUntil(lambda: problems.finished, timeout=30_000)
+    known, told = problems.all, []
+    problems.changed.connect(lambda: told.append("changed"))
+    problems.finished_changed.connect(lambda: told.append((problems.finished, problems.all is known)))
+    with workspace.document.edit("Rename") as edit:
+        edit.repeat(SetField(node, "name", f"n{number}") for number in range(6_000))
+    qtbot.waitUntil(lambda: problems.finished)
+    qtbot.waitUntil(lambda: len(told) > 1)
+    assert told == [(False, True), (True, False)]
+    assert problems.all == known

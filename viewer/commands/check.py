@@ -10,7 +10,7 @@ from typing import Any
 
 from model.checks import Problem, check_model
 from model.checks.inferred import beside, check_inferred, is_other_kind
-from model.checks.problem import error, warning
+from model.checks.problem import error, errors_first, warning
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.inference import disagreements, infer
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
@@ -57,8 +57,7 @@ def find(model: Model, *, infer_types: bool = True) -> list[Problem]:
             problems.append(
                 make("declared-type", message, value, f"From what feeds it, it will be {type_text(found)}.")
             )
-    order = {"error": 0, "warning": 1, "info": 2}
-    return sorted(problems, key=lambda p: order[p.severity])
+    return errors_first(problems)
 
 
 def _row(problem: Problem) -> tuple[str, ...]:

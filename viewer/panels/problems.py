@@ -100,6 +100,7 @@ class ProblemsPanel(Panel):
         self.fix_button.clicked.connect(self.fix_current)
         self.fix_all_button.clicked.connect(self.fix_all)
         workspace.problems.changed.connect(self._on_known)
+        workspace.problems.finished_changed.connect(self._on_known)
         workspace.problems.start()
         self._on_known()
 

@@ -20,14 +20,10 @@ def problems_of(workspace: Workspace, item: Item) -> list[Problem]:
 
     Remarks on a whole graph or model hold for nearly every export and mend nothing: the Problems panel has them.
     """
-    places = {item, *item.outputs} if isinstance(item, Node) else {item}
+    places = {*map(id, (item, *item.outputs) if isinstance(item, Node) else (item,))}
     least = ("error", "warning") if isinstance(item, (Graph, Function, Model)) else ("error", "warning", "info")
-    known = (problem for problem in workspace.problems.all if problem.severity in least)
-    return [problem for problem in known if _hashable(problem.place) and problem.place in places]
-
-
-def _hashable(place: object) -> bool:
-    return getattr(place, "__hash__", None) is not None
+    here = [problem for problem in workspace.problems.all if id(problem.place) in places]
+    return [problem for problem in here if problem.severity in least]
 
 
 def problem_rows(workspace: Workspace, problems: list[Problem]) -> list[Row]:
