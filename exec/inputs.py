@@ -30,7 +30,7 @@ from exec.session import default_memory_limit
 from model.attributes import AttributeKind
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
-from model.types import ElementType, MapType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+from model.types import UNNAMED, ElementType, MapType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
 
 #: Symbols and positions whose usual size is one.
 _BATCH = re.compile(r"^(n|b|bs|batch.*|.*batch|.*batch_size|none|unk__\d+)$", re.IGNORECASE)
@@ -124,7 +124,7 @@ def symbol(value: Value, axis: int) -> str:
     """What a dimension that is not a number is called in `symbols`."""
     dims = _dims(value.type) or ()
     dim = dims[axis]
-    return dim if isinstance(dim, str) and dim else f"{value.name}[{axis}]"
+    return dim if isinstance(dim, str) and dim not in ("", UNNAMED) else f"{value.name}[{axis}]"
 
 
 def _dims(declared: Type | None) -> tuple[Any, ...] | None:

@@ -497,7 +497,7 @@ def shape_conflict(declared: Type | None, value: RuntimeValue) -> str:
     if declared.shape is not None:
         dims = declared.shape.dims
         same = same and len(dims) == value.ndim
-        same = same and all(d == n for d, n in zip(dims, value.shape, strict=False) if isinstance(d, int))
+        same = same and all(d == n for d, n in zip(dims, value.shape, strict=False) if isinstance(d, int) and d >= 0)
     return "" if same else f"is {found}, declared {declared}"
 
 

@@ -137,7 +137,7 @@ def _fits(info: ValueInfo, declared: Type) -> bool:
         return True
     dims = declared.shape.dims
     return len(dims) == len(info.shape) and all(
-        d == n for d, n in zip(dims, info.shape, strict=True) if isinstance(d, int)
+        d == n for d, n in zip(dims, info.shape, strict=True) if isinstance(d, int) and d >= 0
     )
 
 

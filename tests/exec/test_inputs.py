@@ -31,6 +31,8 @@ from exec.inputs import (
     symbols,
 )
 from model import ModelError
+from model.document import Document
+from model.steps import SetField
 from model.types import ElementType, SequenceType, Shape, SparseTensorType, TensorType
 from tests.exec.texts import parse
 
@@ -52,6 +54,17 @@ def test_sizes_are_those_of_the_values_that_are_there(how: str, tmp_path: Path) 
     feeds = make_feeds(model.graph, sizes={"M": 7}, **known)
     assert {name: np.shape(value) for name, value in feeds.items()} == {"a": (5, 7), "x": (5, 3), "b": (7,)}
     assert np.shape(make_feeds(model.graph, sources={"x": Constant([[1.0]])}, sizes={"N": 2})["x"]) == (2, 3)
+
+
+def test_sizes_without_a_name_need_not_be_equal() -> None:
+    document = Document(parse("g (float[N, N] x) => (float[N, N] y) { y = Neg(x) }"))
+    graph = document.model.graph
+    for unknown in (None, "", "?", -1):
+        with document.edit("Declare") as edit:
+            edit.do(SetField(graph.inputs[0], "type", TensorType(ElementType.FLOAT, Shape((unknown, unknown)))))
+        assert contradictions(graph, {"x": np.ones((2, 3), np.float32)}) == []
+        assert list(symbols(graph)) == ["x[0]", "x[1]"]
+        assert np.shape(make_feeds(graph, sizes={"x[0]": 2, "x[1]": 3})["x"]) == (2, 3)
 
 
 def test_sizes_that_contradict_each_other_are_told_by_name_with_both_numbers() -> None:

@@ -7,6 +7,9 @@ import pytest
 
 from exec import Session
 from exec.inspection.overview import actual_type, contradictions
+from exec.session import Breakpoint
+from model.document import Document
+from model.steps import SetField
 from model.types import ElementType, MapType, OptionalType, SequenceType, Shape, TensorType, Type
 from tests.exec.texts import node, parse
 
@@ -53,6 +56,19 @@ def test_values_of_functions_and_bodies_are_held_against_their_declarations() ->
 )  # fmt: skip
 def test_the_type_of_what_is_no_tensor(value: object, declared: Type, actual: Type | None) -> None:
     assert actual_type(value, declared) == actual
+
+
+def test_negative_sizes_contradict_nothing() -> None:
+    model = parse("g (float[2] x) => (float[2] y) { h = Neg(x) y = Abs(h) }")
+    hidden = node(model, "h").outputs[0]
+    assert hidden is not None
+    with Document(model).edit("Declare") as edit:
+        edit.do(SetField(hidden, "type", TensorType(FLOAT, Shape((-1,)))))
+    session = Session(model)
+    result = session.run({"x": X})
+    assert contradictions(result, {result.number(hidden): hidden.type}) == []
+    stepper = session.steps({"x": X}, breakpoints=[Breakpoint(condition="shape")])
+    assert stepper.go_on() == ""
 
 
 def test_a_sequence_that_is_declared_a_tensor_is_told() -> None:
