@@ -105,7 +105,7 @@ class HistoryPanel(Panel):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.list)
         self.entry = self.list
-        self._going: Turns[None] = Turns(lambda _steps, _finished: self._list_states(), self)
+        self._going: Turns[None] = Turns(lambda _steps, finished: self._on_the_way(finished), self)
         self.list.clicked.connect(self._go)
         self.list.activated.connect(self._go)
         workspace.changes.changed.connect(self._refresh)
@@ -116,8 +116,14 @@ class HistoryPanel(Panel):
         self._refresh()
 
     def _refresh(self, _change: object = None) -> None:
-        if not self._going.running:  # else once a turn
+        if not self._going.running:  # else at its end: the rows stay the same until then
             self._list_states()
+
+    def _on_the_way(self, finished: bool) -> None:
+        if finished:
+            self._list_states()
+        else:
+            self.list.viewport().update()  # another row is the state now
 
     def _list_states(self) -> None:
         if not self.isVisible():

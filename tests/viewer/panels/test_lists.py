@@ -370,6 +370,20 @@ def test_an_edit_on_the_way_through_history_stays(qtbot, workspace):
     assert workspace.model.doc_string == "else"
 
 
+def test_a_way_through_very_many_edits_is_listed_at_its_end(qtbot, workspace):
+    """Listing them anew between two of them took as long as all the rest."""
+    for number in range(500):
+        with workspace.document.edit("Write") as edit:
+            edit.do(SetField(workspace.model, "doc_string", str(number)))
+    panel = shown(qtbot, HistoryPanel(workspace))
+    listed = []
+    panel.model.modelReset.connect(lambda: listed.append(workspace.document.current))
+    panel._go(panel.model.index(0))
+    qtbot.waitUntil(lambda: not panel._going.running)
+    assert listed == [workspace.document.root]
+    assert panel.list.currentIndex().row() == 0
+
+
 def test_a_double_click_into_a_branch_goes_to_the_row_that_was_there_first(qtbot, workspace):
     """With the first click the branch moves left and others move away, so that the second meets another row."""
     panel = shown(qtbot, HistoryPanel(workspace))
