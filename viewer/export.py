@@ -49,7 +49,7 @@ def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
                 type_of=types.get, note_of=notes.get, progress=progress,
             )  # fmt: skip
 
-        tab.workspace.jobs.start(f"Writing {path.name}", work, done=done)
+        tab.workspace.jobs.start(f"Writing {path.name}", work, done=done, makes="file")
 
     def done(written: Exported) -> None:
         size = f"{number_text(written.width)} × {number_text(written.height)}"

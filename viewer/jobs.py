@@ -24,7 +24,7 @@ from model.progress import Cancelled, Progress
 
 T = TypeVar("T")
 Lane = Literal["read", "count", "mutate"]
-Product = Literal["", "edit"]  # "edit": one of the document, which is lost without the work
+Product = Literal["", "edit", "file"]  # "edit": one of the document; "file": one that is not the document's
 Work = Callable[[Progress], T]
 
 #: Threads of the lane "read" at least: some only wait, for a file or for the process that runs the model.

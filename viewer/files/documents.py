@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
@@ -17,7 +17,7 @@ from viewer import garbage
 from viewer.dialogs.files import ask_open
 from viewer.dialogs.questions import ask_to_save
 from viewer.files import opening, operator_sets, unused_data
-from viewer.jobs import Jobs
+from viewer.jobs import Job, Jobs
 from viewer.settings import RELOAD_SILENTLY
 from viewer.text import plural
 from viewer.widgets.fields.editors import take_typed
@@ -56,6 +56,7 @@ class Files(QObject):
         self._touched_paths: set[str] = set()
         self._gone: set[Path] = set()  # files of open documents that were removed and may come back
         self._saves: dict[DocumentTab, Save] = {}  # being prepared or written
+        self._closing: dict[DocumentTab, Callable[[], object]] = {}  # once all is written
         self._can_run = False  # what a run needs is imported, or about to be
         self._settle = QTimer(self, singleShot=True, interval=_SETTLE)
         self._settle.timeout.connect(self._check_touched)
@@ -165,6 +166,7 @@ class Files(QObject):
 
         workspace = Workspace(Document(model, path), self._window.settings, title=title)
         tab = DocumentTab(workspace)
+        workspace.jobs.ended.connect(partial(self._job_ended, tab))
         _tell_about_source(workspace)
         return tab
 
@@ -251,19 +253,20 @@ class Files(QObject):
         path = tab.path
         if path is None:
             return
-        state = tab.workspace.document.current.id
+        workspace = tab.workspace
+        state = workspace.document.current.id, workspace.jobs.making("edit")
 
         def done(model: Model) -> None:
             if tab not in self._window.tabs():
                 return
-            if tab.workspace.document.current.id == state:
+            if (workspace.document.current.id, workspace.jobs.making("edit")) == state:
                 self._when_written(tab, partial(self._replace, tab, model))
             else:
                 self._offer_reload(tab)
 
         def failed(error: BaseException) -> None:
             if isinstance(error, ModelError) and tab in self._window.tabs():
-                tab.workspace.report(error)
+                workspace.report(error)
 
         self.jobs.start(
             f"Reloading {path.name}",
@@ -358,8 +361,11 @@ class Files(QObject):
 
     @property
     def saving(self) -> bool:
-        """Whether a document is being written."""
-        return bool(self._saves)
+        """Whether a document is being written, or something of one."""
+        return any(map(self._is_writing, self._window.tabs()))
+
+    def _is_writing(self, tab: DocumentTab) -> bool:
+        return tab in self._saves or bool(tab.workspace.jobs.making("file"))
 
     def _when_written(self, tab: DocumentTab, call: Callable[[], object], what: object = None) -> None:
         """Call at once, or when the save that is running has ended; of several for the same `what` the last one."""
@@ -371,32 +377,46 @@ class Files(QObject):
 
     def _save_ended(self, tab: DocumentTab) -> None:
         ended = self._saves.pop(tab, None)
-        tab.workspace.withdraw(_CLOSING)
         for what, call in ended.waiting.items() if ended is not None else ():
             if tab not in self._window.tabs():
                 return
             self._when_written(tab, call, what)
+        self._go_on_closing(tab)
+
+    def _job_ended(self, tab: DocumentTab, job: Job[Any]) -> None:
+        if job.makes == "file":
+            QTimer.singleShot(0, tab, partial(self._go_on_closing, tab))  # once it is told that it is written
+
+    def _go_on_closing(self, tab: DocumentTab) -> None:
+        if not self._is_writing(tab):
+            tab.workspace.withdraw(_CLOSING)
+            self._closing.pop(tab, _nothing)()
 
     def _close_when_written(self, tab: DocumentTab, call: Callable[[], object], what: str) -> None:
-        """Call it when the save that is running has ended, and say so where that takes a while."""
-        save = self._saves[tab]
-        save.waiting[_CLOSING] = call
-
-        def stay() -> None:
-            save.waiting.pop(_CLOSING, None)
+        """Call it when all that is being written has ended, and say so where that takes a while."""
+        self._closing[tab] = call
 
         def tell() -> None:
-            if self._saves.get(tab) is save and _CLOSING in save.waiting:
+            if self._closing.get(tab) is call:
                 self._window.activate(tab)
-                tab.workspace.message(
-                    "info",
-                    f"{save.options.path.name} is still being saved",
-                    f"{what} closes once that is done.",
-                    choices=(("Keep it open", stay), ("Stop saving", save.stop)),
-                    topic=_CLOSING,
-                )
+                self._tell_what_is_written(tab, f"{what} closes once that is done.")
 
         QTimer.singleShot(_PATIENCE, tab, tell)
+
+    def _tell_what_is_written(self, tab: DocumentTab, detail: str) -> None:
+        save, jobs = self._saves.get(tab), tab.workspace.jobs.making("file")
+
+        def stop() -> None:
+            if save is not None:
+                save.stop()
+            for job in jobs:
+                job.cancel()
+
+        titles = [] if save is None else [f"{save.options.path.name} is still being saved"]
+        titles += [f"{job.title}: still at it" for job in jobs]
+        if titles:
+            choices = (("Keep it open", partial(self._closing.pop, tab, None)), ("Stop saving", stop))
+            tab.workspace.message("info", "; ".join(titles), detail, choices=choices, topic=_CLOSING)
 
     def _copied(self, tab: DocumentTab, saved: Saved) -> None:
         severity: Severity = "warning" if saved.warnings else "info"
@@ -438,10 +458,11 @@ class Files(QObject):
     def close(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Close a tab, asking first when it holds changes. `then` is called once it is closed.
 
-        A save that is running is finished before, so that nothing chosen to be written is missing.
+        What is being written is finished before, so that nothing chosen to be written is missing. After a save it
+        stays open where a warning or an error came meanwhile, as of an edit that could not be made.
         """
         take_typed(self._window)
-        if tab in self._saves:
+        if self._is_writing(tab):
             self._close_when_written(tab, partial(self.close, tab, then), "The tab")
             return
 
@@ -451,24 +472,25 @@ class Files(QObject):
                 then()
 
         def again() -> None:  # it may have been edited while it was written
-            self.close(tab, then)
+            if all(message.severity == "info" or message in told for message in tab.messages.messages):
+                self.close(tab, then)
 
         if not tab.modified:
             discard()
             return
         self._window.activate(tab)
+        told = tab.messages.messages
         coming = [job.title for job in tab.workspace.jobs.making("edit")]
         ask_to_save(self._window, tab.workspace.title, partial(self.save, tab, again), discard, coming)
 
     def close_all(self, then: Callable[[], object]) -> None:
         """Close every tab that holds changes, asking about each; `then` is called when none is left.
 
-        Saves that are running are finished before.
+        What is being written is finished before.
         """
-        tabs = self._window.tabs()
-        saved = next((tab for tab in self._saves if tab in tabs), None)  # others were written, and closed after that
-        if saved is not None:
-            self._close_when_written(saved, partial(self.close_all, then), "The window")
+        writing = next(filter(self._is_writing, self._window.tabs()), None)
+        if writing is not None:
+            self._close_when_written(writing, partial(self.close_all, then), "The window")
             return
         modified = [tab for tab in self._window.tabs() if tab.modified]
         if modified:

@@ -51,7 +51,7 @@ def write_run(workspace: Workspace, path: Path) -> None:
         def done(count: int) -> None:
             workspace.message("info", "The run is saved", f"{plural(count, 'value')} in {path.name}")
 
-        workspace.jobs.start("Save the run", work, done=done)
+        workspace.jobs.start("Save the run", work, done=done, makes="file")
 
     Latest(workspace).begin(named, write, at_once=len(result.layout.slots) < _FEW)
 

@@ -136,7 +136,10 @@ def _describe(item: Item, type_of: Callable[[Value], Type | None]) -> str:
 
 
 class _Work(QWidget):
-    """The progress of the oldest running job, shown only when it takes a while, with Stop."""
+    """The progress of a running job, shown only when it takes a while, with Stop.
+
+    Of several that is the oldest of those that are to end in a change, a file or a document, else the oldest.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,13 +184,14 @@ class _Work(QWidget):
 
     @property
     def _shown(self) -> Job[Any] | None:
-        return next(iter(self._jobs), None)
+        tool = next((job for job in self._jobs if job.lane == "mutate"), None)
+        return tool or next(iter(self._jobs), None)
 
     def _started(self, job: Job[Any]) -> None:
         if not job.title:
             return  # too small to speak of
         self._jobs[job] = None
-        if len(self._jobs) == 1:
+        if not self._timer.isActive() and (len(self._jobs) == 1 or job is self._shown):
             self._timer.start()
 
     def _progressed(self, job: Job[Any]) -> None:

@@ -5,18 +5,23 @@ from threading import Event
 
 import numpy as np
 import onnx
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QMessageBox
 from shiboken6 import isValid
 
 from model.edits import initializers
 from model.edits.nodes import rename_node
+from model.io.arrays import write_array
 from model.io.save import Saving
 from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.viewer.held import hold_up, until_stopped
 from tests.viewer.opening import choose, opened, rename, run, titles
+from tests.viewer.panels.tensor.hands import panel_of
 from viewer.dialogs.save_options import SaveOptionsDialog
+from viewer.files import opening
+from viewer.panels.tensor import editing
 from viewer.passes import whole
 
 Button = QMessageBox.StandardButton
@@ -64,6 +69,15 @@ def test_a_save_waits_for_the_edit_and_has_it(qtbot, window, being_written, held
     assert weights_in(path)[1] == 7
     assert not window.tab.modified
     assert window.tab.workspace.document.undo_title == "Import v.npy into w"
+
+
+def test_the_edit_shows_before_what_is_read_by_itself(qtbot, window, being_written):
+    workspace, _ = being_written
+    gate = Event()
+    workspace.jobs.start("Statistics of a tensor", lambda _progress: gate.wait(30))
+    rename(window.tab, "renamed")  # so that it begins anew
+    qtbot.waitUntil(lambda: window.status.work.text.text().startswith("Import v.npy into w"))
+    gate.set()
 
 
 def test_a_save_goes_on_without_an_edit_that_is_stopped(qtbot, window, being_written):
@@ -200,3 +214,55 @@ def test_what_is_edited_while_closing_saves_is_asked_about(qtbot, window, large_
     qtbot.waitUntil(lambda: not window.files.saving)
     answer(qtbot, question(qtbot, window), Button.Cancel)
     assert window.tabs() == [tab]
+
+
+def test_a_tab_stays_open_with_what_was_refused_while_closing_saved(qtbot, window, being_written, held_up):
+    workspace, _ = being_written
+    with workspace.document.edit("Another") as edit:
+        initializers.set_tensor(edit, builders.value(workspace.document, "w"), ArrayTensor(np.ones(2, np.float32)))
+    window.close()
+    answer(qtbot, question(qtbot, window), Button.Save)
+    held_up.set()
+    qtbot.waitUntil(lambda: idle(window))
+    assert titles(window.tab) == ["The tensor was changed meanwhile"]
+    assert weights_in(window.tab.path).tolist() == [1, 1]
+    window.close()
+    qtbot.waitUntil(lambda: not isValid(window))
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_file_that_is_being_written_is_finished_before_the_window_closes(
+    qtbot, window, large_file, monkeypatch, tmp_path, stopped
+):
+    gate = Event()
+    monkeypatch.setattr(editing, "write_array", lambda *given: gate.wait(30) and write_array(*given))
+    tab = opened(window, qtbot, large_file)
+    value = builders.value(tab.workspace.document, "w")
+    panel_of(qtbot, window, value).pane.editing.export(value.initializer, tmp_path / "w.npy")
+    window.close()
+    qtbot.waitUntil(lambda: titles(tab) == ["Export w.npy: still at it"])
+    if stopped:
+        choose(qtbot, tab, "Stop saving")
+    assert window.isVisible()
+    gate.set()
+    qtbot.waitUntil(lambda: not isValid(window))
+    assert np.load(tmp_path / "w.npy")[1] == 1
+
+
+# -- reading again ---------------------------------------------------------------------------------------------
+
+
+def test_an_edit_that_begins_while_the_file_is_read_again_is_not_lost(qtbot, window, large_file, monkeypatch, held_up):
+    gate, read = Event(), opening.read
+    tab = opened(window, qtbot, large_file)
+    monkeypatch.setattr(opening, "read", lambda *given: gate.wait(30) and read(*given))
+    window.files.reload(tab)
+    panel = panel_of(qtbot, window, builders.value(tab.workspace.document, "w"))
+    panel.pane.editing.fill([], "7")
+    assert tab.modified
+    gate.set()
+    qtbot.waitUntil(lambda: titles(tab) == ["The file was changed by another program"])
+    held_up.set()
+    qtbot.waitUntil(lambda: idle(window))
+    assert window.tabs() == [tab]
+    assert tab.workspace.document.undo_title == "Fill w with 7"

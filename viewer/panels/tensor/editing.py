@@ -276,6 +276,7 @@ class TensorEditing:
             f"Export {path.name}",
             lambda _: work(),
             done=lambda _: self._workspace.message("info", f"{display(path.name, 60)} was written", str(path)),
+            makes="file",
         )
 
 
