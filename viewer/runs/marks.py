@@ -63,14 +63,11 @@ class RunMarks(QObject):
                 return
             self._is_dimmed = True
             self._workspace.mark("stale", self._workspace.graph.nodes if self._affected is None else self._affected)
-            self._workspace.unmark("stale", self._finished)
-            self._finished.clear()
-        elif now - self._shown > _PACE:
-            some = set(islice(self._finished, _AT_ONCE))
-            self._finished -= some
-            self._workspace.unmark("stale", some)
-        else:
+        elif now - self._shown <= _PACE:
             return
+        some = set(islice(self._finished, _AT_ONCE))
+        self._finished -= some
+        self._workspace.unmark("stale", some)
         self._shown = now
 
     def show_stops(self, breakpoints: Sequence[Breakpoint], next_node: Node | None) -> None:
