@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from viewer.settings import RECENT_FILES
+
 if TYPE_CHECKING:
     from model.graph import Node, Value
     from viewer.main_window import MainWindow
@@ -70,6 +72,11 @@ class Context:
         return workspace
 
     @property
+    def recent_files(self) -> tuple[str, ...]:
+        """Paths of the files opened last, newest first."""
+        return self.window.settings.get(RECENT_FILES)
+
+    @property
     def selected(self) -> tuple[Item, ...]:
         """What is selected in the document in front."""
         workspace = self.workspace
@@ -89,12 +96,17 @@ class Context:
 
 
 class Glance(Context):
-    """A context that looks the document up once: for asking all actions at one moment, in which none does anything."""
+    """A context that looks things up once: for asking all actions at one moment, in which none does anything."""
 
     @cached_property
     def workspace(self) -> Workspace | None:
         """The document in front, or None on the start page."""
         return self.window.workspace
+
+    @cached_property
+    def recent_files(self) -> tuple[str, ...]:
+        """Paths of the files opened last, newest first."""
+        return super().recent_files
 
 
 def always(_context: Context) -> bool:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QApplication
 
 from viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
-from viewer.settings import RECENT_FILES
 from viewer.text import display
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def _export(part: Part, context: Context) -> None:
 
 
 def _recent(number: int, context: Context) -> Path | None:
-    files = context.window.settings.get(RECENT_FILES)
+    files = context.recent_files
     return Path(files[number - 1]) if number <= len(files) else None
 
 
@@ -108,7 +107,7 @@ def _recent_action(number: int) -> Action:
         menu=Menu.FILE,
         section=8,
         shortcut=(f"Ctrl+{number}",),
-        enabled=lambda context: _recent(number, context) is not None,
+        enabled=lambda context: number <= len(context.recent_files),
         words="recent open",
     )
 
