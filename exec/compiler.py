@@ -12,8 +12,9 @@ import numpy as np
 from exec.context import Context, RuntimeValue, checkpoint
 from exec.errors import KernelError, MissingKernelError
 from exec.kernels.registry import KernelFunction
+from exec.layout import Path
 from exec.operations import NO_ENVIRONMENT, Environment, Library, Operation, resolve
-from exec.plan import MISSING, NONE_SLOT, BodyPlan, Path, Plan, Step, refusal
+from exec.plan import MISSING, NONE_SLOT, BodyPlan, Plan, Step, refusal
 from exec.regions import RegionFinder
 from exec.snapshot import ABSENT, FunctionKey, FunctionSnapshot, GraphSnapshot, ModelSnapshot, NodeSnapshot
 from model.passes.simplify.context import STOCHASTIC

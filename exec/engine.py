@@ -16,10 +16,11 @@ from exec.context import Limits, RuntimeValue, set_limits
 from exec.errors import LimitError
 from exec.execution import Execution, Options
 from exec.expectations import kind_of
+from exec.layout import ValueKey
 from exec.memory import keep_freed_memory, return_freed_memory
 from exec.operations import Library
 from exec.patching import patched
-from exec.plan import MISSING, Kinds, Plan, Step, ValueKey
+from exec.plan import MISSING, Kinds, Plan, Step
 from exec.runner import Observer, Run
 from exec.snapshot import ModelSnapshot
 from exec.store import Entry, Outline, Store

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
+
 from exec.context import set_limits
 from exec.frames import Inside
 from exec.inspection.statistics import nbytes
+from exec.layout import Path, ValueKey
+from exec.nodes import CODES, Failure, NodeTable, State
 from exec.operations import Library
-from exec.plan import MISSING, Code, Kinds, Path, Plan, Step, ValueKey
-from exec.results import Failure, NodeResult, RunResult, State
+from exec.plan import MISSING, Code, Kinds, Plan, Step
+from exec.results import RunResult
 from exec.runner import FOLD_LIMIT, Run, bind, prepare
 from exec.snapshot import ABSENT
 from exec.store import Entry, Outline, Store
@@ -248,36 +252,20 @@ class Execution:
         self._stored = len(run.stamps)
         store.trim()
 
-    def nodes(self) -> list[NodeResult]:
+    def nodes(self) -> NodeTable:
         """What became of each node."""
-        run, plan = self.run, self.plan
-        positions = {run.code[i].step.index: i for i in range(len(run.stamps))}
-        pending = {code.step.index for code in run.code[len(run.stamps) :]}
-        results = []
-        for step in plan.steps:
-            index, node = step.index, step.node
-            result = NodeResult(node.node, step.path, node.operator, node.title, State.UNNEEDED)
-            position = positions.get(index)
-            if position is not None:
-                result.seconds, result.nbytes = run.seconds(position), run.sizes[position]
-                result.failure, result.because = run.failures.get(index), run.skipped.get(index)
-                result.state = _state(step, result)
-            elif index in pending:
-                result.state = State.WAITING
-            elif index in self._kept:
-                entry = self._kept[index]
-                result.state = State.CONSTANT if entry is None else State.KEPT
-                if entry is not None:
-                    result.seconds, result.nbytes = entry.seconds, entry.nbytes
-                else:
-                    result.nbytes = sum(nbytes(run.slots[s]) for s in step.outs if s)
-            results.append(result)
-        return results
-
-
-def _state(step: Step, result: NodeResult) -> State:
-    if result.failure is not None:
-        return State.FAILED
-    if result.because is not None:
-        return State.SKIPPED
-    return State.CONSTANT if step.folded else State.DONE
+        run, steps = self.run, self.plan.steps
+        table = NodeTable.blank(self.plan.layout().steps.keys, State.UNNEEDED, lambda place: steps[place].row())
+        constant = [index for index, entry in self._kept.items() if entry is None]
+        table.states[constant] = CODES[State.CONSTANT]
+        table.nbytes[constant] = [sum(nbytes(run.slots[s]) for s in steps[index].outs if s) for index in constant]
+        kept = {index: entry for index, entry in self._kept.items() if entry is not None}
+        places = list(kept)
+        table.states[places] = CODES[State.KEPT]
+        table.seconds[places] = [entry.seconds for entry in kept.values()]
+        table.nbytes[places] = [entry.nbytes for entry in kept.values()]
+        done = len(run.stamps)
+        order = np.array([code.step.index for code in run.code], np.int64)
+        table.states[order[done:]] = CODES[State.WAITING]
+        table.put(order[:done], run.finished(0, done))
+        return table

@@ -9,8 +9,9 @@ import numpy as np
 
 from exec.context import RuntimeValue
 from exec.inspection.statistics import nbytes
-from exec.plan import MISSING, Path, Plan, Step
-from exec.results import NodeResult, State
+from exec.layout import Path
+from exec.nodes import NodeResult, State
+from exec.plan import MISSING, Plan, Step
 
 #: Times of single turns that are held before they are summed up.
 _MANY = 1 << 14

@@ -38,10 +38,8 @@ def patched(plan: Plan, old: ModelSnapshot, new: ModelSnapshot, library: Library
             result.finders[:] = [f for f in result.finders if f is not gone.body_runner]
         steps[index] = step
         producers.update({slot: step for slot in step.outs if slot})
-    layout = plan.layout()
-    result._layout = replace(layout, steps=list(layout.steps))
-    for index in changed:
-        result._layout.steps[index] = steps[index].layout()
+    if all(steps[index].layout() == plan.steps[index].layout() for index in changed):
+        result._layout = plan.layout()
     return result
 
 

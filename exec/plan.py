@@ -16,18 +16,14 @@ from exec.context import Context, RuntimeValue
 from exec.errors import KernelError
 from exec.expectations import Guarded, Kind
 from exec.kernels.registry import KernelFunction
+from exec.layout import Layout, Path, StepLayout, Steps, ValueKey
+from exec.nodes import NodeResult, State
 from exec.operations import Operation
 from exec.snapshot import GraphSnapshot, NodeSnapshot
 from model.types import Type
 
 if TYPE_CHECKING:
     from exec.regions import RegionFinder
-
-#: Which call of a function a value belongs to: the numbers of the calling nodes, outermost first.
-Path = tuple[int, ...]
-
-#: A value of a run: the path of the function call it is in (empty outside) and its number.
-ValueKey = tuple[Path, int]
 
 #: Of what a plan is given: see Plan.code_for.
 Kinds = tuple[Kind | tuple[int, Kind], ...]
@@ -101,6 +97,11 @@ class Step:
     def layout(self) -> StepLayout:
         """What results need to know of it."""
         return StepLayout(self.index, self.node.node, self.path, self.reads, self.outs, bool(self.bodies))
+
+    def row(self) -> NodeResult:
+        """What is the same of it in all results."""
+        node = self.node
+        return NodeResult(node.node, self.path, node.operator, node.title, State.WAITING)
 
     def code(self, free: tuple[int, ...] = ()) -> Code:
         """The step as the loop wants it."""
@@ -198,34 +199,8 @@ class Plan:
     def layout(self) -> Layout:
         """What results need to know of it: light, and fit for another process."""
         if self._layout is None:
-            self._layout = Layout(self.slots, self.outputs, self.names, [s.layout() for s in self.steps])
+            self._layout = Layout(self.slots, self.outputs, self.names, Steps.of(s.layout() for s in self.steps))
         return self._layout
-
-
-@dataclass(frozen=True, slots=True)
-class StepLayout:
-    """Where a step reads and writes."""
-
-    index: int
-    node: int
-    path: Path
-    reads: tuple[int, ...]
-    outs: tuple[int, ...]
-    has_bodies: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Layout:
-    """Which value is in which slot, and which step fills it."""
-
-    slots: dict[ValueKey, int]
-    outputs: tuple[int, ...]
-    names: Mapping[int, str]
-    steps: list[StepLayout]
-
-    def name(self, value: int) -> str:
-        """The name of a value for messages."""
-        return self.names.get(value, f"value {value}")
 
 
 @dataclass(slots=True, eq=False)

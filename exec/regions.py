@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 from exec.context import Context, Region, RegionNode, RuntimeValue
 from exec.errors import KernelError
+from exec.layout import Path
 from exec.operations import Library
-from exec.plan import MISSING, Path, Plan, Step
+from exec.plan import MISSING, Plan, Step
 
 
 class RegionFinder:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
+from operator import is_not
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exec.arrays import SparseArray
 from exec.context import RuntimeValue
 from exec.errors import KernelError, MissingKernelError
 from exec.expectations import expected_inputs, signature_misfit, unforeseen
 from exec.inspection.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
+from exec.layout import Layout, Path, StepLayout, ValueKey
+from exec.nodes import ByNumber, Failure, NodeResult, NodeTable, State
 from exec.numpy_errors import with_lists
-from exec.plan import MISSING, Layout, Path, Plan, Step, StepLayout, ValueKey
+from exec.plan import MISSING, Plan, Step
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.progress import SILENT, Progress
@@ -26,77 +29,13 @@ from model.progress import SILENT, Progress
 T = TypeVar("T")
 
 
-class State(enum.Enum):
-    """What became of a node in a run."""
-
-    DONE = "computed"
-    KEPT = "kept from an earlier run"
-    CONSTANT = "constant"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    WAITING = "not reached"
-    UNNEEDED = "not needed"
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a node gave no values. `inner` is what failed inside its body."""
-
-    node: int
-    path: Path
-    title: str
-    operator: str
-    opset: int
-    inputs: tuple[str, ...]  # name, type and shape of each
-    reason: str
-    kind: str  # KernelError, MissingKernelError, LimitError, or another exception's class
-    inner: Failure | None = None
-
-    @property
-    def account(self) -> str:
-        """What was computed of what and why that failed, for where the node is named already."""
-        version = f" ({self._version})" if self._version else ""
-        return f"{self.operator}{version}{self._reason}"
-
-    def __str__(self) -> str:
-        if not self.title or self.title == self.operator:
-            return self.account
-        return f"{self.title!r} ({', '.join(filter(None, (self.operator, self._version)))}){self._reason}"
-
-    @property
-    def _version(self) -> str:
-        return f"opset {self.opset}" if self.opset else ""  # what is around the node may fail: a cycle, a recursion
-
-    @property
-    def _reason(self) -> str:
-        given = f" with {', '.join(self.inputs)}" if self.inputs else ""
-        return f"{given}: {self.reason if self.inner is None else f'in its body, {self.inner}'}"
-
-
-@dataclass(slots=True)
-class NodeResult:
-    """One node of a run. `seconds` and `nbytes` (of its outputs) are those of the run that computed it."""
-
-    node: int
-    path: Path
-    operator: str
-    title: str
-    state: State
-    seconds: float = 0.0
-    nbytes: int = 0
-    failure: Failure | None = None
-    because: Failure | None = None  # whose failure made it impossible
-    turns: int = 0  # how often it ran; of a node inside a body, where `seconds` is their sum
-    inside: Path = ()  # the nodes whose bodies it is in, outermost first
-
-
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
     """From which step to which each value of a run is alive, in the order they are made."""
 
     keys: Sequence[ValueKey]
-    first: np.ndarray[Any, np.dtype[np.int64]]
-    last: np.ndarray[Any, np.dtype[np.int64]]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +77,9 @@ class RunResult:
 
     layout: Layout
     slots: list[RuntimeValue]
-    build_nodes: Callable[[], list[NodeResult]]
+    build_nodes: Callable[[], NodeTable]
     number: Callable[[Value | Node], int]
-    summaries: dict[int, Summary] = field(default_factory=dict)  # by slot
+    summaries: Mapping[int, Summary] = field(default_factory=dict)  # by slot
     fetch: Fetch | None = None
     measure: Callable[[ValueKey], Statistics | None] | None = None
     elsewhere: Callable[[Callable[..., Any], Sequence[Any]], Any] | None = None  # see apply
@@ -155,36 +94,37 @@ class RunResult:
     inner: list[NodeResult] = field(default_factory=list)  # nodes in bodies, over all turns
 
     @cached_property
-    def nodes(self) -> list[NodeResult]:
+    def nodes(self) -> NodeTable:
         """Every node of the plan in run order: what became of it, its time and memory."""
         return self.build_nodes()
 
     @cached_property
     def failures(self) -> list[Failure]:
         """Nodes that failed, in run order."""
-        return [n.failure for n in self.nodes if n.failure is not None]
+        return [failure for _, failure in self.nodes.failed()]
 
-    @cached_property
+    @property
     def counts(self) -> Counter[State]:
         """How many nodes there are of each state."""
-        return Counter(n.state for n in self.nodes)
+        return self.nodes.counts
 
     @cached_property
     def computed_bytes(self) -> int:
         """Bytes of the values that this run computed itself."""
-        return sum(n.nbytes for n in self.nodes if n.state is State.DONE)
+        return int(self.nodes.nbytes[self.nodes.places(State.DONE)].sum())
 
     @property
     def ok(self) -> bool:
         """Whether everything that was asked for was computed."""
-        return not self.stopped and not any(n.state in (State.FAILED, State.SKIPPED) for n in self.nodes)
+        return not self.stopped and not (self.counts[State.FAILED] or self.counts[State.SKIPPED])
 
     @property
     def early_end(self) -> str:
         """Why the run ended before all was computed, and at which node; empty when it did not."""
-        node = next((n for n in self.nodes if n.state is State.WAITING), None) if self.stopped else None
-        if node is None:
+        waiting = self.nodes.places(State.WAITING)[:1].tolist() if self.stopped else []
+        if not waiting:
             return self.stopped
+        node = self.nodes[waiting[0]]
         return f"{self.stopped}, at {node.title!r} ({node.operator})"
 
     def raise_for_failure(self) -> RunResult:
@@ -214,9 +154,19 @@ class RunResult:
         reached = (key for key in self.output_keys() if self.info(key) is not None)
         return {self.layout.name(key[1]): self.value(key) for key in reached}
 
+    @property
+    def computed(self) -> NDArray[np.bool_]:
+        """Which slots have been computed, be their values kept or not."""
+        found = np.fromiter(map(is_not, self.slots, repeat(MISSING)), bool, len(self.slots))
+        found[np.fromiter(self.summaries, np.int64, len(self.summaries))] = True
+        return found
+
     def output_keys(self) -> list[ValueKey]:
         """Keys of the outputs of the graph, in order."""
-        by_slot = {slot: key for key, slot in reversed(self.layout.slots.items()) if not key[0]}
+        by_slot: dict[int, ValueKey] = {}
+        for key, slot in self.layout.slots.items():
+            if not key[0]:
+                by_slot.setdefault(slot, key)
         return [by_slot[s] for s in self.layout.outputs if s in by_slot]
 
     def key(self, value: Value | str | ValueKey, path: Path = ()) -> ValueKey | None:
@@ -308,33 +258,22 @@ class RunResult:
         return found
 
     @cached_property
-    def by_node(self) -> dict[int, NodeResult]:
+    def by_node(self) -> ByNumber:
         """What became of each node, by its number, in the first call it is in; calls of functions have the sums."""
-        found: dict[int, NodeResult] = {}
-        calls: dict[int, list[NodeResult]] = {}
-        for one in self.nodes:
-            found.setdefault(one.node, one)
-            for call in one.path:
-                calls.setdefault(call, []).append(one)
-        for one in self.inner:
-            found.setdefault(one.node, one)
-        return found | {call: _together(call, parts) for call, parts in calls.items()}
+        return ByNumber(self.nodes, self.inner)
 
     @cached_property
     def failed(self) -> list[int]:
         """Numbers of the nodes that failed, calls of functions and nodes in bodies among them."""
-        return [number for number, one in self.by_node.items() if one.failure is not None]
+        return self.by_node.failed()
 
     @cached_property
     def calls_of(self) -> Mapping[int, list[Path]]:
         """In which calls of functions, and in which bodies, values were computed that are not of the graph itself."""
         found: dict[int, list[Path]] = {}
-        for path, value in self.layout.slots:
-            if path:
-                found.setdefault(value, []).append(path)
-        for path, values in self.bodies.items():
-            for value in values:
-                found.setdefault(value, []).append(path)
+        inside = ((path, value) for path, values in self.bodies.items() for value in values)
+        for path, value in chain(self.layout.table.inside(), inside):
+            found.setdefault(value, []).append(path)
         return found
 
     def timeline(self, progress: Progress = SILENT) -> list[Moment]:
@@ -392,17 +331,6 @@ class Values(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def _together(call: int, parts: list[NodeResult]) -> NodeResult:
-    """A call of a function as one node: sums, and the first failure inside."""
-    states = {p.state for p in parts}
-    order = (State.FAILED, State.SKIPPED, State.WAITING, State.DONE, State.KEPT, State.CONSTANT, State.UNNEEDED)
-    state = next(s for s in order if s in states)
-    failure = next((p.failure for p in parts if p.failure is not None), None)
-    because = next((p.because for p in parts if p.because is not None), None)
-    seconds, nbytes = sum(p.seconds for p in parts), sum(p.nbytes for p in parts)
-    return NodeResult(call, (), "", "", state, seconds, nbytes, failure, because)
 
 
 def _protected(value: RuntimeValue) -> RuntimeValue:

@@ -11,9 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exec.arrays import SparseArray
 from exec.compiler import Expansion
@@ -23,9 +24,11 @@ from exec.expectations import kind_of
 from exec.frames import Frame, Inside, inside
 from exec.inspection.statistics import Summary, nbytes, summarise
 from exec.kernels.registry import KernelFunction
+from exec.layout import Keys
+from exec.nodes import CODES, Failure, NodeTable, State
 from exec.operations import Library, Prepared
 from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Plan, Step, refusal
-from exec.results import Failure, StepError, failure_of
+from exec.results import StepError, failure_of
 from exec.values import distinct_bytes, refuse_large
 from exec.walking import Halt, Walk
 from model.errors import ModelError, errors_to
@@ -38,15 +41,6 @@ FOLD_LIMIT = 1 << 30
 TICK = 0.02
 
 
-class Finished(NamedTuple):
-    """A node that has just been computed or has failed; `seconds` is the time it took."""
-
-    step: Step
-    seconds: float
-    nbytes: int
-    failure: Failure | None
-
-
 #: Elements numpy goes through at a time where an operand is converted or repeated along shorter rows than this: small
 #: enough for the first-level cache. With its default of 8192, one value added to each row takes twice as long.
 _BUFFER = 256
@@ -54,7 +48,7 @@ _BUFFER = 256
 #: Seconds that so many steps are expected to take, and all of them.
 Estimate = Callable[[int], tuple[float, float]]
 
-Observer = Callable[[Sequence[Finished]], None]
+Observer = Callable[[NodeTable], None]
 
 
 class Run:
@@ -240,19 +234,36 @@ class Run:
         with self._telling:
             begun, self._told = self._told, max(done, self._told)
         if self.observer is not None and done > begun:
-            self.observer(
-                [
-                    Finished(
-                        self.code[i].step, self.seconds(i), self.sizes[i], self.failures.get(self.code[i].step.index)
-                    )
-                    for i in range(begun, done)
-                ]
-            )
+            self.observer(self.finished(begun, done))
         expected = self._expected
         if expected is not None and not self.stopped and self.limits.progress is not SILENT:
             spent, total = expected(done)
             with suppress(Cancelled):  # heeded by the next look, or too late
                 self.limits.progress.report(spent, total, f"{done} of {len(self.code)} nodes")
+
+    def finished(self, begin: int, end: int) -> NodeTable:
+        """What became of the steps of `code` from one position to another, all of which have been gone through."""
+        steps = [code.step for code in self.code[begin:end]]
+        keys = Keys.of((step.node.node, step.path) for step in steps)
+        table = NodeTable.blank(keys, State.DONE, lambda place: steps[place].row())
+        table.states[[place for place, step in enumerate(steps) if step.folded]] = CODES[State.CONSTANT]
+        table.seconds[:], table.nbytes[:] = self._times(begin, end), self.sizes[begin:end]
+        for causes, state in (self.failures, State.FAILED), (self.skipped, State.SKIPPED):
+            if causes:
+                places = {step.index: place for place, step in enumerate(steps)}
+                table.fail({places[i]: cause for i, cause in causes.copy().items() if i in places}, state)
+        return table
+
+    def _times(self, begin: int, end: int) -> NDArray[np.float64]:
+        """How long each step took."""
+        stamps = np.array(self.stamps[max(begin - 1, 0) : end], np.float64)
+        if not begin:
+            stamps = np.concatenate([stamps[:1], stamps])  # a clock stands in for what was before the first
+        begun = stamps[:-1].copy()
+        for position, clock in self._gaps.copy().items():
+            if begin <= position < end:
+                begun[position - begin] = clock
+        return stamps[1:] - begun
 
     def seconds(self, position: int) -> float:
         """How long the step at a position of `code` took."""

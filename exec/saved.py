@@ -30,8 +30,9 @@ from exec.archive import Archive, Stored, stored_value, writing
 from exec.context import RuntimeValue
 from exec.inputs import read_npz
 from exec.inspection.compare import value_keys
-from exec.plan import ValueKey
-from exec.results import NodeResult, RunResult, State
+from exec.layout import ValueKey
+from exec.nodes import NodeResult, State
+from exec.results import RunResult
 from model.errors import ModelError
 
 #: The key that is no value; no exporter names values like this.

@@ -15,8 +15,10 @@ from exec.execution import Execution, Options
 from exec.feeds import Feeds, normalise
 from exec.inspection.nonfinite import NAN, Sought, beginning, kinds_of
 from exec.inspection.statistics import describe
-from exec.plan import MISSING, Path, Plan, Step, ValueKey
-from exec.results import Failure, RunResult
+from exec.layout import Path, ValueKey
+from exec.nodes import Failure
+from exec.plan import MISSING, Plan, Step
+from exec.results import RunResult
 from exec.runner import Observer
 from exec.snapshot import ModelSnapshot, Snapshots
 from exec.walking import Place

@@ -8,11 +8,11 @@ what it has already computed. Taking a snapshot of an unchanged node costs a few
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, ValuesView
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, islice
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, NamedTuple
 
 from model.attributes import Attribute, AttributeKind
@@ -29,6 +29,8 @@ _PIECE = 250
 
 
 FunctionKey = tuple[str, str, str]
+
+_name_of = attrgetter("name")
 
 
 class TensorReference(NamedTuple):
@@ -177,6 +179,21 @@ class Names(Mapping[int, str]):
 
     def __len__(self) -> int:
         return len(self._values._objects) - 1
+
+    def values(self) -> ValuesView[str]:
+        """The names by themselves, quickly: a run looks at all of them."""
+        return _Texts(self)
+
+
+class _Texts(ValuesView[str]):
+    """The names of all values in a row, without looking for each."""
+
+    def __init__(self, names: Names) -> None:
+        super().__init__(names)
+        self._objects = names._values._objects
+
+    def __iter__(self) -> Iterator[str]:
+        return map(_name_of, islice(self._objects, 1, None))
 
 
 class Tensors(Mapping[int, "Tensor | SparseTensor"]):

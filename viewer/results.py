@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, Signal
 
 from exec.inspection.statistics import Summary, ValueInfo, describe
-from exec.plan import MISSING, ValueKey
-from exec.plan import Path as CallPath
-from exec.results import Failure, NodeResult, RunResult
+from exec.layout import Path as CallPath
+from exec.layout import ValueKey
+from exec.nodes import Failure, NodeResult
+from exec.plan import MISSING
+from exec.results import RunResult
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.progress import SILENT, Progress

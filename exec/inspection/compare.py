@@ -17,7 +17,8 @@ import numpy as np
 from exec.arrays import Array
 from exec.context import RuntimeValue
 from exec.inspection.statistics import describe
-from exec.plan import MISSING, ValueKey
+from exec.layout import ValueKey
+from exec.plan import MISSING
 from exec.results import RunResult
 
 #: Elements compared in one go, and of those looked at to find the few that decide.

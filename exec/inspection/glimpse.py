@@ -13,7 +13,7 @@ import numpy as np
 
 from exec.arrays import Array
 from exec.inspection.statistics import Statistics, statistics
-from exec.plan import ValueKey
+from exec.layout import ValueKey
 from exec.results import RunResult
 
 #: Bars of the outline.

@@ -16,7 +16,8 @@ import numpy as np
 from exec.arrays import Array, SparseArray
 from exec.context import RuntimeValue
 from exec.inspection.compare import value_keys
-from exec.plan import MISSING, Path, StepLayout, ValueKey
+from exec.layout import Path, StepLayout, ValueKey
+from exec.plan import MISSING
 from exec.results import RunResult
 
 #: The kinds of what is not finite, as bits.

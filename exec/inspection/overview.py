@@ -15,7 +15,8 @@ from exec.arrays import Array
 from exec.context import RuntimeValue
 from exec.inspection.compare import Difference, compare_values
 from exec.inspection.statistics import Statistics, ValueInfo, describe, statistics
-from exec.plan import MISSING, ValueKey
+from exec.layout import ValueKey
+from exec.plan import MISSING
 from exec.results import RunResult
 from exec.values import same_value
 from model.progress import SILENT, Progress

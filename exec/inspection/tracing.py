@@ -12,7 +12,7 @@ from exec.arrays import Array
 from exec.inspection.provenance import reach
 from exec.inspection.reaching import Called, Reach, at_index
 from exec.inspection.statistics import describe
-from exec.plan import ValueKey
+from exec.layout import ValueKey
 from exec.results import RunResult
 from model.attributes import Attribute
 from model.graph import Node, Value

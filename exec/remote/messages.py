@@ -169,6 +169,7 @@ class Sender:
         self._graphs: set[int] = set()
         self._tensors: set[int] = set()
         self._names: dict[int, str] = {}
+        self._texts: list[str] = []  # all of them as they were
 
     def model(self, snapshot: ModelSnapshot) -> ModelMessage:
         """The message for a snapshot. Reads tensors that are new and not in a file.
@@ -185,9 +186,16 @@ class Sender:
         self._nodes.update(nodes)
         self._graphs.update(graphs)
         self._tensors.update(tensors)
-        names = {n: name for n, name in snapshot.names.items() if self._names.get(n) != name}
+        return ModelMessage(buffer.getvalue(), tensors, self._new_names(snapshot))
+
+    def _new_names(self, snapshot: ModelSnapshot) -> dict[int, str]:
+        texts = list(snapshot.names.values())
+        if texts == self._texts:
+            return {}
+        self._texts = texts
+        names = {n: name for n, name in zip(snapshot.names, texts, strict=False) if self._names.get(n) != name}
         self._names.update(names)
-        return ModelMessage(buffer.getvalue(), tensors, names)
+        return names
 
     def _new(self, roots: list[GraphSnapshot]) -> tuple[set[int], set[int], set[int]]:
         graphs: set[int] = set()

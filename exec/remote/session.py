@@ -9,15 +9,18 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Unpack
+from functools import cached_property
+from typing import Any, Unpack
 
 from exec.context import RuntimeValue
 from exec.errors import WorkerUnavailable
 from exec.inspection.statistics import Statistics
-from exec.plan import MISSING, Layout, Path, ValueKey
+from exec.layout import Layout, Path, Steps, ValueKey
+from exec.nodes import Failure, NodeResult, NodeTable, State
+from exec.plan import MISSING
 from exec.remote.process import Died, Process, raise_answer
 from exec.remote.tables import ResultTables
-from exec.results import Failure, NodeResult, RunNumber, RunResult, State
+from exec.results import RunNumber, RunResult
 from exec.session import Asked, Request, Runs, default_budget, physical_memory
 from exec.snapshot import ModelSnapshot, NodeSnapshot
 from model.document import Document
@@ -33,16 +36,6 @@ ANSWER, HAND_OVER = 2.0, 30.0
 
 _POLL = 0.05
 _OVERHEAD = 4 << 30  # addresses that libraries reserve and hardly use
-
-
-class NodeFinished(NamedTuple):
-    """A node that the worker has just computed, or that failed."""
-
-    path: Path
-    node: Node
-    seconds: float
-    nbytes: int
-    failure: Failure | None
 
 
 class WorkerSession(Runs):
@@ -99,7 +92,9 @@ class WorkerSession(Runs):
         return self.perform(self.request(feeds, **asked), progress=progress, observer=observer)
 
     def perform(self, request: Request, *, progress: Progress = SILENT, observer: Any = None) -> RunResult:
-        """Run what was asked for; `observer` gets lists of NodeFinished. One run at a time; others wait.
+        """Run what was asked for; `observer` gets a NodeTable of what has just finished.
+
+        One run at a time; others wait.
 
         A run that does not heed its cancellation or time limit is killed with the worker, and so is one that
         crashes it: the result then names the node it was in.
@@ -158,7 +153,8 @@ class RemoteStepper:
         self._request = request
         self._progress = progress
         self._observer = observer
-        self._finished: dict[tuple[Path, int], NodeResult] = {}
+        self._finished: list[NodeTable] = []
+        self._titles = _Titles(request.snapshot)
         self._tables: ResultTables | None = None
         self._seen: RunResult | None = None  # what was shown while it went on; cannot fetch
         self._going_on = False
@@ -247,13 +243,10 @@ class RemoteStepper:
             case _:
                 raise_answer(kind, content)
 
-    def _tell(self, news: Sequence[tuple[Path, int, float, int, Failure | None]]) -> None:
-        nodes = self._session.snapshots.nodes
-        for path, number, seconds, size, failure in news:
-            state = State.DONE if failure is None else State.FAILED
-            self._finished[path, number] = NodeResult(number, path, "", "", state, seconds, size, failure)
+    def _tell(self, news: NodeTable) -> None:
+        self._finished.append(news)
         if self._observer is not None:
-            self._observer([NodeFinished(p, nodes.object(n), s, b, f) for p, n, s, b, f in news])
+            self._observer(self._titles.of(news))
 
     def _kill(self, why: str, run: int) -> None:
         """End a worker that does not listen, but first ask it for what the run has computed."""
@@ -289,7 +282,7 @@ class RemoteStepper:
     @property
     def position(self) -> int:
         """How many nodes have been gone through."""
-        return len(self._finished) if self._tables is None else self._tables.head.position
+        return sum(map(len, self._finished)) if self._tables is None else self._tables.head.position
 
     @property
     def total(self) -> int:
@@ -366,11 +359,12 @@ class RemoteStepper:
     def _result_of(self, tables: ResultTables) -> RunResult:
         snapshot, head = self._request.snapshot, tables.head
         layout = replace(tables.layout, names=snapshot.names)
+        nodes = self._titles.of(tables.nodes)
         seen = self._seen  # the plan is the same, and what was fetched need not be again
         return RunResult(
             layout,
-            [MISSING] * (1 + max(layout.slots.values(), default=0)) if seen is None else list(seen.slots),
-            lambda: tables.nodes,
+            [MISSING] * (1 + int(layout.table.slots.max(initial=0))) if seen is None else list(seen.slots),
+            lambda: nodes,
             self._session.number,
             tables.infos,
             seed=head.seed,
@@ -392,28 +386,50 @@ class RemoteStepper:
     def _crashed(self) -> RunResult:
         """What is known without the worker: which nodes were finished, and which it must have been in."""
         snapshot = self._request.snapshot
-        nodes = list(self._finished.values())
-        roots = [snapshot.graph, *(f.body for f in snapshot.functions.values())]
-        known = {n.node: n for graph in roots for n in graph.nodes}
-        suspect = known.get(self.at[1]) if self.at is not None else None
+        finished = {(one.path, one.node): one for some in self._finished for one in self._titles.of(some)}
+        suspect = self._titles.nodes.get(self.at[1]) if self.at is not None else None
         if suspect is None:
-            suspect = next((n for n in snapshot.graph.nodes if ((), n.node) not in self._finished), None)
-        if self._tables is not None:
-            nodes = self._tables.nodes
+            suspect = next((n for n in snapshot.graph.nodes if ((), n.node) not in finished), None)
+        rows = list(finished.values() if self._tables is None else self._titles.of(self._tables.nodes))
         if suspect is not None and self._crash != "cancelled":
-            nodes = [*nodes, _blamed(suspect, self._crash)]
+            rows.append(_blamed(suspect, self._crash))
+        nodes = NodeTable.of(rows)
         if self._seen is not None:
             # Values that somebody looked at are here.
             return replace(self._seen, build_nodes=lambda: nodes, stopped=self._crash, summaries={}, body_summaries={})
         slots: dict[ValueKey, int] = {((), value): slot for slot, value in enumerate(_values(snapshot), 1)}
         return RunResult(
-            Layout(slots, (), snapshot.names, []),
+            Layout(slots, (), snapshot.names, Steps.of([])),
             [MISSING] * (len(slots) + 1),
             lambda: nodes,
             self._session.number,
             stopped=self._crash,
             state=snapshot.state,
         )
+
+
+class _Titles:
+    """Knows what nodes are called. Not the stepper itself: the worker drops a run when that goes, results stay."""
+
+    def __init__(self, snapshot: ModelSnapshot) -> None:
+        self._snapshot = snapshot
+
+    @cached_property
+    def nodes(self) -> dict[int, NodeSnapshot]:
+        """The nodes that may be steps of a run, by number."""
+        roots = [self._snapshot.graph, *(f.body for f in self._snapshot.functions.values())]
+        return {n.node: n for graph in roots for n in graph.nodes}
+
+    def of(self, table: NodeTable) -> NodeTable:
+        """A table that came without operators and titles with them."""
+
+        def bare(place: int) -> NodeResult:
+            number, path = table.keys.at(place)
+            node = self.nodes.get(number)
+            operator, title = ("", "") if node is None else (node.operator, node.title)
+            return NodeResult(number, path, operator, title, State.WAITING)
+
+        return replace(table, bare=bare)
 
 
 class _Fetcher:

@@ -14,21 +14,22 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 from exec.engine import Engine
 from exec.inspection.statistics import Summary, describe
-from exec.plan import MISSING, ValueKey
+from exec.layout import ValueKey
+from exec.plan import MISSING
 from exec.remote.messages import Receiver
 from exec.remote.tables import ResultHead, ResultTables, Teller
 from exec.remote.transfer import Exchange
 from exec.results import RunNumber, RunResult
-from exec.runner import Finished
 from exec.session import Request, Stepper, start
 from exec.snapshot import ABSENT
+from exec.summaries import SummaryTable
 from exec.threads import set_threads, usable_cores
 from model.errors import ModelError, errors_to
 from model.progress import Progress
@@ -258,11 +259,7 @@ class Worker:
             job.going_on = False
 
     def _observer(self, job: _Job) -> Any:
-        def observe(finished: Sequence[Finished]) -> None:
-            news = [(f.step.path, f.step.node.node, f.seconds, f.nbytes, f.failure) for f in finished]
-            self._send(job.number, "finished", news)
-
-        return observe
+        return lambda finished: self._send(job.number, "finished", finished)
 
     def _advance(self, run: int, *, go_on: bool, number: int) -> None:
         job = self._jobs.get(run)
@@ -319,8 +316,6 @@ def _still(result: RunResult) -> RunResult:
 
 
 def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
-    infos = {slot: Summary(describe(value), None) for slot, value in enumerate(result.slots) if value is not MISSING}
-    infos.update(result.summaries)
     bodies = {p: {v: Summary(describe(x), None) for v, x in values.items()} for p, values in result.bodies.items()}
     head = ResultHead(
         result.seed,
@@ -334,6 +329,7 @@ def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
         stepper.position,
         stepper.total,
     )
+    infos = SummaryTable.of(result.slots, result.summaries)
     return ResultTables(head, result.layout, infos, result.nodes, bodies, result.inner)
 
 

@@ -36,7 +36,7 @@ import onnx
 from onnx import helper
 
 from exec import Session
-from exec.results import State
+from exec.nodes import State
 from exec.threads import set_threads
 from model import load
 from model.errors import errors_to

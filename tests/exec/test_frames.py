@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from exec import Session
+from exec.nodes import State
 from exec.remote.session import WorkerSession
-from exec.results import RunResult, State
+from exec.results import RunResult
 from model.document import Document
 from model.edits.nodes import change_operator
 from tests.exec.texts import node, parse

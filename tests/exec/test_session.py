@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
 from exec import Session
-from exec.results import State
+from exec.nodes import NodeTable, State
 from exec.values import same_value
 from model import Document, Model, ModelError, Node, load
 from model.attributes import make_attribute
@@ -320,11 +320,11 @@ def test_types_that_an_operator_does_not_take_are_told_with_those_it_does(
 def test_nodes_that_were_only_skipped_are_no_success() -> None:
     result = Session(parse(BRANCHES)).run({"x": X, "q": X[:2]})
     skipped = [n for n in result.nodes if n.state is not State.FAILED]
-    partly = replace(result, build_nodes=lambda: skipped)
+    partly = replace(result, build_nodes=lambda: NodeTable.of(skipped))
     assert not partly.ok
     with pytest.raises(ModelError, match="MatMul"):
         partly.raise_for_failure()
-    silent = replace(result, build_nodes=lambda: [replace(n, because=None) for n in skipped])
+    silent = replace(result, build_nodes=lambda: NodeTable.of(replace(n, because=None) for n in skipped))
     with pytest.raises(ModelError, match="did not finish"):
         silent.raise_for_failure()
 
@@ -419,7 +419,7 @@ def test_a_value_over_the_limit_is_refused_before_it_is_allocated(text: str) -> 
 def test_observers_hear_of_every_node() -> None:
     heard: list[Any] = []
     result = Session(parse(CHAIN)).run({"x": X}, observer=heard.extend)
-    assert [f.step.node.outputs for f in heard] == [f.outputs for f in (c.node for c in (h.step for h in heard))]
+    assert heard == list(result.nodes)
     assert len(heard) == len(result.nodes) == 5
     assert all(f.seconds >= 0 and f.nbytes == 12 for f in heard)
 

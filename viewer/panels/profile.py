@@ -10,7 +10,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF, QShowEvent
 from PySide6.QtWidgets import QComboBox, QLabel, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from exec.results import Moment, NodeResult, State
+from exec.nodes import NodeResult, State
+from exec.results import Moment
 from model.graph import Function, Node, Value
 from model.progress import Progress
 from viewer.panels import Panel

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from shiboken6 import isValid
 
 from exec.inspection.overview import Watched, watch
-from exec.plan import ValueKey
+from exec.layout import ValueKey
 from model.graph import Node, Value
 from viewer.panels import Panel
 from viewer.places import name_of

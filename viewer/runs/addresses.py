@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from exec.plan import Path, ValueKey
+from exec.layout import Path, ValueKey
 from exec.saved import Address
 from model.graph import Function, Graph, Node, Value
 from model.queries.calls import called_by

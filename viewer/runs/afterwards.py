@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exec.inspection.statistics import nbytes
-from exec.plan import MISSING, Layout, StepLayout, ValueKey
-from exec.plan import Path as CallPath
-from exec.results import NodeResult, RunResult, State
+from exec.layout import Layout, StepLayout, Steps, ValueKey
+from exec.layout import Path as CallPath
+from exec.nodes import NodeResult, NodeTable, State
+from exec.plan import MISSING
+from exec.results import RunResult
 from exec.saved import Address, Cost, SavedRun, load_run, save_run
 from model.errors import ModelError
 from model.graph import Node, Value
@@ -144,9 +146,9 @@ def _result(
         steps.append(StepLayout(index, number(node), path, reads, outs, bool(node.bodies)))
         nodes.append(_ran(workspace, path, node, took.get((path, node), replace(_UNTIMED, nbytes=size))))
     outputs = tuple([slots.get(((), number(v)), 0) for v in workspace.runs.inputs.graph.outputs])
-    layout = Layout(slots, outputs, workspace.runs.session.snapshots.names, steps)
-    state = workspace.document.current.id
-    return RunResult(layout, contents, lambda: nodes, number, state=state, bodies=bodies, inner=inner)
+    layout = Layout(slots, outputs, workspace.runs.session.snapshots.names, Steps.of(steps))
+    state, table = workspace.document.current.id, NodeTable.of(nodes)
+    return RunResult(layout, contents, lambda: table, number, state=state, bodies=bodies, inner=inner)
 
 
 def _producer(value: Value | None) -> Node | None:

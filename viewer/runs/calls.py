@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from exec.inspection import tracing
 from exec.inspection.tracing import Call
-from exec.plan import Path, ValueKey
+from exec.layout import Path, ValueKey
 from model.graph import Function, Node, Value
 from model.queries.calls import called_by
 from viewer.results import Record

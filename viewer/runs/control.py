@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from exec.errors import WorkerUnavailable
-from exec.plan import Path as CallPath
+from exec.layout import Path as CallPath
+from exec.nodes import State
 from exec.remote.session import WorkerSession
-from exec.results import RunResult, State
+from exec.results import RunResult
 from exec.session import Breakpoint, Request, Session
 from model.errors import ModelError
 from model.graph import Function, Node, Value
@@ -81,7 +82,7 @@ class RunControl(QObject):
         self._so_far = SoFar(workspace.jobs, self._value, self)
         self._can_start_worker = True
         self._turn = threading.Lock()  # of runs in this process: one that is superseded ends before the next
-        self._finished = FinishedNodes(self._number, self._node, self)
+        self._finished = FinishedNodes(self._node, self)
         self._finished.told.connect(self.nodes_finished)
         self._live_timer = QTimer(self, singleShot=True, interval=_LIVE_DELAY)
         self._live_timer.timeout.connect(self._run_live)
@@ -151,9 +152,6 @@ class RunControl(QObject):
             return None
         following = self._run.stepper.next_node
         return None if following is None else following[1]
-
-    def _number(self, node: Node) -> int:
-        return 0 if self._session is None else self._session.number(node)
 
     def _node(self, number: int) -> Node | None:
         found: Node | None = None if self._session is None else self._session.snapshots.nodes.object(number)

@@ -16,7 +16,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from exec.inspection.glimpse import Glimpse, glimpses
 from exec.inspection.statistics import Statistics
-from exec.plan import ValueKey
+from exec.layout import ValueKey
 from exec.results import RunResult
 from model.errors import ModelError
 from model.graph import Value

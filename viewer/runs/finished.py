@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from exec.nodes import NodeTable
 from exec.session import Stepper
 from model.graph import Node
 
@@ -17,23 +20,22 @@ if TYPE_CHECKING:
 #: Milliseconds between two words about them.
 _PACE = 80
 _MOST = 2000  # nodes that are told of then: what that takes is far below a frame
+_NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 
 
 class FinishedNodes(QObject):
     """Those of one run after the other, from `start` to `stop`. Not all that the end of a run overtakes are told.
 
-    `number_of` and `node_of` translate between nodes and their numbers in runs.
+    `node_of` is the node with a number in runs.
     """
 
     told = Signal(object)  # list[Node] that have been computed, be it in calls of functions among them
 
-    def __init__(
-        self, number_of: Callable[[Node], int], node_of: Callable[[int], Node | None], parent: QObject
-    ) -> None:
+    def __init__(self, node_of: Callable[[int], Node | None], parent: QObject) -> None:
         super().__init__(parent)
-        self._number_of, self._node_of = number_of, node_of
+        self._node_of = node_of
         self._run: OneRun | None = None
-        self._news: list[int] = []
+        self._news: list[NDArray[np.int64]] = []  # their numbers
         self._lock = threading.Lock()
         self._timer = QTimer(self, interval=_PACE)
         self._timer.timeout.connect(self.tell)
@@ -51,18 +53,11 @@ class FinishedNodes(QObject):
         with self._lock:
             self._news.clear()
 
-    def observe(self, finished: Sequence[Any]) -> None:
+    def observe(self, finished: NodeTable) -> None:
         """Nodes have finished. On the thread of the run."""
-        numbers = []
-        for one in finished:
-            step = getattr(one, "step", None)
-            if step is not None:
-                numbers.append(step.path[0] if step.path else step.node.node)
-            elif isinstance(one.node, Node):
-                numbers.append(one.path[0] if one.path else self._number_of(one.node))
         with self._lock:
-            self._news += numbers
-            self.count += len(numbers)
+            self._news.append(finished.keys.outermost())
+            self.count += len(finished)
 
     def tell(self) -> None:
         """Tell of those that have finished since: so many, the others wait for the next time."""
@@ -70,7 +65,8 @@ class FinishedNodes(QObject):
         if isinstance(stepper, Stepper):
             stepper.tell()  # a worker does so by itself
         with self._lock:
-            numbers, self._news = self._news[:_MOST], self._news[_MOST:]
-        nodes = [node for number in dict.fromkeys(numbers) if (node := self._node_of(number)) is not None]
+            news = np.concatenate(self._news) if self._news else _NONE
+            numbers, self._news = news[:_MOST], [news[_MOST:]] if len(news) > _MOST else []
+        nodes = [node for number in dict.fromkeys(numbers.tolist()) if (node := self._node_of(number)) is not None]
         if nodes:
             self.told.emit(nodes)

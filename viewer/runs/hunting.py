@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from PySide6.QtCore import QObject
 
 from exec.inspection.nonfinite import Bad, Search, Sought, first_of
-from exec.plan import ValueKey
+from exec.layout import ValueKey
 from model.errors import ModelError
 from model.graph import Value
 from model.progress import Progress

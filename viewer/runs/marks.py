@@ -140,4 +140,4 @@ def _makers(result: RunResult, numbers: Iterable[int]) -> list[int]:
     slots = result.layout.slots
     sought = {slots[(), number] for number in numbers}
     steps = result.layout.steps
-    return list(dict.fromkeys((*step.path, step.node)[0] for step in steps if not sought.isdisjoint(step.outs)))
+    return list(dict.fromkeys(steps.keys.outermost()[steps.outs.holders(sought)].tolist()))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from exec.results import RunResult, State
+from exec.nodes import State
+from exec.results import RunResult
 from model.errors import ModelError
 from model.graph import Node
 from viewer.places import name_of

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, Signal
 
 from exec.inspection.overview import Measure, measure_values
-from exec.plan import ValueKey
-from exec.results import RunResult, State
+from exec.layout import ValueKey
+from exec.nodes import State
+from exec.results import RunResult
 from model.errors import ModelError
 from model.graph import Model, Node, Value
 from model.progress import SILENT, Progress

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer
 
-from exec.plan import MISSING, ValueKey
 from exec.results import RunResult
 from model.graph import Value
 from viewer.jobs import Jobs
@@ -21,7 +22,8 @@ _SHARE = 10
 Look = Callable[[], RunResult | None]  # off the GUI thread
 Show = Callable[[RunResult, set[Value]], object]
 Find = Callable[[int], Value | None]  # the value with a number; any thread
-_Seen = tuple[RunResult, frozenset[ValueKey], set[Value]]  # all that was computed, and what is new of it
+_Mask = NDArray[np.bool_]  # by slot
+_Seen = tuple[RunResult, _Mask, set[Value]]  # all that was computed, and what is new of it
 
 
 class SoFar(QObject):
@@ -40,7 +42,7 @@ class SoFar(QObject):
         self._show: Show = lambda _result, _fresh: None
         self._count: Callable[[], object] = lambda: 0
         self._counted: object = None
-        self._known: frozenset[ValueKey] = frozenset()
+        self._known: _Mask = np.zeros(0, bool)
         self._begun = 0.0
         self._is_looking = False
         self._timer = QTimer(self, singleShot=True)
@@ -49,7 +51,7 @@ class SoFar(QObject):
     def start(self, look: Look, show: Show, count: Callable[[], object]) -> None:
         """A run starts, or goes on: from now on look at this one."""
         self._look, self._show, self._count = look, show, count
-        self._known, self._counted = frozenset(), None
+        self._known, self._counted = np.zeros(0, bool), None
         self._timer.start(_PATIENCE)
 
     def stop(self) -> None:
@@ -70,8 +72,11 @@ class SoFar(QObject):
             result = look()
             if result is None:
                 return None
-            now = computed(result)
-            numbers = {number for _, number in now - known}
+            now = result.computed
+            is_new = now.copy()
+            is_new[: len(known)] &= ~known
+            table = result.layout.table
+            numbers = set(table.entries.numbers[is_new[table.slots]].tolist())
             numbers.update(*result.bodies.values())
             return result, now, {value for number in numbers if (value := find(number)) is not None}
 
@@ -89,11 +94,3 @@ class SoFar(QObject):
         if look is self._look:
             took = 1000 * (time.monotonic() - self._begun)
             self._timer.start(max(_PACE, int(_SHARE * took)))
-
-
-def computed(result: RunResult) -> frozenset[ValueKey]:
-    """What a run has computed, whether or not it was kept."""
-    slots, summaries = result.slots, result.summaries
-    return frozenset(
-        key for key, slot in result.layout.slots.items() if slot in summaries or slots[slot] is not MISSING
-    )

@@ -63,6 +63,26 @@ def test_letting_a_result_go_waits_for_nobody_who_sends(sessions: Any) -> None:
         process.ask("measure", (run, ((), 1)))
 
 
+def test_a_run_that_was_looked_at_is_let_go_with_what_it_gave(sessions: Any) -> None:
+    session, progress, seen = sessions(parse(ENDLESS)), Progress(), []
+
+    def heard(news: Any) -> None:
+        if any(f.operator == "Neg" for f in news):
+            seen.append(session.so_far())
+            progress.cancel()
+
+    gc.collect()
+    gc.disable()  # the program collects seldom: nothing may wait for it
+    try:
+        result = session.run({"x": X}, progress=progress, observer=heard)
+        assert [f.operator for f in result.nodes] == [f.operator for f in seen.pop().nodes]
+        assert session._latest() is not None
+        del result
+        assert session._latest() is None
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize("own_process", [False, True])
 def test_who_waits_for_a_value_that_was_not_kept_can_stop_it(sessions: Any, own_process: bool) -> None:
     model = parse(CHAIN)
@@ -286,7 +306,7 @@ def test_what_was_computed_survives_the_killing(sessions: Any, monkeypatch: pyte
     threading.Thread(target=lambda: (began.wait(60), progress.cancel())).start()
 
     def heard(news: Any) -> None:
-        if any(f.node.op_type == "Neg" for f in news):
+        if any(f.operator == "Neg" for f in news):
             began.set()
 
     result = session.run({"x": x}, progress=progress, observer=heard)
@@ -339,7 +359,7 @@ def test_values_are_seen_while_the_run_goes_on_and_after_it_crashed(sessions: An
             process._process.kill()
 
     def heard(news: Any) -> None:
-        if any(f.node.op_type == "Neg" for f in news):  # z is done, the loop is not
+        if any(f.operator == "Neg" for f in news):  # z is done, the loop is not
             began.set()
 
     assert session.so_far() is None
@@ -387,8 +407,9 @@ def test_stepping_and_breakpoints(sessions: Any) -> None:
 def test_observers_hear_of_nodes(sessions: Any) -> None:
     model = parse(CHAIN)
     heard: list[Any] = []
-    sessions(model).run({"x": X}, observer=heard.extend)
-    assert [f.node for f in heard] == list(model.graph.nodes)
+    result = sessions(model).run({"x": X}, observer=heard.extend)
+    assert heard == list(result.nodes)
+    assert [f.operator for f in heard] == [node.op_type for node in model.graph.nodes]
 
 
 def test_values_inside_bodies_are_reached(sessions: Any) -> None:

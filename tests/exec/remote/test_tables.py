@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exec.inspection.statistics import Statistics, Summary, ValueInfo
-from exec.plan import Layout, StepLayout
+from exec.layout import Layout, StepLayout, Steps
+from exec.nodes import Failure, NodeResult, NodeTable, State
+from exec.plan import MISSING
 from exec.remote.tables import Listener, ResultHead, ResultTables, Teller
-from exec.results import Failure, NodeResult, State
+from exec.summaries import SummaryTable
 from model.types import ElementType
 
 HEAD = ResultHead(1, 0.5, 100, "", ("a note",), "", ((), 2), ((), 3), 2, 5)
+SLOTS = 6
 
 summaries = st.builds(
     Summary,
@@ -41,49 +45,81 @@ nodes = st.builds(
     st.integers(0, 9),
     st.none() | failures,
 )
-tables = st.builds(
-    lambda which, infos, rows, bodies, inner: (which, infos, rows, bodies, inner),
-    st.integers(0, 1),
-    st.dictionaries(st.integers(1, 5), summaries, max_size=5),
-    st.lists(nodes, max_size=5),
+#: What became of a step: its state, seconds, bytes and whose failure it was.
+fates = st.tuples(st.sampled_from(State), st.floats(0, 1), st.integers(0, 9), st.none() | failures)
+tables = st.tuples(
+    st.integers(0, 2),
+    st.dictionaries(st.integers(1, SLOTS - 1), summaries, max_size=5),
+    st.lists(fates, min_size=3, max_size=3),
     st.dictionaries(st.just((7,)), st.dictionaries(st.integers(1, 3), summaries, max_size=2), max_size=1),
     st.lists(nodes, max_size=2),
 )
 
 
 def layout(number: int) -> Layout:
-    return Layout({((), 1): 1, ((4,), 2): 2 + number}, (1,), {}, [StepLayout(0, 3, (), (1,), (2 + number,))])
+    """One of a few; the first two share their slots, as those of a model and of a small edit of it do."""
+    steps = [StepLayout(0, 3, (), (1,), (2 + number,)), StepLayout(1, 8, (4,), (), (1, 0), has_bodies=True)]
+    steps.append(StepLayout(2, 9, (4, 5), (3, 2), ()))
+    return Layout({((), 1): 1, ((4,), 2): 2 + number // 2}, (1,), {}, Steps.of(steps[: 3 - number]))
+
+
+def rows_of(plan: Layout, fates: list[tuple[State, float, int, Failure | None]]) -> list[NodeResult]:
+    """What became of the steps of a layout: one that was skipped has another's failure."""
+    rows = []
+    for step, (state, seconds, size, why) in zip(plan.steps, fates, strict=False):
+        row = NodeResult(step.node, step.path, "", "", state, seconds, size)
+        rows.append(replace(row, failure=why) if state is State.FAILED else replace(row, because=why))
+    return rows
+
+
+def nodes_of(plan: Layout, rows: list[NodeResult]) -> NodeTable:
+    return replace(NodeTable.of(rows), keys=plan.steps.keys, bare=None)
+
+
+def plain(plan: Layout) -> tuple[object, ...]:
+    return dict(plan.slots.items()), [plan.slots[key] for key in plan.slots], plan.outputs, list(plan.steps)
+
+
+def sent(made: ResultTables, teller: Teller, listener: Listener) -> ResultTables:
+    return listener.tables(pickle.loads(pickle.dumps(teller.message(made))))
 
 
 @given(st.lists(tables, min_size=1, max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_every_message_gives_the_tables_it_was_made_of(told):
     teller, listener = Teller(), Listener()
-    layouts = [layout(0), layout(1)]
-    for which, infos, rows, bodies, inner in told:
-        made = ResultTables(HEAD, layouts[which], infos, rows, bodies, inner)
-        found = listener.tables(teller.message(made))
-        assert (found.head, found.infos, found.nodes, found.bodies, found.inner) == (HEAD, infos, rows, bodies, inner)
-        assert (found.layout.slots, found.layout.outputs) == (made.layout.slots, made.layout.outputs)
-        assert found.layout.steps == made.layout.steps
+    layouts = [layout(0), layout(1), layout(2)]
+    layouts[1].slots = layouts[0].slots
+    for which, infos, fates, bodies, inner in told:
+        rows = rows_of(layouts[which], fates)
+        table = SummaryTable.of([MISSING] * SLOTS, infos)
+        made = ResultTables(HEAD, layouts[which], table, nodes_of(layouts[which], rows), bodies, inner)
+        found = sent(made, teller, listener)
+        assert (found.head, found.infos, list(found.nodes), found.bodies) == (HEAD, infos, rows, bodies)
+        assert found.inner == inner
+        assert plain(found.layout) == plain(made.layout)
 
 
 def test_what_was_told_before_stays_as_it_was():
     teller, listener = Teller(), Listener()
-    one, plan = NodeResult(3, (), "Add", "add", State.WAITING), layout(0)
+    plan = layout(2)
+    one = NodeResult(3, (), "", "", State.WAITING)
     info = Summary(ValueInfo("tensor", ElementType.FLOAT, (2,), 8), None)
-    before = listener.tables(teller.message(ResultTables(HEAD, plan, {}, [one], {}, [])))
-    after = ResultTables(HEAD, plan, {1: info}, [replace(one, state=State.DONE)], {}, [])
-    listener.tables(teller.message(after))
-    assert (before.infos, before.nodes) == ({}, [one])
+    nothing = SummaryTable.of([MISSING] * SLOTS, {})
+    before = sent(ResultTables(HEAD, plan, nothing, nodes_of(plan, [one]), {}, []), teller, listener)
+    done = nodes_of(plan, [replace(one, state=State.DONE)])
+    sent(ResultTables(HEAD, plan, SummaryTable.of([MISSING] * SLOTS, {1: info}), done, {}, []), teller, listener)
+    assert (before.infos, list(before.nodes)) == ({}, [one])
 
 
 def test_what_did_not_change_is_not_told_again():
-    teller, plan = Teller(), layout(0)
-    rows = [NodeResult(n, (), "Add", f"node {n}", State.DONE) for n in range(5000)]
+    teller = Teller()
+    plan = Layout({}, (), {}, Steps.of(StepLayout(n, n, (), (), ()) for n in range(5000)))
+    rows = [NodeResult(n, (), "", "", State.DONE) for n in range(5000)]
     infos = {n: Summary(ValueInfo("tensor", ElementType.FLOAT, (n,), 8), None) for n in range(5000)}
-    teller.message(ResultTables(HEAD, plan, infos, rows, {}, []))
-    again = teller.message(ResultTables(HEAD, plan, dict(infos), [*rows[:-1], replace(rows[-1], nbytes=5)], {}, []))
-    assert again.slots is None
-    assert not again.infos
-    assert sum(map(len, again.nodes)) < 300
+    table = SummaryTable.of([MISSING] * 5000, infos)
+    whole = teller.message(ResultTables(HEAD, plan, table, nodes_of(plan, rows), {}, []))
+    later = nodes_of(plan, [*rows[:-1], replace(rows[-1], nbytes=5)])
+    again = teller.message(ResultTables(HEAD, plan, SummaryTable.of([MISSING] * 5000, infos), later, {}, []))
+    assert len(pickle.dumps(whole)) > 50_000
+    assert len(pickle.dumps(again)) < 1500

@@ -1,0 +1,73 @@
+"""Tables of nodes tell by columns what their rows tell one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exec.layout import Lists
+from exec.nodes import ByNumber, Failure, NodeResult, NodeTable, State
+
+CAUSES = [Failure(n, (), "", "Add", 17, (), "why", "KernelError") for n in range(3)]
+
+
+def row(number: int, path: tuple[int, ...], state: State, cause: int) -> NodeResult:
+    failure = CAUSES[cause] if state is State.FAILED else None
+    because = CAUSES[cause] if state is State.SKIPPED else None
+    return NodeResult(number, path, "Add", f"node {number}", state, 0.25 * number, number, failure, because)
+
+
+rows = st.lists(
+    st.builds(
+        row,
+        st.integers(1, 6),
+        st.sampled_from([(), (7,), (7, 8), (9,), (3,)]),
+        st.sampled_from(State),
+        st.integers(0, 2),
+    ),
+    max_size=8,
+)
+
+
+@given(rows)
+@settings(deadline=None)
+def test_a_table_is_its_rows(known):
+    table = NodeTable.of(known)
+    assert list(table) == known
+    assert [table[i] for i in range(-len(known), len(known))] == known + known
+    assert table[1:3] == known[1:3]
+    assert table.counts == Counter(one.state for one in known)
+    assert [failure for _, failure in table.failed()] == [one.failure for one in known if one.failure is not None]
+    assert table.keys.outermost().tolist() == [(*one.path, one.node)[0] for one in known]
+
+
+@given(rows, rows)
+@settings(deadline=None)
+def test_results_by_number_are_those_of_the_first_call_and_sums_for_calls(known, inner):
+    found = ByNumber(NodeTable.of(known), inner)
+    expected: dict[int, NodeResult] = {}
+    for one in (*known, *inner):
+        expected.setdefault(one.node, one)
+    for call in {number for one in known for number in one.path}:
+        parts = [one for one in known if call in one.path]
+        order = (State.FAILED, State.SKIPPED, State.WAITING, State.DONE, State.KEPT, State.CONSTANT, State.UNNEEDED)
+        state = next(state for state in order if state in {one.state for one in parts})
+        failure = next((one.failure for one in parts if one.failure is not None), None)
+        because = next((one.because for one in parts if one.because is not None), None)
+        seconds, size = sum(one.seconds for one in parts), sum(one.nbytes for one in parts)
+        expected[call] = NodeResult(call, (), "", "", state, seconds, size, failure, because)
+    assert {number: found[number] for number in found} == expected
+    assert dict(found.items()) == expected
+    assert len(found) == len(expected)
+    assert found.get(99) is None
+    assert sorted(found.failed()) == sorted(number for number, one in expected.items() if one.failure is not None)
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=3)), st.sets(st.integers(0, 5)))
+@settings(deadline=None)
+def test_lists_of_slots_know_which_have_one(lists, sought):
+    made = Lists.of(lists)
+    assert list(made) == [made.at(i) for i in range(len(made))] == list(map(tuple, lists))
+    assert made.holders(sought).tolist() == [i for i, one in enumerate(lists) if not sought.isdisjoint(one)]
