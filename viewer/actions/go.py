@@ -11,6 +11,7 @@ from model.graph import Function, Graph, Node, TrainingInfo, Value
 from model.queries import topology
 from model.queries.bodies import origin
 from viewer.actions.action import Action, Context, Menu, with_document
+from viewer.actions.targets import has_several_documents
 
 
 def _inner_graph(context: Context) -> Graph | None:
@@ -104,10 +105,6 @@ def _training_graphs(context: Context) -> list[Graph]:
 
 def _cycle_tab(step: int, context: Context) -> None:
     context.window.activate_next(step)
-
-
-def _several_tabs(context: Context) -> bool:
-    return len(context.window.tabs()) > 1
 
 
 def _next_match(step: int, context: Context) -> None:
@@ -313,7 +310,7 @@ ACTIONS = (
         menu=Menu.GO,
         section=5,
         shortcut=("Ctrl+Tab", "Ctrl+PgDown"),
-        enabled=_several_tabs,
+        enabled=has_several_documents,
     ),
     Action(
         id="go.previous_tab",
@@ -322,6 +319,6 @@ ACTIONS = (
         menu=Menu.GO,
         section=5,
         shortcut=("Ctrl+Shift+Tab", "Ctrl+PgUp"),
-        enabled=_several_tabs,
+        enabled=has_several_documents,
     ),
 )

@@ -16,6 +16,7 @@ from viewer.actions.targets import (
     graph_in_view,
     has_node,
     has_several,
+    has_several_documents,
 )
 from viewer.dialogs.lifetime import show_aside, show_for
 from viewer.text import display, lost_text, plural
@@ -145,10 +146,6 @@ def _merge_tab(context: Context) -> None:
     ChoicePopup(window, "Model", workspace.report).open(
         choices, caption="Merge which open model into this one?", placeholder="Model"
     )
-
-
-def _several_tabs(context: Context) -> bool:
-    return len(context.window.tabs()) > 1
 
 
 # -- edit scripts ----------------------------------------------------------------------------------------------
@@ -307,7 +304,7 @@ ACTIONS = (
         menu=Menu.MODEL,
         section=4,
         submenu=Submenu.CUT,
-        enabled=_several_tabs,
+        enabled=has_several_documents,
         words="join append combine compose tab",
     ),
     Action(

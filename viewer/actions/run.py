@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from model.graph import Node, Value
 from viewer.actions.action import Action, Context, Menu, Submenu, always, once_open, with_document_soon
+from viewer.actions.targets import has_results
 from viewer.dialogs.files import ask_file, ask_save
 from viewer.selection import Item
 from viewer.settings import EDGE_NOTES, NAN_ALONE
@@ -99,11 +100,6 @@ def _pin(context: Context) -> None:
         values.update((value, None) for value in found if value is not None)
     context.opened.results.pin(values)
     context.window.docks.open("watch")
-
-
-def _has_results(context: Context) -> bool:
-    workspace = context.workspace
-    return workspace is not None and workspace.has_runs and workspace.results.current is not None
 
 
 def _go_to_bad(context: Context) -> Callable[[Value, tuple[int, ...]], None]:
@@ -207,7 +203,7 @@ def _colour_by(kind: str, title: str) -> Action:
         menu=Menu.RUN,
         section=7,
         submenu=Submenu.COLOURS,
-        enabled=_has_results,
+        enabled=has_results,
         words="overlay heat map legend statistic",
     )
 
@@ -273,7 +269,7 @@ ACTIONS = (
         run=_save_run,
         menu=Menu.RUN,
         section=6,
-        enabled=_has_results,
+        enabled=has_results,
         tip="Inputs, seed and all values as .npz; those in functions and bodies as block > loop.body > name.",
         words="export values arrays",
     ),
@@ -402,7 +398,7 @@ ACTIONS = (
         menu=Menu.RUN,
         section=5,
         shortcut=("Ctrl+Alt+N",),
-        enabled=_has_results,
+        enabled=has_results,
         tip="Go to the node where NaN or infinity appeared first, and the elements that caused it.",
         words="nan inf infinity debug overflow",
     ),
@@ -413,7 +409,7 @@ ACTIONS = (
         menu=Menu.RUN,
         section=5,
         shortcut=("Ctrl+Alt+Shift+N",),
-        enabled=_has_results,
+        enabled=has_results,
         tip="Go on to the next node that makes NaN or infinity out of values without any.",
         words="nan inf infinity debug overflow hunt",
     ),

@@ -37,6 +37,17 @@ def has_several(context: Context) -> bool:
     return len(list(islice(found, 2))) == 2
 
 
+def has_results(context: Context) -> bool:
+    """Enabled while values of a run are shown."""
+    workspace = context.workspace
+    return workspace is not None and workspace.has_runs and workspace.results.current is not None
+
+
+def has_several_documents(context: Context) -> bool:
+    """Enabled while at least two documents are open."""
+    return len(context.window.tabs()) > 1
+
+
 def selected_nodes(context: Context) -> list[Node]:
     """The selected nodes, in the order they were selected."""
     return list(context.selected_nodes)

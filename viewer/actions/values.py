@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from model.errors import ModelError
 from model.graph import Value
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
-from viewer.actions.targets import may_have
+from viewer.actions.targets import has_results, may_have
 
 if TYPE_CHECKING:
     from exec.inspection.whatif import Precision
@@ -36,11 +36,6 @@ def _compare(context: Context) -> ComparePanel:
     panel = context.window.docks.open("compare")
     assert isinstance(panel, ComparePanel)
     return panel
-
-
-def _was_run(context: Context) -> bool:
-    workspace = context.workspace
-    return workspace is not None and workspace.has_runs and workspace.results.current is not None
 
 
 def _correct_types(context: Context) -> None:
@@ -89,7 +84,7 @@ def _view(view: View) -> Action:
 
 def _mode(number: int, name: str, title: str) -> Action:
     tip, words = "Of a value that two runs have.", "tensor before after difference delta"
-    return _look(name, title, lambda panel: panel.pane.choose_mode(number), tip, words, _was_run)
+    return _look(name, title, lambda panel: panel.pane.choose_mode(number), tip, words, has_results)
 
 
 def _may_hold_values(context: Context) -> bool:
@@ -132,7 +127,7 @@ def _comparison(
         menu=Menu.RUN,
         section=5,
         submenu=Submenu.COMPARE_RUNS,
-        enabled=_was_run,
+        enabled=has_results,
         tip=tip,
         words=words,
     )
@@ -294,7 +289,7 @@ ACTIONS = (
         run=_correct_types,
         menu=Menu.RUN,
         section=5,
-        enabled=_was_run,
+        enabled=has_results,
         tip="Where a value has another type or shape than the one declared, declare what the last run computed.",
         words="declaration mismatch contradiction shape fix",
     ),
