@@ -95,18 +95,13 @@ class DataSet:
 # --- from declared shapes --------------------------------------------------------------------------------------
 
 
-def required_inputs(graph: Graph) -> list[Value]:
-    """Inputs that a run needs a value for: those without an initializer."""
-    return [v for v in graph.inputs if v.initializer is None]
-
-
 def symbols(graph: Graph) -> dict[str, int]:
     """The symbolic dimensions of the inputs with sensible sizes: 1 for a batch, 224 for an image, else 8.
 
     A dimension without a name is called ``input[axis]``.
     """
     found: dict[str, int] = {}
-    for value in required_inputs(graph):
+    for value in graph.required_inputs:
         dims = _dims(value.type)
         for axis, dim in enumerate(dims or ()):
             if not isinstance(dim, int) or dim < 0:
@@ -161,7 +156,7 @@ def make_feeds(
     feeds = dict(given or {})
     wanted = {
         v: ((sources or {}).get(v.name, Random()), seed + index)
-        for index, v in enumerate(required_inputs(graph))
+        for index, v in enumerate(graph.required_inputs)
         if v.name not in feeds
     }
     for value, (source, _) in wanted.items():
@@ -531,7 +526,7 @@ def read_data_set(folder: Path, graph: Graph) -> DataSet:
     """One folder of input_*.pb and output_*.pb (or .npz files inputs and outputs). ModelError when one is broken."""
     result = DataSet(folder.name)
     for kind, values, found in (
-        ("input", required_inputs(graph) or list(graph.inputs), result.inputs),
+        ("input", graph.required_inputs or list(graph.inputs), result.inputs),
         ("output", list(graph.outputs), result.outputs),
     ):
         archive = folder / f"{kind}s.npz"

@@ -259,6 +259,11 @@ class Node:
         return self._next
 
     @property
+    def qualified_op_type(self) -> str:
+        """The operator type, after its domain where that is not the default one: ``Relu``, ``com.acme.Foo``."""
+        return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
+
+    @property
     def title(self) -> str:
         """What to call it in a message: its name, or the operator type when it has none."""
         return self.name or self.op_type
@@ -326,6 +331,11 @@ class Graph:
         if isinstance(owner, (Function, TrainingInfo)):
             return owner.model
         return owner if isinstance(owner, Model) else None
+
+    @property
+    def required_inputs(self) -> list[Value]:
+        """Inputs without an initializer, which must be given; up to IR version 3 every initializer is an input too."""
+        return [value for value in self.inputs if value.initializer is None]
 
     @property
     def opset_imports(self) -> Mapping[str, int]:

@@ -90,7 +90,6 @@ def text_of(nodes: Iterable[Node]) -> str:
 
 
 def _line(node: Node) -> str:
-    operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
     name = f"[{node.name}] " if node.name else ""
     attributes = ", ".join(
         f"{key} = {'@' + a.reference if a.reference else _short(value_text(a.value))}"
@@ -98,7 +97,7 @@ def _line(node: Node) -> str:
     )
     outputs = ", ".join(map(_name, node.outputs))
     inputs = ", ".join(map(_name, node.inputs))
-    return f"{name}{outputs} = {operator}{f' <{attributes}>' if attributes else ''} ({inputs})"
+    return f"{name}{outputs} = {node.qualified_op_type}{f' <{attributes}>' if attributes else ''} ({inputs})"
 
 
 def _name(value: Value | None) -> str:

@@ -194,9 +194,9 @@ def set_batch(edit: Transaction, graph: Graph, batch: Dimension) -> int:
     initializers, scalars and outputs that no input reaches are left alone. Returns how many values changed.
     """
     check_dimension(batch, graph)
-    old = {_first_dimension(v) for v in _fed(graph)} - {None}
+    old = {_first_dimension(v) for v in graph.required_inputs} - {None}
     changed = 0
-    batched = [value for value in _fed(graph) if _rank(value)]
+    batched = [value for value in graph.required_inputs if _rank(value)]
     reached = downstream(batched)
     for value in (*batched, *(v for v in graph.outputs if v in reached and v not in batched)):
         if _rank(value) and _first_dimension(value) != batch:
@@ -227,10 +227,6 @@ def substitute_dimensions(edit: Transaction, graph: Graph, values: Mapping[str, 
                 changed[value] = replace(kind, shape=Shape(dims, kind.shape.denotations))
     set_types(edit, changed)
     return len(changed)
-
-
-def _fed(graph: Graph) -> list[Value]:
-    return [v for v in graph.inputs if v.initializer is None]
 
 
 def _rank(value: Value) -> int:

@@ -69,7 +69,7 @@ def search(model: Model, query: Query) -> Iterator[Item | None]:
 
 def _items(graph: Graph) -> Iterator[Item | None]:
     """All there is in a graph, each once; None for a value that was there before."""
-    yield from (value for value in graph.inputs if value.initializer is None)
+    yield from graph.required_inputs
     for node in graph.nodes:
         yield node
         yield from (value for value in node.outputs if value is not None)

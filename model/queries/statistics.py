@@ -156,11 +156,6 @@ class Statistics:
         return frozenset(names)
 
 
-def operator_of(node: Node) -> str:
-    """The operator with its domain, for grouping."""
-    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-
-
 def scope_of(node: Node, depth: int = 1) -> str:
     """The outermost scopes a node was exported from, as on the graph: from metadata, else from its name."""
     return "/".join(scope_path(node)[:depth])

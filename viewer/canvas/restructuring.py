@@ -62,7 +62,7 @@ def _are_interface(drawing: Drawing, graph: Graph) -> bool:
     kinds = drawing.kinds
     for index in np.flatnonzero(np.isin(kinds, list(shown))).tolist():
         shown[Kind(int(kinds[index]))].append(drawing.boxes[index].subject)
-    inputs = {value for value in graph.inputs if value.initializer is None}
+    inputs = set(graph.required_inputs)
     outputs = list(graph.outputs)
     return set(shown[Kind.INPUT]) == inputs and shown[Kind.OUTPUT] == outputs and not shown[Kind.OUTER]
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from model.errors import ModelError
-from model.graph import Graph, Model, Node, Value
+from model.graph import Model, Node, Value
 from viewer.commands.arguments import sizes
 from viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from viewer.commands.terminal import EXIT_OK, print_json, print_table, progress, read_model
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 def gather(model: Model, *, everything: bool = False) -> dict[str, Any]:
     """The facts as plain data; texts are as in the file."""
     graphs = list(model.graphs())
-    operators = Counter(_operator(node) for graph in graphs for node in graph.nodes)
+    operators = Counter(node.qualified_op_type for graph in graphs for node in graph.nodes)
     initializers = [value for graph in graphs for value in graph.initializers]
     problems = list(model.source.problems) if model.source is not None else []
     facts: dict[str, Any] = {
@@ -91,7 +91,7 @@ def gather(model: Model, *, everything: bool = False) -> dict[str, Any]:
         "doc_string": model.doc_string,
         "metadata": dict(model.metadata),
         "graph": model.graph.name,
-        "inputs": [_value(value) for value in _fed_inputs(model.graph)],
+        "inputs": [_value(value) for value in model.graph.required_inputs],
         "outputs": [_value(value) for value in model.graph.outputs],
         "nodes": sum(len(graph.nodes) for graph in graphs),
         "graphs": len(graphs),
@@ -125,14 +125,18 @@ def costs(
     """
     from model.passes.inference import infer
     from model.queries.parts import part_of
-    from model.queries.statistics import operator_of, scope_of, statistics
+    from model.queries.statistics import scope_of, statistics
 
     with progress("Inferring types") as inferring:
         inferred = infer(model, progress=inferring)
     found = statistics(model, inferred.type_of, sizes(bindings))
     if nodes is not None:
         found = found.among(part_of(nodes))
-    keys = {"operator": operator_of, "scope": lambda node: scope_of(node, levels), "node": _node_title}
+    keys = {
+        "operator": lambda node: node.qualified_op_type,
+        "scope": lambda node: scope_of(node, levels),
+        "node": _node_title,
+    }
     groups = sorted(found.by(keys[by]).items(), key=lambda item: -(item[1].macs.constant or 0))
     return {"model": _total(found.total()), f"{by}s": {name: _total(total) for name, total in groups}}
 
@@ -178,15 +182,6 @@ def _write_csv(told: dict[str, Any], by: str) -> None:
 
 def _cell(amount: int | str) -> str:
     return number_text(amount) if isinstance(amount, int) else display(amount, 60, elide="end")
-
-
-def _operator(node: Node) -> str:
-    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-
-
-def _fed_inputs(graph: Graph) -> list[Value]:
-    """Inputs that someone must feed: in old files every initializer is an input too."""
-    return [value for value in graph.inputs if value.initializer is None]
 
 
 def _value(value: Value) -> dict[str, str]:

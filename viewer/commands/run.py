@@ -106,13 +106,13 @@ def _write(output: Path, result: RunResult, names: list[str]) -> None:
 
 
 def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
-    from exec.inputs import contradictions, make_feeds, make_value, read_npz, required_inputs
+    from exec.inputs import contradictions, make_feeds, make_value, read_npz
 
     given = read_npz(arguments.inputs) if arguments.inputs is not None else {}
     known = {v.name for v in model.graph.inputs} | {v.name for v in model.graph.initializers}
     unknown = [name for name in given if name not in known]
     if unknown:
-        required = [v.name for v in required_inputs(model.graph)]
+        required = [v.name for v in model.graph.required_inputs]
         raise ModelError("No such input", f"{arguments.inputs} has {_some(unknown)}; the model takes {_some(required)}")
     names, image = [v.name for v in model.graph.inputs], picture_options(arguments)
     named, sources = _sizes(model, arguments.size), _sources(arguments.input, names, image)

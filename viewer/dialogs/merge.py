@@ -109,7 +109,7 @@ class MergeDialog(QDialog):
         return port
 
     def _inputs(self, side: Side, graph: Graph) -> list[Port]:
-        return [self._port(side, v, gives=False) for v in graph.inputs if v.initializer is None]
+        return [self._port(side, v, gives=False) for v in graph.required_inputs]
 
     def _givers(self, side: Side, values: Iterable[Value]) -> list[Port]:
         return [self._port(side, value, gives=True) for value in dict.fromkeys(values)]

@@ -37,7 +37,7 @@ from model.progress import Progress
 from model.queries.parts import part_of
 from model.queries.polynomial import Polynomial, is_name, ungrouped
 from model.queries.scopes import DEEPEST
-from model.queries.statistics import EACH_CALL, NodeStatistics, Statistics, Total, operator_of, scope_of, statistics
+from model.queries.statistics import EACH_CALL, NodeStatistics, Statistics, Total, scope_of, statistics
 from model.types import Type
 from viewer.commands.arguments import sizes
 from viewer.dialogs.files import ask_save
@@ -461,7 +461,7 @@ def _sums(whole: Statistics, kind: str, level: int, progress: Progress, part: Co
     if kind == "node":
         rows = [Row(_title(n.node), n, n.node) for n in progress.paced(found.nodes)]
     elif kind == "operator":
-        rows = [Row(name, sum_) for name, sum_ in found.by(operator_of, progress).items()]
+        rows = [Row(name, sum_) for name, sum_ in found.by(lambda node: node.qualified_op_type, progress).items()]
     else:
         level = level or _first_level(found, progress)
         groups = found.by(partial(scope_of, depth=level), progress)

@@ -23,7 +23,6 @@ from exec.inputs import (
     contradictions,
     make_feeds,
     read_data_set,
-    required_inputs,
     settle,
     sizes_of,
     symbols,
@@ -93,7 +92,7 @@ class RunInputs(QObject):
 
     def inputs(self) -> list[Value]:
         """The inputs that need a value."""
-        return required_inputs(self.graph)
+        return self.graph.required_inputs
 
     def source(self, name: str) -> InputSource:
         """Where the value of an input comes from."""

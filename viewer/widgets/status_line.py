@@ -122,7 +122,7 @@ def selection_text(items: tuple[Item, ...], type_of: Callable[[Value], Type | No
 def _describe(item: Item, type_of: Callable[[Value], Type | None]) -> str:
     match item:
         case Node():
-            kind = display(f"{item.domain}.{item.op_type}" if item.domain else item.op_type, 80)
+            kind = display(item.qualified_op_type, 80)
             return f"{kind}  {name_of(item)}" if item.name else kind
         case Value():
             kind = "initializer" if item.initializer is not None else "value"

@@ -93,7 +93,7 @@ def change_batch(edit: Transaction, graph: Graph, batch: Dimension, type_of: Typ
 
 def _batch_of(graph: Graph) -> int | None:
     """The number all inputs begin with, if they agree on one."""
-    found = {_first_dimension(v, declared_type) for v in graph.inputs if v.initializer is None} - {None}
+    found = {_first_dimension(v, declared_type) for v in graph.required_inputs} - {None}
     only = found.pop() if len(found) == 1 else None
     return only if isinstance(only, int) else None
 

@@ -51,7 +51,7 @@ def batch_places(inputs: Iterable[Value], type_of: TypeOf = declared_type) -> li
 
 def inputs_of(graph: Graph, among: Collection[Node] | None = None) -> list[Value]:
     """The inputs of a graph that are fed; with `among` those that what these nodes take is computed from."""
-    fed = [v for v in graph.inputs if v.initializer is None]
+    fed = graph.required_inputs
     if among is None:
         return fed
     around = (level.owner for node in among if node.graph is not None for level in enclosing(node.graph))
@@ -71,7 +71,7 @@ class _Freeing:
         self._facts = Facts({v: _without_sizes(k) for v, k in known.items() if isinstance(k, TensorType)})
 
     def name_inputs(self, wanted: Mapping[Place, str]) -> None:
-        inputs = {v.name: v for v in self._graph.inputs if v.initializer is None}
+        inputs = {v.name: v for v in self._graph.required_inputs}
         told: dict[str, Dimension] = {}
         if not wanted:
             raise ModelError("No size can be free", "No input has a dimension.", self._graph)

@@ -185,7 +185,7 @@ def figures(model: Model) -> Figures:
                 parameters += int(getattr(content, "size", 0))
                 nbytes += int(getattr(content, "nbytes", 0))
             else:
-                operators[f"{node.domain}.{node.op_type}" if node.domain else node.op_type] += 1
+                operators[node.qualified_op_type] += 1
         for value in graph.initializers:
             if value.initializer is not None:
                 parameters += int(getattr(value.initializer, "size", 0))

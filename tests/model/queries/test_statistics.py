@@ -10,7 +10,7 @@ from model.graph import Graph, Model, Node, Value
 from model.io.read import load
 from model.passes.inference import infer
 from model.queries.polynomial import Polynomial, parse, ungrouped
-from model.queries.statistics import operator_of, scope_of, statistics
+from model.queries.statistics import scope_of, statistics
 from model.steps import InsertNode
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
@@ -80,7 +80,11 @@ def test_parameters_are_counted_once_and_unused_ones_too():
     total = found.total()
     assert (total.parameters, total.parameter_bytes) == (4 + 2, 16 + 16)
     assert [n.parameters for n in found.nodes] == [4, 0, 0]
-    assert {k: t.nodes for k, t in found.by(operator_of).items()} == {"Mul": 1, "Add": 1, "Relu": 1}
+    assert {k: t.nodes for k, t in found.by(lambda node: node.qualified_op_type).items()} == {
+        "Mul": 1,
+        "Add": 1,
+        "Relu": 1,
+    }
     assert {k: t.nodes for k, t in found.by(scope_of).items()} == {"block": 2, "": 1}
     assert scope_of(found.nodes[0].node, 2) == "block/one"
     assert total.flops == 12
