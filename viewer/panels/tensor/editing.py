@@ -153,15 +153,16 @@ class TensorEditing:
         if which.wrap:
             start = row * which.wrap + column
             rows = [[cell for line in rows for cell in line]]
-            fits = start + len(rows[0]) <= held.shape[0]
+            free = (1, held.shape[0] - start)
         else:
             start = 0
-            fits = row + len(rows) <= height and column + max(map(len, rows)) <= width
+            free = (height - row, width - column)
+        block = (len(rows), max(map(len, rows)))
 
         def work() -> Held:
-            if not fits:
-                block = f"{len(rows)}×{max(map(len, rows))}"
-                raise ModelError(f"The block of {block} does not fit", f"The plane shown is {height}×{width}.")
+            if block[0] > free[0] or block[1] > free[1]:
+                detail = f"From this cell on there is room for {free[0]}×{free[1]}."
+                raise ModelError(f"A block of {block[0]}×{block[1]} does not fit", detail)
             if which.wrap:
                 return _changed(held, lambda tensor: tensors.paste(tensor, rows, lambda _r, c: (start + c,)))
             return _changed(

@@ -507,6 +507,19 @@ def test_constants_sparse_tensors_and_lists_of_tensors(qtbot, panel, chain):
     assert cells(panel) == [["0", "3"]]
 
 
+def test_where_a_block_finds_no_room_the_room_there_is_is_told(qtbot, panel, chain):
+    told = []
+    chain.messaged.connect(told.append)
+    select(qtbot, panel, put(chain, np.zeros(4, np.float32)))
+    panel.pane.editing.paste("1\t2\n3\t4", panel.pane.slices.slice, 0, 1)
+    select(qtbot, panel, put(chain, np.zeros((2, 3), np.float32)))
+    panel.pane.editing.paste("1\t2\n3\t4", panel.pane.slices.slice, 1, 0)
+    assert [(message.title, message.detail) for message in told] == [
+        ("A block of 1×4 does not fit", "From this cell on there is room for 1×3."),
+        ("A block of 2×2 does not fit", "From this cell on there is room for 1×3."),
+    ]
+
+
 def offered(panel, title):
     """An entry of the pane's menu."""
     panel.pane.menu.build()
