@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QPersistentModelIndex
 from PySide6.QtGui import QResizeEvent
@@ -38,7 +38,8 @@ class MarkingTree(QTreeView):
     def mark(self) -> None:
         """Mark the rows in view as they are to be: as many as a few milliseconds allow, others at the next turn."""
         selection = self.selectionModel()
-        more, less = QItemSelection(), QItemSelection()
+        more: list[QModelIndex] = []
+        less: list[QModelIndex] = []
         end = time.perf_counter() + SLICE_SECONDS
         self._shift.stop()
         for index in self._rows_in_view():
@@ -47,12 +48,12 @@ class MarkingTree(QTreeView):
                 break
             wanted = self._is_marked(index)
             if wanted != selection.isSelected(index):
-                (more if wanted else less).select(index, index)
+                (more if wanted else less).append(index)
         self.is_marking = True
-        if not more.isEmpty():
-            selection.select(more, _Flag.Select | _Flag.Rows)
-        if not less.isEmpty():
-            selection.select(less, _Flag.Deselect | _Flag.Rows)
+        if more:
+            selection.select(_pieces(more), _Flag.Select | _Flag.Rows)
+        if less:
+            selection.select(_pieces(less), _Flag.Deselect | _Flag.Rows)
         self.is_marking = False
 
     def _rows_in_view(self) -> Iterator[QModelIndex]:
@@ -74,3 +75,18 @@ class MarkingTree(QTreeView):
         command = super().selectionCommand(index, event)
         self.adds = not command & _Flag.Clear
         return command
+
+
+def _pieces(rows: Iterable[QModelIndex]) -> QItemSelection:
+    """Rows as a selection of as few pieces as they can be, each from one row to a neighbour of its parent."""
+    pieces: list[tuple[QModelIndex, QModelIndex]] = []
+    for row in rows:
+        top, bottom = pieces[-1] if pieces else (row, row)
+        if row.row() == bottom.row() + 1 and row.parent() == bottom.parent():
+            pieces[-1] = top, row
+        else:
+            pieces.append((row, row))
+    selection = QItemSelection()
+    for top, bottom in pieces:
+        selection.select(top, bottom)
+    return selection
