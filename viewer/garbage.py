@@ -44,7 +44,7 @@ class Collector(QObject):
             return
         is_young = counts[1] <= thresholds[1]
         is_spared = _spared.count > 0 and not _spared.is_awaited
-        if is_spared and any(map(_is_much, range(1 if is_young else 2))):
+        if is_spared and (counts[0] > _ENOUGH or any(map(_is_much, range(1 if is_young else 2)))):
             gc.freeze()  # it came with a model or a run, and stays as long
         elif is_young:
             gc.collect(0)
@@ -66,7 +66,7 @@ class Collector(QObject):
 
 
 def _is_much(generation: int) -> bool:
-    """Whether a search through what came lately takes long; no count tells, from which old objects that went are off.
+    """Whether a search through what came lately takes long; no small count tells: old objects that went are off it.
 
     No line of Python may run while all of them are held, nor any other thread: a tuple that it is just making would
     have a second holder, and Python fails to make it. So only the chain holds them, and it lets go before the sum ends.
