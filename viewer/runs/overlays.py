@@ -22,6 +22,7 @@ from model.queries import macs
 from model.queries.polynomial import Polynomial
 from viewer.results import Record, Results
 from viewer.slices import Latest
+from viewer.text import display, plural
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -91,10 +92,12 @@ class Overlays(QObject):
         """Colour by numbers by name, soon where the graph is large; what it was coloured by stays if none is known."""
         model, before = self._workspace.model, self.kind
         self.kind = "own"  # a run that ends meanwhile takes nothing away
+        used: set[str] = set()
 
         def show(numbers: dict[Node, float]) -> None:
             if numbers:
                 self.show(numbers, path.stem)
+                tell_others([name for name in named if name not in used])
                 return
             shown = ", ".join(list(named)[:3])
             detail = f"{path.name} names {shown or 'nothing'}; no node has such a name"
@@ -102,7 +105,14 @@ class Overlays(QObject):
             self.kind = before
             self._refresh()
 
-        self._work_out(lambda progress: match(model, named, progress), show)
+        def tell_others(names: list[str]) -> None:
+            if names:
+                title = f"{len(names):,} of {plural(len(named), 'name')} in {display(path.name, 60)} are of no node"
+                detail = f"{', '.join(display(name, 60) for name in names[:3])}{', …' if len(names) > 3 else ''}"
+                self._workspace.message("info", title, detail, topic="overlay file")
+
+        self._workspace.withdraw("overlay file")
+        self._work_out(lambda progress: match(model, named, used, progress), show)
 
     def _work_out(
         self, work: Callable[[Progress], dict[Node, float]], then: Callable[[dict[Node, float]], object]
@@ -263,9 +273,13 @@ PLAIN_NUMBERS: Mapping[str, Callable[[Results, Progress], dict[Node, float]]] = 
 }
 
 
-def match(model: Model, named: Mapping[str, float], progress: Progress) -> dict[Node, float]:
-    """The number of each node that has one: by its own name, else by that of an output. Checks `progress` often."""
+def match(model: Model, named: Mapping[str, float], used: set[str], progress: Progress) -> dict[Node, float]:
+    """The number of each node that has one: by its own name, else by that of an output. Checks `progress` often.
+
+    `used` becomes the names that nodes have.
+    """
     numbers = {}
+    used.clear()
     for graph in model.graphs():
         for node in graph.nodes:
             progress.check()
@@ -273,6 +287,7 @@ def match(model: Model, named: Mapping[str, float], progress: Progress) -> dict[
             known = next((n for n in names if n and n in named), None)
             if known is not None:
                 numbers[node] = named[known]
+                used.add(known)
     return numbers
 
 

@@ -447,10 +447,13 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     idle(qtbot, workspace)
     assert overlays.title == "Share of zeros"
     assert overlays.numbers[node(workspace, "fc")] == 0
-    (tmp_path / "n.csv").write_text("name,number\nconv,3\nr,4\n")
+    told = []
+    workspace.messaged.connect(lambda message: told.append((message.severity, message.title, message.detail)))
+    (tmp_path / "n.csv").write_text("name,number\nconv,3\nr,4\nother,5\n")
     overlays.load(tmp_path / "n.csv")
     idle(qtbot, workspace)
     assert overlays.numbers == {node(workspace, "conv"): 3, node(workspace, "relu"): 4}
+    assert told == [("info", "1 of 3 names in n.csv are of no node", "other")]
     workspace.trigger("run.colour_none")
     assert overlays.numbers == {}
 
@@ -483,6 +486,8 @@ def test_what_a_node_gives_is_exported_by_its_name(window, qtbot, net, tmp_path,
     assert proposed == ["c.npy"]
     with np.load(tmp_path / "values.npz") as arrays:
         assert arrays.files == ["c"]
+    tensor.pin()
+    assert tensor.panes[1].title.text() == "c"
 
 
 def test_the_profile_and_the_watch_list_show_the_run(window, qtbot, net):

@@ -294,9 +294,10 @@ class TensorPane(QWidget):
     def _show_header(self) -> None:
         subject = self.subject
         self._header.setVisible(self.pinned or subject is not None)
-        self.title.setText(display(subject.target.title, 48) if subject is not None else "")
+        name = subject.target.name if subject is not None else ""
+        self.title.setText(display(name, 48))
         self.title.setVisible(len(self._targets) < 2)  # else the choice among them has it
-        self.title.setToolTip(plain_tip(display(subject.target.title, 500)) if subject is not None else "")
+        self.title.setToolTip(plain_tip(display(name, 500)))
         line = subject.type_line if subject is not None else ""
         self.type_line.setText(line.split(" · ")[0] if self.width() < _NARROW else line)
         self.type_line.setToolTip(plain_tip(line))
