@@ -56,6 +56,17 @@ def desk(desk, request):
     return desk
 
 
+def test_what_is_told_is_not_below_the_overview(desk):
+    overview = desk.view.minimap
+    overview.show()
+    for corner in ((0, 0), (1, 1)):
+        room = desk.view.size() - overview.size()
+        overview.move(corner[0] * room.width(), corner[1] * room.height())
+        drag(desk, output(desk, desk.node("first")), overview.geometry().center(), drop=False)
+        assert not desk.view.hands.tool.text_box.intersects(overview.geometry().toRectF())
+        desk.view.hands.cancel()
+
+
 def test_what_is_refused_moves_nothing_under_the_pointer(desk):
     desk.view.pan_by(10, 10)
     desk.settle()

@@ -65,6 +65,7 @@ class WireTool(Tool):
         self.value = value
         self.taken = taken  # the input whose end is moved
         self.target = Target("")
+        self.text_box = QRectF()  # where what it does is told
         self._position = press.position
         self._dragging = False
         self._above: set[Node] | None = None
@@ -427,15 +428,28 @@ class WireTool(Tool):
         says = metrics.boundingRect(QRect(0, 0, int(most), 1000), wrap, self.target.text)
         width = max(says.width(), metrics.horizontalAdvance(source)) + 16.0
         height = says.height() + metrics.height() + 10.0
-        left = min(self._position.x() + _OFFSET, self.view.width() - width - 4.0)
-        top = min(self._position.y() + _OFFSET, self.view.height() - height - 4.0)
+        box = self.text_box = self._beside_pointer(width, height)
+        left, top = box.left(), box.top()
         painter.setPen(QPen(color, 1.0))
         painter.setBrush(colors.panel)
-        painter.drawRoundedRect(QRectF(left, top, width, height), 4, 4)
+        painter.drawRoundedRect(box, 4, 4)
         painter.setPen(color if self.target.refused or self.target.doubtful else colors.text)
         painter.drawText(QRectF(left + 8, top + 5, width - 14, says.height() + 1.0), wrap, self.target.text)
         painter.setPen(colors.muted)
         painter.drawText(QPointF(left + 8, top + 5 + metrics.ascent() + says.height()), source)
+
+    def _beside_pointer(self, width: float, height: float) -> QRectF:
+        """Room for the text within the canvas, and not below the overview."""
+        left = min(self._position.x() + _OFFSET, self.view.width() - width - 4.0)
+        top = min(self._position.y() + _OFFSET, self.view.height() - height - 4.0)
+        box, overview = QRectF(left, top, width, height), self.view.minimap
+        place = QRectF(overview.geometry())
+        if overview.isVisible() and box.intersects(place):
+            if place.left() - width > 4.0:
+                box.moveRight(place.left() - 4.0)
+            else:
+                box.moveLeft(place.right() + 4.0)
+        return box
 
     def _type(self) -> Type | None:
         return self.view.workspace.types.type_of(self.value)
