@@ -174,7 +174,7 @@ class TensorType:
     denotation: str = ""
 
     def __str__(self) -> str:
-        return _element_text(self.element_type) + ("" if self.shape is None else str(self.shape))
+        return element_type_text(self.element_type) + ("" if self.shape is None else str(self.shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class MapType:
     denotation: str = ""
 
     def __str__(self) -> str:
-        return f"map({_element_text(self.key_type)},{self.value or '?'})"
+        return f"map({element_type_text(self.key_type)},{self.value or '?'})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,8 @@ def with_sizes(kind: Type, size: Callable[[Dimension], Dimension]) -> Type:
     return kind
 
 
-def _element_text(element_type: ElementType | int) -> str:
+def element_type_text(element_type: ElementType | int) -> str:
+    """An element type by its ONNX name, or ``type 99`` for a number nobody knows."""
     return element_type.text if isinstance(element_type, ElementType) else f"type {element_type}"
 
 

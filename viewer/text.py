@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from model.types import (
-    ElementType,
     MapType,
     OpaqueType,
     OptionalType,
@@ -13,6 +12,7 @@ from model.types import (
     Shape,
     SparseTensorType,
     TensorType,
+    element_type_text,
 )
 
 if TYPE_CHECKING:
@@ -74,11 +74,6 @@ def shape_text(shape: Shape | Iterable[Dimension] | None) -> str:
     return f"[{text}]" if len(dims) == 1 else text
 
 
-def element_text(element_type: ElementType | int) -> str:
-    """An element type by its ONNX name, or ``type 99`` for a number nobody knows."""
-    return element_type.text if isinstance(element_type, ElementType) else f"type {element_type}"
-
-
 def type_text(type: Type | None) -> str:
     """The type of a value as ``float 1×3×224×224`` or ``seq(int64 N)``; ``?`` when it is not declared."""
     return _type_text(type, 0)
@@ -91,13 +86,13 @@ def _type_text(type_: Type | None, depth: int) -> str:
         return "…"
     match type_:
         case TensorType():
-            return f"{element_text(type_.element_type)} {shape_text(type_.shape)}".rstrip()
+            return f"{element_type_text(type_.element_type)} {shape_text(type_.shape)}".rstrip()
         case SparseTensorType():
-            return f"sparse {element_text(type_.element_type)} {shape_text(type_.shape)}".rstrip()
+            return f"sparse {element_type_text(type_.element_type)} {shape_text(type_.shape)}".rstrip()
         case SequenceType():
             return f"seq({_type_text(type_.element, depth + 1)})"
         case MapType():
-            return f"map({element_text(type_.key_type)}, {_type_text(type_.value, depth + 1)})"
+            return f"map({element_type_text(type_.key_type)}, {_type_text(type_.value, depth + 1)})"
         case OptionalType():
             return f"optional({_type_text(type_.element, depth + 1)})"
         case OpaqueType():

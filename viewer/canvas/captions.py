@@ -12,8 +12,8 @@ from model.errors import ModelError
 from model.graph import Node, Value
 from model.schemas import Schema
 from model.tensors import SparseTensor, Tensor
-from model.types import ElementType, Shape, TensorType, Type, element_type
-from viewer.text import display, element_text, number_text, plural, shape_text, type_text
+from model.types import ElementType, Shape, TensorType, Type, element_type, element_type_text
+from viewer.text import display, number_text, plural, shape_text, type_text
 
 #: More rows than this end in one that says how many are left out.
 MOST_ROWS = 10
@@ -85,7 +85,7 @@ def attribute_text(attribute: Attribute) -> str:
         return f"@{display(attribute.reference, 40)}"
     value = attribute.value
     if attribute.name in _TYPE_ATTRIBUTES and isinstance(value, int):
-        return element_text(element_type(value))
+        return element_type_text(element_type(value))
     if isinstance(value, tuple):
         return _list_text(attribute.kind, value)
     return _element_text(attribute.kind, value)
@@ -124,7 +124,7 @@ def tensor_text(tensor: Tensor | SparseTensor) -> str:
     prefix = "sparse " if isinstance(tensor, SparseTensor) else ""
     if len(shape) == 1:
         return prefix + plural(shape[0], "value")  # a lone number would look like the value itself
-    return prefix + (shape_text(shape) if shape else element_text(tensor.element_type))
+    return prefix + (shape_text(shape) if shape else element_type_text(tensor.element_type))
 
 
 def _values_text(tensor: Tensor) -> str | None:
@@ -181,11 +181,11 @@ def value_text(value: Value, type_: Type | None = None) -> str:
     """The type of a value, in words, from what a provider says or else from the file; empty when unknown."""
     known = type_ if type_ is not None else value.type
     if isinstance(known, TensorType):
-        return f"{element_text(known.element_type)} {short_shape(known.shape)}".rstrip()
+        return f"{element_type_text(known.element_type)} {short_shape(known.shape)}".rstrip()
     if known is not None:
         return type_text(known)
     if value.initializer is not None:
-        return f"{element_text(value.initializer.element_type)} {shape_text(value.initializer.shape)}"
+        return f"{element_type_text(value.initializer.element_type)} {shape_text(value.initializer.shape)}"
     return ""
 
 
@@ -193,6 +193,6 @@ def short_type(type_: Type | None) -> str:
     """What is written beside an edge: the shape; the element type too where it is not the usual float."""
     if isinstance(type_, TensorType):
         shape = short_shape(type_.shape)
-        element = "" if type_.element_type == 1 and shape else element_text(type_.element_type)
+        element = "" if type_.element_type == 1 and shape else element_type_text(type_.element_type)
         return f"{element} {shape}".strip()
     return "" if type_ is None else type_text(type_)

@@ -12,10 +12,11 @@ from shiboken6 import isValid
 from exec.inspection.overview import Watched, watch
 from exec.layout import ValueKey
 from model.graph import Node, Value
+from model.types import element_type_text
 from viewer.panels import Panel
 from viewer.places import name_of
 from viewer.results import Record
-from viewer.text import element_text, number_text, plural, shape_text
+from viewer.text import number_text, plural, shape_text
 from viewer.widgets.number_table import Cell, Column, NumberTable, Row
 from viewer.workspace import Workspace
 
@@ -107,7 +108,9 @@ class WatchPanel(Panel):
         info, facts, change = watched.info, watched.statistics, watched.difference
         tensor = info.kind == "tensor" and info.element_type is not None
         kind = (
-            f"{element_text(info.element_type)} {shape_text(info.shape)}" if tensor and info.element_type else str(info)
+            f"{element_type_text(info.element_type)} {shape_text(info.shape)}"
+            if tensor and info.element_type
+            else str(info)
         )
         cells = [name, Cell(kind, role=role)]
         if facts is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from model.errors import ModelError
 from model.progress import Progress
 from model.tensors import SparseTensor, Tensor
-from model.types import ElementType
+from model.types import ElementType, element_type_text
 from viewer.panels.inspector.common import (
     Texts,
     description_row,
@@ -17,7 +17,7 @@ from viewer.panels.inspector.common import (
     text_field,
     text_row,
 )
-from viewer.text import bytes_text, display, element_text, number_text, shape_text, storage_text
+from viewer.text import bytes_text, display, number_text, shape_text, storage_text
 from viewer.widgets.fields.rows import Row, RowAction
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def tensor_text(tensor: Tensor | SparseTensor) -> str:
     """A tensor in a few words: type, shape and size."""
     sparse = "sparse " if isinstance(tensor, SparseTensor) else ""
     size = f" · {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""
-    return f"{sparse}{element_text(tensor.element_type)} {shape_text(tuple(tensor.shape))}{size}"
+    return f"{sparse}{element_type_text(tensor.element_type)} {shape_text(tuple(tensor.shape))}{size}"
 
 
 def tensor_rows(
@@ -106,7 +106,7 @@ def tensor_rows(
 ) -> list[Row]:
     """Type, shape, size, storage, what is wrong, first values, which `opening` opens; if asked, statistics."""
     rows = [
-        Row("dtype", "Element type", element_text(tensor.element_type), mono=True),
+        Row("dtype", "Element type", element_type_text(tensor.element_type), mono=True),
         Row("shape", "Shape", shape_text(tuple(tensor.shape)), mono=True),
         Row("size", "Size", bytes_text(tensor.nbytes) if tensor.nbytes else "–"),
     ]

@@ -20,14 +20,14 @@ from exec.inspection.verdicts import Verdict
 from model.edits.values import set_type
 from model.graph import Node, Value
 from model.progress import Progress
-from model.types import TensorType, Type
+from model.types import TensorType, Type, element_type_text
 from viewer.changes import is_in_model
 from viewer.panels.run.controls import Section, muted
 from viewer.places import name_of
 from viewer.results import Record, info_of
 from viewer.runs.edge_notes import glimpses_of, note_text
 from viewer.slices import Latest
-from viewer.text import bytes_text, display, element_text, number_text, shape_text, type_text
+from viewer.text import bytes_text, display, number_text, shape_text, type_text
 from viewer.theme import theme, themes
 from viewer.tips import plain_tip
 from viewer.workspace import Workspace
@@ -171,7 +171,7 @@ class OutcomeSection(Section):
         )
         for value, tensor in heapq.nlargest(_MOST_PARAMETERS, held.items(), key=lambda item: item[1].nbytes):
             size = f"   {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""  # of strings nobody knows
-            text = f"{element_text(tensor.element_type)} {shape_text(tensor.shape)}{size}"
+            text = f"{element_type_text(tensor.element_type)} {shape_text(tensor.shape)}{size}"
             self._add(branch, value, text)
         if len(values) > _MOST_PARAMETERS:
             item = QTreeWidgetItem(branch, [f"{len(values) - _MOST_PARAMETERS:,} more, none of them larger"])
@@ -265,7 +265,7 @@ class OutcomeSection(Section):
 def _type_of(info: ValueInfo) -> str:
     if info.kind != "tensor" or info.element_type is None:
         return str(info)
-    return f"{element_text(info.element_type)} {shape_text(info.shape)}"
+    return f"{element_type_text(info.element_type)} {shape_text(info.shape)}"
 
 
 def _told(one: Contradiction) -> str:

@@ -17,10 +17,10 @@ from model.errors import ModelError
 from model.graph import Node, Value
 from model.io.arrays import is_stored_outside, read_tensor, write_array
 from model.tensors import ArrayTensor, SparseTensor, Tensor
-from model.types import ElementType
+from model.types import ElementType, element_type_text
 from viewer.panels.tensor.readers import Slice
 from viewer.passes.applying import edit_ahead
-from viewer.text import display, element_text, number_text, plural, shape_text
+from viewer.text import display, number_text, plural, shape_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -370,15 +370,14 @@ def change_text(old: Held, new: Held) -> str:
     if tuple(old.shape) != tuple(new.shape):
         parts.append(f"shape {shape_text(new.shape)} instead of {shape_text(old.shape)}")
     if old.element_type != new.element_type:
-        parts.append(f"type {element_text(new.element_type)} instead of {element_text(old.element_type)}")
+        parts.append(f"type {element_type_text(new.element_type)} instead of {element_type_text(old.element_type)}")
     return " and ".join(parts)
 
 
 def loss_text(report: ConversionReport, old: ElementType | int, new: ElementType) -> str:
     """What a change of type loses, in a sentence."""
-    text = (
-        f"{element_text(old)} to {new.text}: {number_text(report.changed)} of {number_text(report.total)} values change"
-    )
+    changed = f"{number_text(report.changed)} of {number_text(report.total)} values change"
+    text = f"{element_type_text(old)} to {new.text}: {changed}"
     if report.largest_error:
         text += f", by at most {number_text(report.largest_error, 4)}"
     if report.overflowed:

@@ -15,9 +15,9 @@ from model.edits.tensors import Place, places, tensor_at
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.tensors import ArrayTensor, SparseTensor, Tensor
-from model.types import ElementType, TensorType, Type
+from model.types import ElementType, TensorType, Type, element_type_text
 from viewer.panels.tensor.readers import ArrayReader, Reader, SparseReader, TensorReader
-from viewer.text import bytes_text, display, element_text, number_text, shape_text, storage_text, type_text
+from viewer.text import bytes_text, display, number_text, shape_text, storage_text, type_text
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -108,7 +108,7 @@ class Subject:
         size = f" · {bytes_text(self._stored_bytes)}" if self.nbytes else ""  # of strings nobody knows
         if self.kind == "tree":
             return f"{describe(self.held)}{size}"
-        kind = "" if self.element_type is None else element_text(self.element_type)
+        kind = "" if self.element_type is None else element_type_text(self.element_type)
         count = prod(self.shape) if all(d >= 0 for d in self.shape) else 0
         text = f"{kind} {shape_text(self.shape)} · {number_text(count)} {'element' if count == 1 else 'elements'}"
         return f"{'sparse ' if self.kind == 'sparse' else ''}{text}{size}"
