@@ -52,3 +52,9 @@ def onnx_models() -> tuple[Path, ...]:
     import onnx
 
     return tuple(sorted((Path(onnx.__file__).parent / "backend" / "test" / "data").rglob("*.onnx")))
+
+
+@pytest.fixture
+def dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every journal look like that of a program that is gone."""
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)

@@ -1,4 +1,9 @@
-"""What a canvas shows, once all of it is painted."""
+"""What a canvas shows, once all of it is laid out and painted."""
+
+
+def wait(qtbot, view):
+    """Until the graph is laid out."""
+    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy)
 
 
 def is_painted(view):

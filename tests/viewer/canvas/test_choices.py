@@ -8,14 +8,11 @@ from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedD
 from model.queries.scopes import scope_tree
 from model.steps import SetField
 from tests.viewer.canvas.graphs import Graphs, long_chain
+from tests.viewer.canvas.painting import wait
 from viewer.canvas.build import build, initial_expansion
 from viewer.canvas.drawing import Kind, Options
 from viewer.canvas.export import part_of
 from viewer.settings import FOLD_SHARED, GROUPS
-
-
-def wait(qtbot, view):
-    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
 
 
 def titles(view):

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 from model.graph import Function
 from model.queries.bodies import argument, origin, result
 from tests.viewer.canvas.graphs import Graphs
+from tests.viewer.canvas.painting import wait
 from tests.viewer.pointer import hover
 from viewer.canvas.drawing import Kind
 
@@ -36,10 +37,6 @@ def looping():
     inner.node("Add", ["a", "a"], ["b"], name="add")
     inner.outputs("b")
     return g, body, inner, g.model(Function("Twice", "local", body=inner.graph))
-
-
-def wait(qtbot, view):
-    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
 
 
 def index_of(view, value, kind):

@@ -7,11 +7,8 @@ import pytest
 from model.edits import nodes
 from model.graph import Function
 from tests.viewer.canvas.graphs import Graphs, residual
+from tests.viewer.canvas.painting import wait
 from viewer.canvas.drawing import Kind, Options
-
-
-def wait(qtbot, view):
-    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
 
 
 def count(view, kind):

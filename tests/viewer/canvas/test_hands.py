@@ -8,6 +8,7 @@ from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QNativeGestu
 from PySide6.QtWidgets import QApplication, QGestureEvent, QPinchGesture, QToolTip
 
 from tests.viewer.canvas.graphs import Graphs, long_chain
+from tests.viewer.canvas.painting import wait
 from tests.viewer.pointer import hover
 from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, Kind
 from viewer.canvas.labels import Labels
@@ -34,10 +35,6 @@ def button(view, index, place=0):
     _, _, width, _ = view.scene.rect(index)
     stack = 8 if view.scene.kinds[index] == Kind.GROUP else 0
     return point(view, index, width - stack - 2 - (place + 0.5) * BUTTON)
-
-
-def wait(qtbot, view):
-    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
 
 
 def wheel(view, position, turned, modifiers=NONE, pixels=NO_PIXELS):

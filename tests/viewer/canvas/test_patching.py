@@ -16,7 +16,7 @@ from model.steps import SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
-from tests.viewer.canvas.painting import is_painted
+from tests.viewer.canvas.painting import is_painted, wait
 from viewer.canvas.drawing import Kind
 from viewer.canvas.patching import Patch, patched
 from viewer.canvas.scene import Scene
@@ -59,10 +59,6 @@ def frames_from_now(view):
         frames.shown = QRegion()
         QCoreApplication.processEvents()
     return frames
-
-
-def wait(qtbot, view):
-    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
 
 
 def differ(a, b):

@@ -12,12 +12,9 @@ from model.edits import nodes
 from model.graph import Function, Node
 from model.steps import SetField, SetInput
 from tests.viewer.canvas.graphs import Graphs, residual
+from tests.viewer.canvas.painting import wait
 from viewer.canvas.build import build
 from viewer.canvas.drawing import Options
-
-
-def wait(qtbot, view):
-    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
 
 
 def told(drawing):

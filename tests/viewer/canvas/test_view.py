@@ -12,7 +12,7 @@ from model.graph import Node, Value
 from model.queries import topology
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, settle
-from tests.viewer.canvas.painting import is_painted
+from tests.viewer.canvas.painting import is_painted, wait
 from viewer.canvas import picture
 from viewer.canvas.drawing import Kind
 from viewer.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
@@ -25,10 +25,6 @@ def titles(view):
 
 def box(view, title):
     return titles(view).index(title)
-
-
-def wait(qtbot, view):
-    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
 
 
 def on_screen(view, index):

@@ -24,12 +24,6 @@ MANY = 2_500
 ELEMENTS = 1 << 20  # 4 MB, which take a while
 
 
-@pytest.fixture
-def dead(monkeypatch):
-    """Make every journal look like that of a program that is gone."""
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
-
-
 class Killed:
     """What each next start would do again if the program was killed when a change of a document shows."""
 

@@ -21,12 +21,6 @@ from viewer.files.opening import import_view
 
 
 @pytest.fixture
-def dead(monkeypatch):
-    """Make every journal look like that of a program that is gone."""
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
-
-
-@pytest.fixture
 def model_file(tmp_path):
     path = tmp_path / "chain.onnx"
     path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
