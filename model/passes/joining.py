@@ -8,6 +8,7 @@ from model import schemas
 from model.clone import Cloner
 from model.document import Document
 from model.edits.functions import rename_function
+from model.errors import ModelError
 from model.graph import Function, Model
 from model.passes.convert import Report, convert_opset
 from model.passes.inference import infer
@@ -60,11 +61,16 @@ def fit(
     version = imports.get("")
     if version is not None and means_something_else(model, imports):
         known = infer(model, progress=progress).type_of
+        before = model.opset_imports.get("")
         with document.edit("Convert operator set") as edit:
-            before = model.opset_imports.get("")
-            report = convert_opset(
-                edit, version, known, progress, infer=lambda: infer(model, progress=progress).type_of
-            )
+            try:
+                report = convert_opset(
+                    edit, version, known, progress, infer=lambda: infer(model, progress=progress).type_of
+                )
+            except ModelError as error:
+                title = f"What is to come in does not fit operator set {version}"
+                advice = f"Convert this model to operator set {before} first."
+                raise ModelError(title, f"{error.title}. {error.detail.rstrip('.')}. {advice}", error.place) from error
             report.changed(f"converted from operator set {before} to {version}", model)
     taken = {f.name for f in model.functions} | {key[1] for key in clashes}
     for function in model.functions:

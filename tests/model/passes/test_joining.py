@@ -60,6 +60,8 @@ def test_what_the_version_cannot_say_is_refused_and_nothing_is_changed():
     here = builders.document(HERE.replace("21", "13"))
     text = '<ir_version: 10, opset_import: ["" : 21]> o (float[2,2] v) => (float[1] z) { z = Round (v) }'
     other = Document(builders.model(text.replace("Round (v)", "Col2Im (v, v, v)")))
-    with pytest.raises(ModelError, match="Col2Im"):
+    with pytest.raises(ModelError, match="Col2Im") as caught:
         fit(other, here.model.opset_imports, ())
+    assert caught.value.title == "What is to come in does not fit operator set 13"
+    assert caught.value.detail.endswith("Convert this model to operator set 21 first.")
     assert not other.modified
