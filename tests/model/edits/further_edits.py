@@ -5,7 +5,7 @@ Each takes the machine, the edit and some numbers to choose by; what it cannot b
 
 import numpy as np
 
-from model.attributes import make_attribute
+from model.attributes import AttributeKind, make_attribute
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
 from model.edits import (
     attributes,
@@ -195,6 +195,9 @@ EDITS = {
     "default": lambda m, e, a, b, t: function_attributes.set_default(e, function(m, a), make_attribute(t or "x", 1)),
     "remove formal": lambda m, e, a, b, t: function_attributes.remove(
         e, function(m, a), one(function_attributes.formal_names(function(m, a)), b)
+    ),
+    "refer as written": lambda m, e, a, b, t: function_attributes.refer_as_written(
+        e, chosen(m.node(a)), "alpha", f"@{t}", AttributeKind.FLOAT
     ),
     "rename formal": lambda m, e, a, b, t: function_attributes.rename(
         e, function(m, a), one(function_attributes.formal_names(function(m, a)), b), t
