@@ -101,7 +101,7 @@ class RunNews:
         failures, workspace = result.failures, self._workspace
         if not failures:
             self._told = ""
-            self._tell_early_end(result.stopped)
+            self._tell_early_end(result)
             return
         first = failures[0]
         more = f" And {plural(len(failures) - 1, 'more node')}." if len(failures) > 1 else ""
@@ -113,12 +113,14 @@ class RunNews:
         title = "No kernel for" if first.kind == "MissingKernelError" else "Failed:"
         workspace.message("error", f"{title} {display(first.title or first.operator, 80)}", text, node, topic=_TOPIC)
 
-    def _tell_early_end(self, stopped: str) -> None:
+    def _tell_early_end(self, result: RunResult) -> None:
         """No node failed: say why there is not every value, or that nothing is wrong any more."""
-        workspace = self._workspace
+        workspace, stopped = self._workspace, result.stopped
         if stopped == "time limit":
             title, detail = "The run took longer than its time limit", "Values computed so far are kept"
-            workspace.message("warning", title, detail, topic=_TOPIC)
+            waiting = next((result.nodes[i] for i in result.nodes.places(State.WAITING)[:1].tolist()), None)
+            node = None if waiting is None else workspace.results.node_by_number((*waiting.path, waiting.node)[0])
+            workspace.message("warning", title, detail, node, topic=_TOPIC)
         elif stopped and stopped != "cancelled" and not stopped.startswith("stopped"):
             workspace.message("error", "The run ended early", stopped, topic=_TOPIC)
         else:

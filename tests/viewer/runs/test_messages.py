@@ -227,8 +227,11 @@ def slow(window, qtbot, tmp_path):
 
 
 def test_a_time_limit_is_told_as_long_as_it_is_what_ended_the_last_run(qtbot, slow):
+    places = []
+    slow.messaged.connect(lambda message: places.append(message.place))
     slow.runs.inputs.set_limits(time=0.2)
     run(qtbot, slow)
+    assert places == [node(slow, "loop")], "it was at"
     assert slow.run_state == "Ended early: time limit"
     assert not slow.runs.is_paused
     assert bars(slow) == ["The run took longer than its time limit"]
