@@ -13,6 +13,7 @@ from model.progress import Progress
 from viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
 from viewer.actions.targets import has_node, has_several, nodes_by_graph, select_between, selected_nodes
 from viewer.passes.many import CopyOf, change_many, change_nodes
+from viewer.patience import busy_over
 from viewer.text import display, plural
 
 
@@ -29,11 +30,16 @@ def _titled(verb: str, title: str | None) -> str:
 
 
 def _undo(context: Context) -> None:
-    context.opened.document.undo()
+    document = context.opened.document
+    with busy_over(len(document.current.steps)):
+        document.undo()
 
 
 def _redo(context: Context) -> None:
-    context.opened.document.redo()
+    document = context.opened.document
+    following = document.current.latest
+    with busy_over(0 if following is None else len(following.steps)):
+        document.redo()
 
 
 def _select_all(context: Context) -> None:

@@ -15,6 +15,7 @@ from model.progress import Progress
 from model.steps import InsertNode, SetAttribute, SetField, SetInitializer, Step
 from model.tensors import SparseTensor, Tensor
 from viewer.jobs import Job, Jobs
+from viewer.patience import busy_over
 from viewer.shifts import Shift
 from viewer.workspace import Workspace
 
@@ -95,7 +96,8 @@ class Applying(QObject):
     def _make_one(self) -> None:
         self._is_begun = True
         title, steps = self._entries.pop(0)
-        with self._ahead.making() if self._ahead else nullcontext(), self._document.edit(title) as edit:
+        ahead = self._ahead.making() if self._ahead else nullcontext()
+        with busy_over(len(steps)), ahead, self._document.edit(title) as edit:
             edit.repeat(steps)
         self._revision = self._document.revision
 

@@ -6,6 +6,7 @@ import json
 
 import onnx.parser
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from model.attributes import make_attribute
@@ -15,6 +16,7 @@ from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import recovered
 from tests.model.snapshots import assert_linked, snapshot
+from viewer import patience
 from viewer.dialogs.ask_text import AskText
 from viewer.dialogs.find_replace import FindReplaceDialog
 from viewer.files.recovery import journal_folder
@@ -283,3 +285,29 @@ def test_what_is_asked_for_twice_is_made_once_and_refuses_nothing(at_work, do, a
     at_work.document.undo()
     assert at_work.document.undo_title != title
     assert at_work.messages() == []
+
+
+@pytest.mark.usefixtures("large")
+def test_the_pointer_shows_that_much_is_done_undone_and_done_again(at_work, monkeypatch):
+    """The window stands still meanwhile; with little nobody could see the pointer change."""
+    shapes = []
+
+    def look(_change):
+        cursor = QApplication.overrideCursor()
+        shapes.append(None if cursor is None else cursor.shape())
+
+    def shown():
+        shapes.clear()
+        at_work.select(at_work.node("second"), at_work.node("third"))
+        at_work.run("edit.delete")
+        wait_for_end(at_work)
+        at_work.run("edit.undo")
+        at_work.run("edit.redo")
+        at_work.run("edit.undo")
+        assert QApplication.overrideCursor() is None
+        return shapes
+
+    at_work.document.subscribe(look)
+    assert shown() == [None] * 4
+    monkeypatch.setattr(patience, "_MANY", 2)
+    assert shown() == [Qt.CursorShape.WaitCursor] * 4
