@@ -8,6 +8,7 @@ closure. `done`, `failed` and `finished` run on the GUI thread.
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
 import threading
@@ -138,8 +139,7 @@ def wait_for_end(seconds: float = 2.0) -> None:
 class _Lane:
     """A queue and the threads that work through it; the threads end when there is nothing to do for a while."""
 
-    def __init__(self, name: str, threads: int) -> None:
-        self._name = name
+    def __init__(self, threads: int) -> None:
         self._limit = threads
         self._tasks: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
@@ -152,8 +152,9 @@ class _Lane:
             self._tasks.append(task)
             if self._idle < len(self._tasks) and self._threads < self._limit:
                 self._threads += 1
-                # daemon: a task that ignores cancellation must not keep the process alive after the last window
-                threading.Thread(target=self._serve, name=f"{self._name} lane", daemon=True).start()
+                # Thread.start() waits until the new one has a processor: beside a run, longer than a frame. Nobody
+                # waits for this one, nor for its end: a task that ignores cancellation keeps no process alive.
+                _thread.start_new_thread(self._serve, ())
             else:
                 self._changed.notify()
 
@@ -205,9 +206,9 @@ class Jobs(QObject):
         _mailbox()
         self._running: dict[Job[Any], None] = {}
         self._lanes: dict[Lane, _Lane] = {
-            "read": _Lane("read", max(_LEAST_READERS, os.cpu_count() or 1)),
-            "count": _Lane("count", 2),
-            "mutate": _Lane("mutate", 1),
+            "read": _Lane(max(_LEAST_READERS, os.cpu_count() or 1)),
+            "count": _Lane(2),
+            "mutate": _Lane(1),
         }
         self._closed = False
 

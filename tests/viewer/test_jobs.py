@@ -38,6 +38,19 @@ def test_work_runs_in_a_thread_and_answers_on_the_gui_thread(jobs, qtbot):
     assert jobs.running == ()
 
 
+def test_starting_a_job_waits_for_no_thread_to_begin(jobs, qtbot, monkeypatch):
+    """A new one begins when it has a processor, and a run may use all of them."""
+    results = []
+
+    def wait_for_thread(thread):
+        raise AssertionError(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", wait_for_thread)  # it returns when the new thread runs
+        jobs.start("Count", lambda _progress: 1, done=results.append)
+    qtbot.waitUntil(lambda: results == [1])
+
+
 def test_the_mutating_lane_runs_one_after_the_other_and_reading_side_by_side(jobs, qtbot):
     order = []
     both = threading.Barrier(2, timeout=20)
