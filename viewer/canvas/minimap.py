@@ -201,7 +201,9 @@ class Minimap(QWidget):
             draw_rects(painter, rects[used == number] / ratio)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(colors.border, 1.0))
-        painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+        # On a screen of 125 % a widget may end within a pixel, which is not shown.
+        width, height = (int(side * ratio) / ratio for side in (self.width(), self.height()))
+        painter.drawRect(QRectF(0.5, 0.5, width - 1, height - 1))
         painter.end()
         return pixmap
 

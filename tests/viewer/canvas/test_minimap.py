@@ -1,10 +1,11 @@
 """The overview leaves the nodes below it to be seen, in small windows too."""
 
 import pytest
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QEvent, QObject, QSize
 
 from model.graph import Node
 from tests.viewer.canvas.graphs import long_chain
+from viewer.theme import theme
 
 
 @pytest.fixture
@@ -27,6 +28,14 @@ def test_it_goes_where_nothing_could_be_told_from_it_and_comes_back(view):
     assert view.minimap.isHidden()
     view.resize(1200, 900)
     assert view.minimap.isVisible()
+
+
+def test_its_border_is_within_the_pixels_there_are(view):
+    """On a screen of 125 % one 79 wide has 98 of them and three quarters."""
+    view.minimap.resize(79, 156)
+    shown = view.minimap._draw_map(QSize(99, 195), 1.25).toImage()
+    assert shown.pixelColor(97, 100).name() == theme().border.name()
+    assert shown.pixelColor(48, 194).name() == theme().border.name()
 
 
 def covered(view):
