@@ -142,7 +142,7 @@ def test_a_tensor_is_seen_walked_sliced_pinned_and_written(window, workspace, ke
     assert pane.slices.slice.fixed[1] == 2
     keys.call("Pin Tensor")
     assert len(panel.panes) == 2
-    keys.call("Unpin output c", "Tensor panel")
+    keys.call("Unpin c", "Tensor panel")
     keys.wait(lambda: len(panel.panes) == 1)
     keys.call("Logarithmic", "Tensor panel")
     assert pane.facts.histogram.logarithmic
