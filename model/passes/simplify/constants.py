@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from model.errors import ModelError
-from model.graph import Function, Graph, Node, Value
-from model.passes.simplify.context import Context
+from model.graph import Function, Node, Value
+from model.passes.simplify.context import Context, is_returned_elsewhere
 from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.rewriter import Rewriter
 from model.tensors import ArrayTensor, Tensor
@@ -116,18 +116,13 @@ def _is_foldable(context: Context, node: Node) -> bool:
         return False
     if not all(v is None or context.constant(v) is not None for v in node.inputs):
         return False
-    if any(v is not None and (context.is_protected(v) or _is_returned_initializer(v)) for v in node.outputs):
+    if any(v is not None and (context.is_protected(v) or is_returned_elsewhere(v)) for v in node.outputs):
         return False
     if not context.is_deterministic(node):
         if not node.inputs or any(v is not None for v in node.inputs):
             context.refuse(FOLD, node, "it is random, or nobody here knows the operator")
         return False
     return _keeps_precision(context, node)
-
-
-def _is_returned_initializer(value: Value) -> bool:
-    """Whether a graph other than its own returns it, which only a node's output may."""
-    return any(isinstance(user, Graph) and user is not value.graph for user, _ in value.uses)
 
 
 def _keeps_precision(context: Context, node: Node) -> bool:

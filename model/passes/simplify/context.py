@@ -351,3 +351,8 @@ def _used_names(graphs: Iterable[Graph]) -> Iterator[str]:
                     yield value.name
         for value in graph.outputs:
             yield value.name
+
+
+def is_returned_elsewhere(value: Value) -> bool:
+    """Whether a graph other than its own returns it, which only a node's output may."""
+    return any(isinstance(user, Graph) and user is not value.graph for user, _ in value.uses)

@@ -96,7 +96,7 @@ def _monotone_argmax(context: Context) -> Iterator[Match]:
         yield Match(
             f"{said(node)}: {inner.op_type} does not change which element is the largest",
             (inner, node),
-            partial(_set_input, node, source),
+            partial(set_first_input, node, source),
         )
 
 
@@ -110,7 +110,8 @@ def _softmax_axis_is(context: Context, node: Node, axis: int) -> bool:
     return own % rank == axis % rank
 
 
-def _set_input(node: Node, source: Value, rewriter: Rewriter) -> None:
+def set_first_input(node: Node, source: Value, rewriter: Rewriter) -> None:
+    """Let a node read another value; its other inputs stay."""
     rewriter.set_inputs(node, (source, *node.inputs[1:]))
 
 

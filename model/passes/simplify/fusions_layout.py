@@ -11,7 +11,7 @@ import numpy as np
 from model.graph import Node, Value
 from model.passes.simplify.context import Context
 from model.passes.simplify.cutting_rules import slice_bounds
-from model.passes.simplify.eliminations import reduced_axes
+from model.passes.simplify.eliminations import reduced_axes, set_first_input
 from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import constant_ints, ints, number
 from model.passes.simplify.rewriter import Rewriter
@@ -229,7 +229,7 @@ def _consecutive_reshapes(context: Context) -> Iterator[Match]:
         absolute = wanted is not None and 0 not in wanted and context.opset(node) >= 5
         if absolute:
             yield Match(f"{said(before)} is undone by {said(node)}", (before, node),
-                        partial(_skip, node, before.inputs[0]))  # fmt: skip
+                        partial(set_first_input, node, before.inputs[0]))  # fmt: skip
             continue
         entries = is_reshape_like(context, node, before.inputs[0], node.outputs[0])
         if entries is None:
@@ -246,10 +246,6 @@ def _is_only_viewed(context: Context, value: Value | None) -> bool:
     """Whether all who use a value look at it in another shape, so that none needs it as it is."""
     users = context.users(value)
     return bool(users) and all(user.op_type in _VIEWS and user.inputs[0] is value for user in users)
-
-
-def _skip(node: Node, source: Value, rewriter: Rewriter) -> None:
-    rewriter.set_inputs(node, (source, *node.inputs[1:]))
 
 
 def _set_view(node: Node, source: Value, entries: tuple[int, ...], rewriter: Rewriter) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from model.graph import Graph, Node, Value
-from model.passes.simplify.context import Context
+from model.passes.simplify.context import Context, is_returned_elsewhere
 from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import plain
 from model.passes.simplify.rewriter import Rewriter
@@ -191,11 +191,7 @@ def _can_take_place(context: Context, trial: _Trial) -> bool:
             if not made_here or not target.is_output or result in seen:
                 return False
         seen.add(result)
-    return all(t.graph is node.graph and not _is_returned_elsewhere(t) for t, _ in trial.stacked)
-
-
-def _is_returned_elsewhere(value: Value) -> bool:
-    return any(isinstance(user, Graph) and user is not value.graph for user, _ in value.uses)
+    return all(t.graph is node.graph and not is_returned_elsewhere(t) for t, _ in trial.stacked)
 
 
 # -- doing -------------------------------------------------------------------------------------------------------
