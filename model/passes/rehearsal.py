@@ -146,7 +146,7 @@ class Rehearsal:
     def _name_undefined(self, root: Graph) -> dict[Value, Value]:
         """Copy what is used in a graph or a body of it and nothing defines, which a cloner takes as from outside."""
         undefined = {}
-        for value in _used_in(root):
+        for value in self._progress.paced(_used_in(root)):
             if not value.is_defined and value not in self._cloner.values:
                 undefined[value] = self._cloner.value(value)
         return undefined

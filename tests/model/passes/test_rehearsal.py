@@ -6,9 +6,11 @@ from model.checks import check_model
 from model.document import Document
 from model.edits import attributes, cutting, functions, initializers, interface, nodes, properties, subgraphs, values
 from model.errors import ModelError
+from model.graph import Value
 from model.io.read import load
 from model.passes.inference import infer
 from model.passes.rehearsal import Rehearsal
+from model.progress import Progress
 from model.queries.differences import compare
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
@@ -137,3 +139,26 @@ def test_a_copy_has_names_of_its_own_for_what_nothing_defines():
         edit.repeat(rehearsal.steps())
     assert builders.node(document, "inner").inputs[0].name == "gone"
     assert_linked(document.model)
+
+
+def test_a_long_chain_is_looked_through_with_breaths(monkeypatch):
+    """A window waits from one check to the next."""
+    steps = " ".join(f"v{number + 1} = Neg(v{number})" for number in range(1_000))
+    model = builders.model(f"""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[4] v0) => (float[4] v1000) {{ {steps} }}
+    """)
+    looks, is_defined = [0], Value.is_defined.fget
+
+    class Breaths(Progress):
+        def check(self):
+            looks.append(0)
+
+    def look(value):
+        looks[-1] += 1
+        return is_defined(value)
+
+    monkeypatch.setattr(Value, "is_defined", property(look))
+    Rehearsal(model, Breaths())
+    assert sum(looks) >= 1_000
+    assert max(looks) <= 300
