@@ -20,15 +20,19 @@ from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
     from model.io.source import Identity
+    from model.recording.beginning import Beginning
     from viewer.canvas.view import GraphView
     from viewer.comparison.beside import Beside
 
 
 class DocumentTab(QWidget):
-    """A workspace and its view. Importing the view brings numpy, so a tab is made only after the first paint."""
+    """A workspace and its view. Importing the view brings numpy, so a tab is made only after the first paint.
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    For `beginning` and `holds` see `Keeper`.
+    """
+
+    def __init__(self, workspace: Workspace, beginning: Beginning | None = None, holds: Path | None = None) -> None:
+        super().__init__()
         from viewer.canvas.view import GraphView
 
         # Looking through the model again and again would stop the window for half a second each time at 100,000 nodes.
@@ -42,7 +46,7 @@ class DocumentTab(QWidget):
         self.view: GraphView = GraphView(workspace)
         self.view.trail_changed.connect(self.breadcrumb.set_frames)
         self.view.viewport_changed.connect(workspace.moved)
-        self.keeper = Keeper(workspace)
+        self.keeper = Keeper(workspace, beginning, holds)
         workspace.types.changed.connect(self._show_types)
         workspace.types.start()
         workspace.problems.changed.connect(self._mark_problems)

@@ -276,12 +276,12 @@ class MainWindow(QMainWindow):
                 self._tabs.setTabText(index, title)
             self._tabs.setTabToolTip(index, plain_tip(display(str(tab.path or workspace.title), 500)))
         tab_in_front = self.tab
-        self.setWindowModified(tab_in_front is not None and tab_in_front.modified)
         if tab_in_front is None:
             self.setWindowTitle("ONNX Workbench")
         else:
             name = display(tab_in_front.workspace.title, 80).replace("[*]", "[*][*]")
             self.setWindowTitle(f"{name}[*] – ONNX Workbench")
+        self.setWindowModified(tab_in_front is not None and tab_in_front.modified)  # which a title must have room for
 
     def _show_coming(self, job: Job[Any]) -> None:
         """An edit is on its way, or is so no more."""

@@ -119,12 +119,16 @@ class NewFile:
         """Append zero bytes."""
         self.write(bytes(count))
 
-    def finish(self) -> None:
-        """Put everything on the disk, with the permissions of the file that is there."""
+    def finish(self, *, durable: bool = True) -> None:
+        """Put everything on the disk, with the permissions of the file that is there.
+
+        If it need not be `durable`, the system may take its time, and a power failure finds it cut.
+        """
         self.flush()
         if self._mode is not None and hasattr(os, "fchmod"):
             os.fchmod(self._descriptor, self._mode)
-        os.fsync(self._descriptor)
+        if durable:
+            os.fsync(self._descriptor)
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
 

@@ -79,10 +79,11 @@ class Saving:
         """Bytes of the model file."""
         return total_length(self.pieces)
 
-    def run(self, progress: Progress = SILENT) -> Saved:
+    def run(self, progress: Progress = SILENT, *, durable: bool = True) -> Saved:
         """Write everything; ModelError leaves the old files as they were and no new ones behind.
 
-        Blocks for as long as the disk needs. Any thread; `Cancelled` likewise leaves no trace.
+        Blocks for as long as the disk needs; what need survive only the end of the program is not `durable` and takes
+        a fraction of that. Any thread; `Cancelled` likewise leaves no trace.
         """
         target = target_of(self.path)
         self._check_expected(target)
@@ -94,11 +95,11 @@ class Saving:
             with _errors_told(self.path):
                 for data_file in self.data_files:
                     path = folder / data_file.name
-                    _write(path, _padded(data_file), progress)
+                    _write(path, _padded(data_file), progress, durable=durable)
                     made.append(path)
-                if made:
+                if made and durable:
                     sync_folder(folder)  # the model must never be there without its data
-                _write(target, self.pieces, progress)
+                _write(target, self.pieces, progress, durable=durable)
         except BaseException:
             for path in made:
                 path.unlink(missing_ok=True)
@@ -106,7 +107,8 @@ class Saving:
         self.copies.saved(self.path.absolute(), self.layout, self.data_files, self.inlined)
         warnings = list(self.warnings)
         try:
-            sync_folder(target.parent)
+            if durable:
+                sync_folder(target.parent)
         except OSError as error:
             warnings.append(f"The file is saved, but may not survive a power failure: {error.strerror}")
         return Saved(self.path, identity_of(target.stat()), tuple(made), tuple(warnings), unused)
@@ -324,12 +326,12 @@ def _padded(data_file: DataFile) -> Pieces:
     return pieces
 
 
-def _write(path: Path, pieces: Pieces, progress: Progress) -> None:
+def _write(path: Path, pieces: Pieces, progress: Progress, *, durable: bool) -> None:
     """Replace a file by these bytes; nothing has changed when this raises."""
     file = NewFile(path)
     try:
         write_pieces(file, pieces, progress)
-        file.finish()
+        file.finish(durable=durable)
         file.commit()
     except BaseException:
         file.discard()

@@ -2,18 +2,17 @@
 
 One journal per open document, begun with the first edit and removed when the document is saved or closed. What is
 left at the next start belongs to a program that died: see `leftovers`. It is JSON lines: a header that says which
-file it belongs to, then edits (numbered steps, and where in the model what they speak of was met), undo and redo. An
-edit with the bytes it brings is written within the turn it is made in, whatever its size, or before it is made, see
-`ahead`: what a person has seen done is on file.
+file it belongs to, then edits (numbered steps, and where in the model what they speak of was met), undo and redo. A
+model that is in no file is written beside it before anything is done to it, see `beginning`, and an edit with the
+bytes it brings within the turn it is made in, whatever its size, or before it is made, see `ahead`: what a person has
+seen is on file.
 """
 
 from __future__ import annotations
 
 import os
 import time
-import uuid
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,16 +22,16 @@ from model.document import Change, Document, Entry
 from model.errors import errors_to
 from model.graph import Model
 from model.io.payloads import Payload
-from model.progress import SILENT, Cancelled, Progress, Report
+from model.progress import SILENT, Cancelled, Progress
 from model.recording.ahead import Ahead, Recording
+from model.recording.beginning import Beginning, reason_of, write_beginning
 from model.recording.numbers import Numbers
 from model.recording.steps import encode_in_place
-from model.recording.store import Store, base_path
+from model.recording.store import Store, new_path, remove_files
 from model.steps import SetField, Step
 
 FORMAT: Final = "onnx-workbench journal"
 VERSION: Final = 6
-SUFFIX: Final = ".journal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +84,8 @@ class _Line:
 class Journal:
     """Writes down what is done to one document. On the thread that owns the model; costs the size of each edit.
 
-    The model of a document that is in no file must be written down too, as it began, which costs a walk over it: with
-    the first edit, or before, see `prepare`. The edit waits a second at most until it is on file: who looks at it bit
-    by bit gives `begin`, called with the first edit to do what is left. `report` hears, on any thread, how much of a
-    large one is written.
+    The model of a document that is in no file is written down too, as it began. That takes as long as a save, so who
+    shows the document gives a `beginning` that is written already; otherwise it is written here and now.
     `failed` is called, on any thread, when something could not be written in the background: then `look`. A disk that
     cannot be written to stops the journal, not the work: `problem` says so.
 
@@ -102,29 +99,33 @@ class Journal:
         folder: Path,
         base: BaseFile | None = None,
         *,
-        begin: Callable[[], object] | None = None,
+        beginning: Beginning | None = None,
         failed: Callable[[], object] = lambda: None,
-        report: Report | None = None,
     ) -> None:
         self._document = document
         self._folder = folder
         self._base = BaseFile.of(document.path) if base is None else base
-        self._begin = begin or self._begin_now
         self._failed = failed
-        self._report = report
         self._source = document.model.source.data if self._base.path and document.model.source is not None else None
         self._numbers: Numbers | None = None
         self._store: Store | None = None
-        self._has_beginning = bool(self._base.path)
+        self._path = new_path(folder)
         self.problem = ""
         self.ahead: Ahead | None = None  # whose steps are being made
         self._until_kept: list[Callable[[], object]] = []
         self._begin_at(document.current)
+        if not self._base.path:
+            self._begin_with(beginning or write_beginning(document.model, folder))
         self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
+
+    def _begin_with(self, beginning: Beginning) -> None:
+        self._path = beginning.journal
+        if beginning.problem:
+            self.give_up(beginning.problem)
+        self._note_unsaved()
 
     def _begin_at(self, beginning: Entry) -> None:
         """What is written from now on applies to the model in this state of its history."""
-        self._began = beginning
         self._numbers = None
         self._entry = self._document.current
         self._at = _State()
@@ -132,33 +133,8 @@ class Journal:
 
     @property
     def path(self) -> Path | None:
-        """The journal's file; None before the first edit."""
+        """The journal's file; None before there is anything to do again."""
         return None if self._store is None else self._store.path
-
-    @property
-    def needs_beginning(self) -> bool:
-        """Whether `prepare` must look at the model as it began, or nothing could be done again on it."""
-        return not self._has_beginning and not self.problem
-
-    @property
-    def is_beginning(self) -> bool:
-        """Whether the model as it began is being written: an edit would wait for it."""
-        return self._store is not None and not self._store.has_begun
-
-    def prepare(self, progress: Progress = SILENT) -> None:
-        """Take down the model of a document in no file as it began; costs a walk over it. Written in the background.
-
-        `progress` is checked all the time; in between the model may be edited, outside `as_it_began`. Before the
-        journal hears that the document was saved, `progress` must be cancelled.
-        """
-        from model.io.save import prepare
-
-        if self.needs_beginning:
-            with errors_to(self._run_into):
-                store = self._opened()
-                store.begin_with(prepare(self._document.model, base_path(store.path), progress=progress))
-                self._has_beginning = True
-        self._pass_on()
 
     def when_kept(self, call: Callable[[], object]) -> None:
         """Call once, on any thread, when all that was done so far is written here, saved, or given up by the person.
@@ -184,15 +160,10 @@ class Journal:
         None when they can be written only as they are made. `progress` hears how far it is, and can stop it.
         """
         ahead = None
-        if recording.problem is None and recording.base is self._source and recording.steps:
-            self._take_down_beginning()
+        if recording.problem is None and recording.base is self._source and recording.steps and not self.problem:
             with errors_to(self._run_into):
-                ahead = None if self.problem else Ahead(self, self._opened(), recording, progress)
+                ahead = Ahead(self, self._opened(), recording, progress)
         return ahead
-
-    def as_it_began(self) -> AbstractContextManager[None]:
-        """Within it the model is as the journal began."""
-        return self._document.at(self._began)
 
     def look(self) -> None:
         """Take notice of what writing in the background ran into."""
@@ -202,13 +173,13 @@ class Journal:
     def give_up(self, reason: str) -> None:
         """Write no more; `problem` says why."""
         self.problem = f"Edits are not being kept for recovery: {reason}."
-        self._remove()
+        self._detached()()
 
     def close(self) -> None:
         """The document is closed: saved or given up. Nothing is left to recover."""
         while self._endings:
             self._endings.pop()()
-        self._remove()
+        self._detached()()
         for call in list(self._until_kept):
             self._let_go(call)
 
@@ -217,20 +188,11 @@ class Journal:
     def _on_change(self, change: Change) -> None:
         if not self.problem:
             line = _Line(self._line(change), change.steps, change.inverses)
-            self._take_down_beginning()
             if self.ahead is not None and self.ahead.store is self._store and self.ahead.is_on_file():
                 self._confirm(line, self.ahead)
-            elif not self.problem:
+            else:
                 self._write_down([line])
         self._entry = self._document.current
-
-    def _take_down_beginning(self) -> None:
-        if self.needs_beginning:
-            self._begin()
-
-    def _begin_now(self) -> None:
-        with self.as_it_began():
-            self.prepare()
 
     def _confirm(self, change: _Line, ahead: Ahead) -> None:
         """Write a change whose steps are on file."""
@@ -274,7 +236,7 @@ class Journal:
         """Trouble with the journal, of whatever kind, is no trouble for the edit."""
         if isinstance(error, Cancelled):
             raise error
-        self.give_up((isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__)
+        self.give_up(reason_of(error))
 
     def _line(self, change: Change) -> dict[str, Any]:
         entry = self._document.current
@@ -312,14 +274,13 @@ class Journal:
         return self._opened().keep(payload)
 
     def _opened(self) -> Store:
-        """The files, made with the first edit, while the model is as it began.
+        """The files, made when there is something to do again: an edit, or a model that nobody has saved.
 
         Raises what writing to them in the background ran into.
         """
         if self._store is None:
             self._folder.mkdir(parents=True, exist_ok=True)
-            path = self._folder / f"{os.getpid()}-{uuid.uuid4().hex[:16]}{SUFFIX}"
-            self._store = Store(path, self._failed, self._report)
+            self._store = Store(self._path, self._failed)
             self._store.line(self._header())
         elif self._store.problem is not None:
             raise self._store.problem
@@ -333,6 +294,7 @@ class Journal:
             "path": self._base.path,
             "size": self._base.size,
             "mtime_ns": self._base.mtime_ns,
+            "copy": bool(self._base.path) and self._document.path is None,
             "unsaved": self._document.saved_entry is None,
             "nodes": len(self._document.model.graph.nodes),
             "time": time.time(),
@@ -344,10 +306,10 @@ class Journal:
         """What was saved is safe. Later edits belong to the new file, whose objects are numbered anew when read."""
         saved = self._document.saved_entry
         if saved is None:
+            self._note_unsaved()
             return
-        old, self._store = self._store, None
+        remove_old = self._detached()
         self._begin_at(saved)
-        self._has_beginning = True
         self._source = None  # the new file may have the values in other places
         self.problem = ""
         with errors_to(self._run_into):
@@ -357,13 +319,18 @@ class Journal:
                 self._at = self._states[entry] = self._at.next()
             if since:
                 self._write_down([_Line({"edit": entry.title}, steps, inverses) for entry, steps, inverses in since])
-        if old is not None:  # only now: what was done while it was saved is on file all the time
-            old.remove()
+        remove_old()  # only now: what was done while it was saved is on file all the time
         self._pass_on()
+
+    def _note_unsaved(self) -> None:
+        """Have a model offered at the next start that is in no file and that nobody has saved, edited or not."""
+        if not (self.problem or self._base.path) and self._document.saved_entry is None:
+            with errors_to(self._run_into):
+                self._opened()
 
     def _pass_on(self) -> None:
         """Have what waits until all is kept called after that, if it is on its way."""
-        if self.needs_beginning or self.problem:
+        if self.problem:
             return
         for call in list(self._until_kept):
             if self._store is None:
@@ -376,10 +343,11 @@ class Journal:
             self._until_kept.remove(call)
             call()
 
-    def _remove(self) -> None:
-        if self._store is not None:
-            self._store.remove()
-            self._store = None
+    def _detached(self) -> Callable[[], object]:
+        """Begin new files, and have those that there were removed by what this returns."""
+        store, path = self._store, self._path
+        self._store, self._path = None, new_path(self._folder)
+        return partial(remove_files, path) if store is None else store.remove
 
 
 def _moves_something(step: Step) -> bool:

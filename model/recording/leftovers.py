@@ -17,10 +17,10 @@ from model.document import Document
 from model.errors import ModelError
 from model.io.source import Source, open_file
 from model.isolation import is_running
-from model.recording.journal import FORMAT, SUFFIX, VERSION, BaseFile
+from model.recording.journal import FORMAT, VERSION, BaseFile
 from model.recording.numbers import Numbers
 from model.recording.steps import decode
-from model.recording.store import base_path, data_path, lone_files, remove_files
+from model.recording.store import SUFFIX, base_path, data_path, lone_files, remove_files
 
 _TRIED = ".tried"  # replayed once already: not offered a second time
 DAYS_KEPT: Final = 30  # for which it stays for whoever wants to look at it
@@ -35,6 +35,7 @@ class Leftover:
     time: float
     titles: tuple[str, ...]  # of the edits in force at the end, undone ones left out
     is_unsaved: bool = False  # whether the model was in no file even before the first edit
+    is_copy: bool = False  # whether the document with the edits did not belong to the file
 
     @property
     def fits(self) -> bool:
@@ -43,14 +44,9 @@ class Leftover:
 
     @property
     def beginning(self) -> Path | None:
-        """The model as it began, for a document that was in no file; None when there was no time to keep it."""
+        """The model as it began, for a document that was in no file; None when somebody removed it."""
         path = base_path(self.path)
         return path if not self.base.path and path.exists() else None
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether nothing can be done again, since there is nothing to do it on."""
-        return not self.base.path and self.beginning is None
 
 
 def leftovers(folder: Path, tell: Callable[[Path, str], object] | None = None) -> Iterator[Leftover]:
@@ -108,7 +104,7 @@ def _read_header(path: Path) -> Leftover | None:
             titles.append(undone.pop())
     base = BaseFile(str(header["path"]), int(header["size"]), int(header["mtime_ns"]))
     unsaved = header["unsaved"] is True and not base.path
-    return Leftover(path, base, float(header["time"]), tuple(titles), unsaved)
+    return Leftover(path, base, float(header["time"]), tuple(titles), unsaved, header.get("copy") is True)
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -143,12 +139,14 @@ def recover(
         raise ModelError("The journal is not there any more", f"{leftover.path}: {error.strerror}.") from error
     data, source = data_path(tried), document.model.source
     kept = open_file(data) if data.exists() else None
+    if leftover.is_unsaved:
+        document.mark_unsaved()
     try:
         count = _redo(_Replay(document, None if source is None else source.data, kept), tried)
     finally:
         if kept is not None:
             kept.close()
-    if count or leftover.is_unsaved:
+    if count:
         document.mark_unsaved()
     with contextlib.suppress(OSError):
         tried.replace(leftover.path)

@@ -1,7 +1,7 @@
 """The files of a journal: its lines, and beside them the bytes of large tensors that lie in no other file.
 
 A line is on file when `Store.line` returns, and so are the bytes that it speaks of. What takes long is written ahead of
-it by a thread: a large model as it began, and steps and bytes of edits that are yet to be made.
+it by a thread: steps and bytes of edits that are yet to be made.
 """
 
 from __future__ import annotations
@@ -12,25 +12,29 @@ import os
 import re
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import Queue
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from model.errors import ModelError, errors_to
-from model.progress import Cancelled, Progress, Report
+from model.progress import Cancelled, Progress
 
 if TYPE_CHECKING:
     from model.io.payloads import Payload
-    from model.io.save import Saving
 
 _SYNC_SECONDS: Final = 2.0
-_PATIENCE: Final = 1.0  # seconds that an edit is held up by what was begun before it
-_AT_ONCE: Final = 1 << 20  # bytes of a beginning that the thread which owns the model writes itself
 _STEP: Final = 1 << 20  # bytes that are in memory at a time
+SUFFIX: Final = ".journal"
 _DATA = ".data"
 _BASE = ".onnx"
 _BESIDE = re.compile(r"\.?[0-9]+-[0-9a-f]+\.(onnx|data)(\..*)?")  # some being written, or beside the beginning
+
+
+def new_path(folder: Path) -> Path:
+    """Where a new journal of this program will be."""
+    return folder / f"{os.getpid()}-{uuid.uuid4().hex[:16]}{SUFFIX}"
 
 
 def data_path(journal: Path) -> Path:
@@ -70,10 +74,10 @@ def lone_files(folder: Path) -> Iterator[Path]:
 class Store:
     """An open journal. On the thread that owns the model; `problem` tells what writing in the background ran into.
 
-    `failed` is then called, and `report` while a large beginning is written, on the thread that writes.
+    `failed` is then called, on the thread that writes.
     """
 
-    def __init__(self, path: Path, failed: Callable[[], object] = lambda: None, report: Report | None = None) -> None:
+    def __init__(self, path: Path, failed: Callable[[], object] = lambda: None) -> None:
         self.path = path
         self.problem: OSError | ModelError | None = None
         self._failed = failed
@@ -83,32 +87,9 @@ class Store:
         self._aheads = 0  # how many were begun
         self._waiting: Queue[Callable[[], object] | None] = Queue()
         self._thread: threading.Thread | None = None
-        self._progress = Progress(report)
-        self._has_begun = threading.Event()  # what lines are done again on is there, or never will be
-        self._has_begun.set()
-        self._patience = _PATIENCE
+        self._progress = Progress()
         self._writing = threading.Lock()
         self._synced = 0.0
-
-    def begin_with(self, saving: Saving) -> None:
-        """Write the model as it began: now, or one that is large in the background.
-
-        The next line waits for that a little. It is there whole or not at all.
-        """
-        if saving.size > _AT_ONCE or saving.data_files:
-            self._has_begun.clear()
-            self._put(lambda: saving.run(self._progress), self._has_begun.set)
-            return
-        path = base_path(self.path)
-        part = path.with_name(path.name + ".part")
-        part.write_bytes(b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in saving.pieces))
-        part.replace(path)
-        self._put(lambda: _sync(os.open(path, os.O_RDONLY)))
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the model as it began needs no more waiting for."""
-        return self._has_begun.is_set()
 
     def keep(self, payload: Payload) -> tuple[int, int]:
         """Write the bytes of a tensor now; returns their offset and length in the data file."""
@@ -117,16 +98,13 @@ class Store:
         return place, payload.length
 
     def line(self, line: dict[str, Any]) -> None:
-        """Write a line now, behind the model as it began unless that takes long; then it follows."""
-        if not self._has_begun.wait(self._patience):
-            self._patience = 0.0  # once is enough
+        """Write a line now."""
         if self.problem is not None:
             raise self.problem
         self._write_line(json_text(line))
         if time.monotonic() - self._synced > _SYNC_SECONDS:
             self._synced = time.monotonic()
-            descriptor = os.dup(self._lines.fileno())
-            threading.Thread(target=_sync, args=(descriptor,), name="journal", daemon=True).start()
+            sync(os.dup(self._lines.fileno()))
 
     def ahead(
         self, steps: Sequence[str], payloads: Sequence[Payload], progress: Progress, ended: Callable[[bool], object]
@@ -236,8 +214,12 @@ def json_text(content: Any) -> str:
 _JSON: Final = json.JSONEncoder(separators=(",", ":"))
 
 
+def sync(descriptor: int) -> None:
+    """Put a file on the disk in the background, and close it. The last edits a power failure would lose are few."""
+    threading.Thread(target=_sync, args=(descriptor,), name="journal", daemon=True).start()
+
+
 def _sync(descriptor: int) -> None:
-    """Put the journal on the disk, which may take a while. The last edits a power failure would lose are few."""
     with contextlib.suppress(OSError):
         os.fsync(descriptor)
     os.close(descriptor)

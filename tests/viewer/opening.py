@@ -15,6 +15,13 @@ def opened(window, qtbot, *paths):
     return window.tabs()[-1]
 
 
+def added(window, qtbot, model, title="new"):
+    """Show a model that is in no file, once it is on file for recovery."""
+    with qtbot.waitSignal(window.files.opened):
+        window.files.add_new([(model, title)])
+    return window.tab
+
+
 def settled(window, qtbot):
     """Wait until every graph is drawn."""
     qtbot.waitUntil(lambda: all(not tab.view.is_busy for tab in window.tabs()), timeout=20_000)

@@ -10,6 +10,7 @@ from model.edits.nodes import rename_node
 from model.io.save import to_bytes
 from model.steps import SetAttribute, SetField
 from tests.model import builders
+from tests.viewer.opening import added
 from viewer.workspace import Workspace
 
 
@@ -102,7 +103,7 @@ def test_nodes_in_whose_closed_bodies_something_is_wrong_are_marked(window, qtbo
             z = Relu(y)
         }
     """)
-    tab = window.files.add_new(model, "wrong")
+    tab = added(window, qtbot, model)
     outer = next(iter(model.graph.nodes))
 
     def marked():

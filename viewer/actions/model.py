@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from model.passes.convert import Report
     from model.passes.rehearsal import Rehearsal
     from viewer.dialogs.extract import Way
+    from viewer.document_tab import DocumentTab
     from viewer.main_window import MainWindow
     from viewer.workspace import Workspace
 
@@ -34,11 +35,9 @@ _LONGEST_SCRIPT = 256 << 20
 
 def _new(context: Context) -> None:
     from viewer.dialogs.new_model import NewModelDialog
-    from viewer.files.opening import import_view
 
     def create(model: Model) -> None:
-        import_view()
-        context.window.files.add_new(model, model.graph.name)
+        context.window.files.add_new([(model, model.graph.name)])
 
     NewModelDialog(context.window, create).show()
 
@@ -70,10 +69,13 @@ def _extract(way: Way, context: Context) -> None:
 
     window, origin = context.window, context.opened
 
-    def done(part: Model, suffix: str, lost: Sequence[str]) -> None:
-        tab = window.files.add_new(part, f"{origin.title.removesuffix('.onnx')}-{suffix}")
-        if lost:
-            tab.workspace.message("warning", "Something was left behind", lost_text(lost))
+    def done(parts: Sequence[tuple[Model, str]], lost: Sequence[str]) -> None:
+        def tell(tab: DocumentTab) -> None:
+            if lost:
+                tab.workspace.message("warning", "Something was left behind", lost_text(lost))
+
+        title = origin.title.removesuffix(".onnx")
+        window.files.add_new([(part, f"{title}-{suffix}") for part, suffix in parts], tell)
 
     show_aside(origin, ExtractDialog(origin, way, done, window))
 

@@ -109,7 +109,7 @@ def _others(context: Context) -> Iterator[Choice]:
 
         def as_saved(_shift: bool) -> None:
             title = f"{path.name} as saved"
-            window.files.open_copy_then(path, title, lambda other: show_beside(window, other, tab))
+            window.files.open_saved_then(path, title, lambda other: show_beside(window, other, tab))
 
         yield Choice(f"{path.name} as saved", as_saved, detail="what the file holds, without the changes made here")
     for recent in window.settings.recent_files():

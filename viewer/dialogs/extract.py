@@ -46,14 +46,14 @@ _PlaceRole = Qt.ItemDataRole.UserRole
 class ExtractDialog(QDialog):
     """Follows the selection; inputs of the part are green on the graph, outputs red and dashed.
 
-    `done` gets the new models with a suffix for each one's title, and with the last one what is in none of them.
+    `done` gets the new models, each with a suffix for its title, and what is in none of them.
     """
 
     def __init__(
         self,
         workspace: Workspace,
         way: Way,
-        done: Callable[[Model, str, Sequence[str]], object],
+        done: Callable[[Sequence[tuple[Model, str]], Sequence[str]], object],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -207,8 +207,7 @@ class ExtractDialog(QDialog):
     def _hand_over(self, models: Sequence[Model]) -> None:
         lost = forgotten(self._workspace.model, models)
         self.accept()
-        for model, suffix in zip(models, _suffixes(len(models)), strict=True):
-            self._done(model, suffix, lost if model is models[-1] else ())
+        self._done(list(zip(models, _suffixes(len(models)), strict=True)), lost)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """The marks go with the window's own close button too."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,16 @@ from viewer import garbage
 from viewer.dialogs.files import ask_open
 from viewer.dialogs.questions import ask_to_save
 from viewer.files import opening, operator_sets, unused_data
+from viewer.files.recovery import journal_folder
 from viewer.jobs import Job, Jobs
 from viewer.settings import RELOAD_SILENTLY
-from viewer.text import plural
+from viewer.text import display, plural
 from viewer.widgets.fields.editors import take_typed
 from viewer.workspace import Message, Severity, Workspace
 
 if TYPE_CHECKING:
     from model.io.save import Saved
+    from model.recording.beginning import Beginning
     from viewer.document_tab import DocumentTab
     from viewer.files.saving import Save, SaveOptions
     from viewer.main_window import MainWindow
@@ -79,11 +81,22 @@ class Files(QObject):
             else:
                 self._read(str(path), path.name, path.absolute())
 
-    def add_new(self, model: Model, title: str) -> DocumentTab:
-        """Show a model that is in no file yet: a new one, or a part of another."""
-        tab = self._add(model, title, None)
-        tab.workspace.document.mark_unsaved()
-        return tab
+    def add_new(
+        self, models: Sequence[tuple[Model, str]], then: Callable[[DocumentTab], object] = lambda _tab: None
+    ) -> None:
+        """Show models that are in no file yet, new ones or parts of another, with their titles.
+
+        They are written down for recovery before. Something may be done with the tab of the last one.
+        """
+
+        def show(beginnings: Sequence[Beginning]) -> None:
+            for (model, title), beginning in zip(models, beginnings, strict=True):
+                document = Document(model)
+                document.mark_unsaved()
+                tab = self._add(document, title, beginning)
+            then(tab)
+
+        self._keep_first(models, show)
 
     def _open_folder(self, folder: Path) -> None:
         """Open the model in a folder and run the test data beside it."""
@@ -108,6 +121,10 @@ class Files(QObject):
         """Open what is in a file as a new document that belongs to no file, and do something with the tab."""
         self._read(str(path), title, None, then)
 
+    def open_saved_then(self, path: Path, title: str, then: Callable[[DocumentTab], object]) -> None:
+        """The same to look at, beside edits of the file: it is not written down for recovery, as the file holds it."""
+        self._read(str(path), title, None, then, holds=path)
+
     def open_standard_input(self) -> None:
         """Open the model that is piped in."""
         self._read(opening.STANDARD_INPUT, "standard input", None)
@@ -122,27 +139,65 @@ class Files(QObject):
         self.jobs.start("", lambda _progress: opening.import_view())
 
     def _read(
-        self, name: str, title: str, path: Path | None, then: Callable[[DocumentTab], object] = lambda _tab: None
+        self,
+        name: str,
+        title: str,
+        path: Path | None,
+        then: Callable[[DocumentTab], object] = lambda _tab: None,
+        *,
+        holds: Path | None = None,
     ) -> None:
-        self.pending.append(title)
-        self.pending_changed.emit()
-
         def work(progress: Progress) -> Model:
             opening.import_view()
             return opening.read(name, progress)
 
+        def done(model: Model) -> None:
+            if path is None and holds is None:
+                self._keep_first(
+                    [(model, title)], lambda beginnings: then(self._add(Document(model), title, *beginnings))
+                )
+            else:
+                then(self._add(Document(model, path), title, holds=holds))
+
+        def finished() -> None:
+            garbage.resume()
+            self._arrived(title)
+
+        self._expect(title)
         garbage.pause()  # all that is made now stays
         self.jobs.start(
             f"Opening {title}",
             work,
-            done=lambda model: then(self._add(model, title, path)),
+            done=done,
             failed=lambda error: self._cannot_open(error, title, path),
-            finished=lambda: self._arrived(title),
+            finished=finished,
             lane="mutate",  # one after the other, so that tabs stand in the order asked for
         )
 
+    def _keep_first(self, models: Sequence[tuple[Model, str]], show: Callable[[Sequence[Beginning]], object]) -> None:
+        """Write models in no file down for recovery before they are shown, as they are even if that is stopped."""
+        folder, title = journal_folder(), models[0][1]
+
+        def work(progress: Progress) -> list[Beginning]:
+            from model.recording.beginning import write_beginning
+
+            opening.import_view()
+            return [write_beginning(model, folder, progress) for model, _ in models]
+
+        def finished() -> None:
+            from model.recording.beginning import Beginning
+
+            show(job.result or [Beginning.missing(folder)] * len(models))
+            self._arrived(title)
+
+        self._expect(title)
+        job = self.jobs.start(f"Keep {display(title, 60)} for recovery", work, finished=finished)
+
+    def _expect(self, title: str) -> None:
+        self.pending.append(title)
+        self.pending_changed.emit()
+
     def _arrived(self, title: str) -> None:
-        garbage.resume()
         self.pending.remove(title)
         self.pending_changed.emit()
         if not self._can_run:
@@ -152,8 +207,11 @@ class Files(QObject):
     def _prepare_runs(self) -> None:
         self.jobs.start("", lambda _progress: opening.import_runs())
 
-    def _add(self, model: Model, title: str, path: Path | None) -> DocumentTab:
-        tab = self._make_tab(model, title, path)
+    def _add(
+        self, document: Document, title: str, beginning: Beginning | None = None, *, holds: Path | None = None
+    ) -> DocumentTab:
+        path = document.path
+        tab = self._make_tab(document, title, beginning, holds)
         self._window.add_tab(tab)
         if path is not None:
             self._window.settings.add_recent_file(path)
@@ -161,11 +219,13 @@ class Files(QObject):
         self.opened.emit(tab)
         return tab
 
-    def _make_tab(self, model: Model, title: str, path: Path | None) -> DocumentTab:
+    def _make_tab(
+        self, document: Document, title: str, beginning: Beginning | None = None, holds: Path | None = None
+    ) -> DocumentTab:
         from viewer.document_tab import DocumentTab
 
-        workspace = Workspace(Document(model, path), self._window.settings, title=title)
-        tab = DocumentTab(workspace)
+        workspace = Workspace(document, self._window.settings, title=title)
+        tab = DocumentTab(workspace, beginning, holds)
         workspace.jobs.ended.connect(partial(self._job_ended, tab))
         _tell_about_source(workspace)
         return tab
@@ -277,7 +337,7 @@ class Files(QObject):
         )
 
     def _replace(self, tab: DocumentTab, model: Model) -> None:
-        fresh = self._make_tab(model, tab.workspace.title, tab.path)
+        fresh = self._make_tab(Document(model, tab.path), tab.workspace.title)
         beside = tab.beside
         self._window.replace_tab(tab, fresh)
         if beside is not None:

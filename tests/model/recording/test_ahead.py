@@ -99,7 +99,6 @@ def test_edits_between_and_behind_find_what_they_speak_of(tmp_path, dead):
     """What was met while nothing was edited yet is counted before the tool takes nodes away."""
     document = large_document()
     kept = Journal(document, tmp_path)
-    kept.prepare()
     kept.meet_nodes()
     prepared(document, kept, rename_all)  # for nothing
     entries, ahead = prepared(document, kept, delete_many)
@@ -207,7 +206,6 @@ def test_what_was_recorded_before_the_document_was_saved_is_written_as_it_is_mad
 def test_what_cannot_be_recorded_is_written_as_it_is_made(tmp_path):
     document = builders.document()
     kept = Journal(document, tmp_path)
-    kept.prepare()
     rehearsal = Rehearsal(document.model)
     rehearsal.recording = kept.recording(rehearsal.document.model)
     with rehearsal.document.edit("Odd") as edit:
@@ -241,7 +239,6 @@ from pathlib import Path
 from tests.model.recording.test_ahead import *
 document = large_document()
 kept = Journal(document, Path({str(tmp_path)!r}))
-kept.prepare()
 entries, ahead = prepared(document, kept, rename_all, delete_many)
 while not ahead.is_settled:
     time.sleep(0.001)

@@ -21,7 +21,6 @@ from model.errors import ModelError
 from model.io.read import load
 from model.io.save import save
 from model.passes.rehearsal import Rehearsal
-from model.progress import Cancelled, Progress
 from model.recording import script
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
@@ -164,10 +163,10 @@ def test_damaged_journals_are_set_aside(tmp_path, dead, content):
     assert list(leftovers(tmp_path)) == []
 
 
-def test_a_full_disk_stops_the_journal_not_the_work(tmp_path, monkeypatch):
+def test_a_full_disk_stops_the_journal_not_the_work(tmp_path):
     document = builders.document()
-    kept = Journal(document, tmp_path / "file")
     (tmp_path / "file").write_text("in the way")
+    kept = Journal(document, tmp_path / "file")
     work(document)
     assert "not being kept" in kept.problem
     assert document.undo_title == "Function"
@@ -198,34 +197,11 @@ def test_a_model_that_was_piped_in_begins_with_its_bytes(tmp_path, dead):
     data = onnx.parser.parse_model(builders.CHAIN).SerializeToString()
     document = Document(load(data))
     kept = Journal(document, tmp_path)
-    kept.prepare()
     work(document)
     abandon(kept)
     (leftover,) = leftovers(tmp_path)
     assert leftover.beginning.read_bytes() == data
     again = Document(load(leftover.beginning))
-    recover(again, leftover)
-    assert snapshot(again.model) == snapshot(document.model)
-
-
-def test_preparing_can_be_given_up(tmp_path, dead):
-    class GivenUp(Progress):
-        checks = 0
-
-        def check(self):
-            self.checks += 1
-            if self.checks == 2:
-                raise Cancelled
-
-    document = builders.document()
-    kept = Journal(document, tmp_path)
-    with pytest.raises(Cancelled):
-        kept.prepare(GivenUp())
-    assert kept.needs_beginning
-    work(document)
-    abandon(kept)
-    (leftover,) = leftovers(tmp_path)
-    again = builders.document()
     recover(again, leftover)
     assert snapshot(again.model) == snapshot(document.model)
 
@@ -306,7 +282,6 @@ def rename_one(document):
 def test_edits_of_very_many_steps_are_on_file_as_soon_as_they_are_made(tmp_path, dead, edits):
     document = large_document()
     kept = Journal(document, tmp_path)
-    kept.prepare()
     for edit in edits:
         edit(document)
         document.undo()
@@ -412,8 +387,8 @@ TestRecordedEdits = RecordedEdits.TestCase
 TestRecordedEdits.settings = settings(stateful_step_count=25)
 
 
-class Beginnings(RecordedEdits):
-    """The same person, and between any two edits a look at the model as it began.
+class LookedAt(RecordedEdits):
+    """The same person, and between any two edits a look at the model as it began, as by a save.
 
     Lists count as long and edits as large from very few on, so that what is done about those is met here too.
     """
@@ -432,7 +407,7 @@ class Beginnings(RecordedEdits):
     def look(self):
         model = self.document.model
         before = snapshot(model)
-        with self.journal.as_it_began():
+        with self.document.at(self.document.root):
             assert snapshot(model) == self.states[0]
             assert_linked(model)
         assert snapshot(model) == before
@@ -440,5 +415,5 @@ class Beginnings(RecordedEdits):
         assert_known(model)
 
 
-TestBeginnings = Beginnings.TestCase
-TestBeginnings.settings = settings(stateful_step_count=25)
+TestLookedAt = LookedAt.TestCase
+TestLookedAt.settings = settings(stateful_step_count=25)

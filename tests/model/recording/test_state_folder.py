@@ -75,34 +75,17 @@ def test_weights_that_cannot_be_written_stop_the_journal(tmp_path, monkeypatch, 
     assert document.model.graph.name == "two"
 
 
-def test_a_small_beginning_that_cannot_be_written_is_told_at_once(tmp_path, monkeypatch):
-    def cut(self, data):
-        with open(self, "wb") as file:
-            file.write(data[:10])
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", cut)
-    document = builders.document()
-    kept = Journal(document, tmp_path)
-    rename(document, "one")
-    assert "No space left" in kept.problem
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_large_beginning_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("model.recording.store._AT_ONCE", 0)
-    failed = threading.Event()
-    document = builders.document()
-    kept = Journal(document, tmp_path, failed=failed.set)
+def test_a_beginning_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path, monkeypatch):
     full = mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
     monkeypatch.setattr("model.io.replace.os.write", full)
-    rename(document, "one")
-    assert failed.wait(30)
-    kept.look()
+    document = builders.document()
+    document.mark_unsaved()
+    kept = Journal(document, tmp_path)
     assert "the disk is full" in kept.problem
     assert list(tmp_path.iterdir()) == []
     rename(document, "two")
     assert document.model.graph.name == "two"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_journal_without_its_weights_says_so(tmp_path, dead):

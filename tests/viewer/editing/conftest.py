@@ -66,7 +66,8 @@ class Desk:
         return [message.title for message in self.window.tab.messages.messages]
 
     def settle(self) -> None:
-        """Wait until the graph is drawn as it is now."""
+        """Wait until what was asked for is open, and the graph is drawn as it is now."""
+        self.qtbot.waitUntil(lambda: not self.window.files.pending)
         self.qtbot.waitUntil(
             lambda: all(tab.view.scene is not None and not tab.view.is_busy for tab in self.window.tabs()),
             timeout=20_000,

@@ -45,6 +45,7 @@ def test_a_split_shows_both_parts_and_the_cut(desk):
     assert dialog.state.text() == "Part 1: 2 nodes, 1 constant\nPart 2: 2 nodes, 1 constant"
     assert (marked(desk, "taken"), marked(desk, "given")) == ({"x", "unused"}, {"r", "y"})
     dialog.ok.click()
+    desk.settle()
     assert [tab.workspace.title for tab in desk.window.tabs()[1:]] == ["test-1", "test-2"]
     assert desk.window.tabs()[2].workspace.graph.inputs[0].type is not None
 
@@ -57,6 +58,7 @@ def test_what_the_parts_cannot_remember_is_told_beside_the_last(desk, monkeypatc
     desk.select(desk.value("a"))
     desk.run("model.split")
     desk.child(ExtractDialog).ok.click()
+    desk.settle()
     *_, first, second = desk.window.tabs()
     assert first.messages.messages == []
     (message,) = second.messages.messages
@@ -108,8 +110,10 @@ def test_edits_go_on_when_the_dialog_is_gone(desk):
     desk.select(desk.node("second"))
     desk.run("model.extract")
     dialog = desk.child(ExtractDialog)
-    with desk.qtbot.waitSignal(dialog.destroyed):
+    first = desk.window.tab
+    with desk.qtbot.waitSignal(desk.window.files.opened), desk.qtbot.waitSignal(dialog.destroyed):
         dialog.ok.click()
+    desk.window.activate(first)
     desk.select(desk.node("second"))
     desk.run("edit.delete")  # an exception in a slot fails the test
     assert "second" not in [node.name for node in desk.workspace.graph.nodes]

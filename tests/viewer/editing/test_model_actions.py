@@ -231,6 +231,7 @@ def test_extract_opens_a_tab(desk):
     desk.select(desk.node("second"), desk.node("third"))
     desk.run("model.extract")
     desk.child(ExtractDialog).ok.click()
+    desk.settle()
     assert len(desk.window.tabs()) == 2
     graph = desk.workspace.graph
     assert (names(graph.inputs), names(graph.outputs), names(graph.initializers)) == (["a"], ["c"], ["b"])
@@ -244,6 +245,7 @@ def test_everything_between(desk):
     desk.select(desk.value("a"), desk.value("c"))
     desk.run("model.extract_between")
     desk.child(ExtractDialog).ok.click()
+    desk.settle()
     assert [n.name for n in desk.workspace.graph.nodes] == ["second", "third"]
 
 
@@ -258,6 +260,7 @@ def test_what_else_lies_between_takes_becomes_an_input(desk):
     dialog.reject()
     desk.run("model.extract_between")
     desk.child(ExtractDialog).ok.click()
+    desk.settle()
     graph = desk.workspace.graph
     assert [n.name for n in graph.nodes] == ["two", "three"]
     assert (names(graph.inputs), names(graph.outputs)) == (["a", "z"], ["b", "c"])
@@ -267,6 +270,7 @@ def test_by_inputs_and_outputs(desk):
     desk.select(desk.value("a"), desk.value("c"))
     desk.run("model.extract_ends")
     desk.child(ExtractDialog).ok.click()
+    desk.settle()
     graph = desk.workspace.graph
     assert (names(graph.inputs), names(graph.outputs)) == (["a"], ["c"])
 
@@ -275,6 +279,7 @@ def test_split_in_two(desk):
     desk.select(desk.value("r"))
     desk.run("model.split")
     desk.child(ExtractDialog).ok.click()
+    desk.settle()
     first, second = (tab.workspace.graph for tab in desk.window.tabs()[1:])
     assert (names(first.inputs), names(first.outputs)) == (["x", "unused"], ["r"])
     assert (names(second.inputs), names(second.outputs)) == (["r"], ["y"])
@@ -297,6 +302,7 @@ def test_parts_merged_give_the_whole(desk):
     desk.select(desk.value("r"))
     desk.run("model.split")
     desk.child(ExtractDialog).ok.click()
+    desk.settle()
     second = desk.window.tabs()[2].workspace
     desk.window.activate(desk.window.tabs()[1])
     desk.run("model.merge_tab")

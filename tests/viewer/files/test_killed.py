@@ -6,13 +6,12 @@ import pytest
 from model.edits import functions, initializers, nodes
 from model.edits.nodes import rename_node
 from model.graph import Value
-from model.io.save import Saving, save
+from model.io.save import save
 from model.steps import SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
-from tests.viewer.held import hold_up
 from tests.viewer.opening import opened
 from tests.viewer.panels.tensor.hands import panel_of
 from viewer.comparison.pairing import Comparing
@@ -158,15 +157,6 @@ def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
     comparing.close()
 
 
-@pytest.mark.usefixtures("dead")
-def test_the_first_edit_of_a_large_model_in_no_file(window):
-    document = window.files.add_new(called_often().model, "new").workspace.document
-    with document.edit("Names") as edit:
-        for number, node in enumerate(document.model.graph.nodes):
-            rename_node(edit, node, f"new {number}")
-    Killed(document).look()
-
-
 def large_model():
     """A part of another model, as it comes into a tab of its own."""
     document = builders.document()
@@ -195,43 +185,9 @@ def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_don
     assert workspace.document.undo_title is None
 
 
-@pytest.fixture
-def slowly_begun(monkeypatch):
-    """A disk that takes the model as it began as slowly as the test wants."""
-    free = hold_up(monkeypatch, Saving, "run")
-    yield free
-    free.set()
-
-
 def job_of(qtbot, workspace, title):
     def found():
         return [job for job in workspace.jobs.running if job.title == title]
 
     qtbot.waitUntil(lambda: bool(found()))
     return found()[0]
-
-
-@pytest.mark.usefixtures("dead")
-def test_the_status_line_shows_that_a_large_beginning_is_written(qtbot, window, slowly_begun):
-    workspace = window.files.add_new(large_model(), "new").workspace
-    job = job_of(qtbot, workspace, "Keep new for recovery")
-    qtbot.waitUntil(window.status.work.isVisible)
-    assert not window.status.work.stop_tool()  # what Esc does
-    slowly_begun.set()
-    qtbot.waitUntil(lambda: job not in workspace.jobs.running)
-    assert not job.cancelled
-    killed = Killed(workspace.document)
-    killed.look()
-    rename_last(workspace.document)
-    assert killed.states == [(), ("Rename",)]
-
-
-def test_a_beginning_whose_writing_is_stopped_is_told(qtbot, window, slowly_begun):
-    tab = window.files.add_new(large_model(), "new")
-    job = job_of(qtbot, tab.workspace, "Keep new for recovery")
-    slowly_begun.set()
-    job.cancel()
-    assert job not in tab.workspace.jobs.running
-    assert [m.title for m in tab.messages.messages] == ["A crash would lose edits"]
-    rename_last(tab.workspace.document)
-    assert list(recovery.journal_folder().iterdir()) == []

@@ -5,19 +5,18 @@ import re
 import numpy as np
 import onnx.parser
 import pytest
-from PySide6.QtWidgets import QAbstractButton, QLabel
+from PySide6.QtWidgets import QAbstractButton
 
 from model.edits import nodes
 from model.graph import Value
-from model.io.save import prepare
 from model.steps import SetField, SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import snapshot
+from tests.viewer.opening import added
 from viewer.files import recovery
-from viewer.files.opening import import_view
 
 
 @pytest.fixture
@@ -33,12 +32,9 @@ def opened(qtbot, window, path):
     return window.tab
 
 
-def new_model(window, count=3):
+def new_model(qtbot, window):
     """A document in no file that closing would lose."""
-    steps = "\n".join(f"v{number + 1} = Relu (v{number})" for number in range(count))
-    text = f'<ir_version: 10, opset_import: ["" : 21]> long (float[4] v0) => (float[4] v{count}) {{ {steps} }}'
-    import_view()
-    return window.files.add_new(builders.document(text).model, "new").workspace.document
+    return added(window, qtbot, builders.model()).workspace.document
 
 
 def rename_in(document, name="renamed"):
@@ -53,13 +49,6 @@ def kill(window, monkeypatch):
     monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
 
 
-def written(qtbot, window):
-    """What a document in no file began with is written over several turns."""
-    keeper = window.tab.keeper
-    qtbot.waitUntil(lambda: not keeper.journal.needs_beginning)
-    keeper.journal._store.flush()
-
-
 def rename_first(qtbot, window, path):
     document = opened(qtbot, window, path).workspace.document
     with document.edit("Rename first") as edit:
@@ -70,7 +59,6 @@ def rename_first(qtbot, window, path):
 def crash(qtbot, window, path, monkeypatch):
     """Edit, then end as a killed program does."""
     rename_first(qtbot, window, path)
-    written(qtbot, window)
     kill(window, monkeypatch)
 
 
@@ -110,7 +98,6 @@ def recover_anew(qtbot, window, path, monkeypatch, *titles):
         with document.edit(title) as edit:
             edit.do(SetField(document.model.graph, "doc_string", title))
     before = snapshot(document.model)
-    written(qtbot, window)
     kill(window, monkeypatch)
     recovery.offer(window)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
@@ -163,7 +150,6 @@ def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file,
 def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_file, monkeypatch):
     document = rename_first(qtbot, window, model_file)
     document.undo()
-    written(qtbot, window)
     kill(window, monkeypatch)
     recovery.offer(window)
     assert window.messages.messages == []
@@ -176,7 +162,6 @@ def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
     workspace = window.tab.workspace
     with workspace.document.edit("Rename") as edit:
         nodes.rename_node(edit, workspace.graph.nodes.first, "renamed")
-    written(qtbot, window)
     kill(window, monkeypatch)
     recovery.offer(window)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
@@ -187,44 +172,43 @@ def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
     assert document.model.graph.nodes.first.name == "renamed"
 
 
-def test_a_second_kill_before_the_recovered_model_is_kept_anew_loses_nothing(qtbot, window, monkeypatch):
-    document = new_model(window, 600)
+def recover_new(qtbot, window, monkeypatch):
+    """Have a new model edited and the program killed, then recover it."""
+    document = new_model(qtbot, window)
     rename_in(document)
-    written(qtbot, window)
     kill(window, monkeypatch)
-    with monkeypatch.context() as slow:
-        slow.setattr(recovery.Keeper, "_look_at_beginning", lambda keeper: None)
-        recovery.offer(window)
-        with qtbot.waitSignal(window.files.opened, timeout=20_000):
-            press(qtbot, window, "Recover")
-        qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename")
-        assert window.tab.keeper.journal.needs_beginning
-        kill(window, monkeypatch)
     recovery.offer(window)
-    assert [message.title for message in window.messages.messages] == ["Unsaved edits of a new model"]
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     again = window.tab.workspace.document
     qtbot.waitUntil(lambda: again.undo_title == "Rename")
     assert snapshot(again.model) == snapshot(document.model)
+    return again
 
 
-@pytest.mark.parametrize("ending", ["kept", "closed"])
-def test_a_recovered_model_that_is_kept_anew_or_given_up_is_offered_no_more(qtbot, window, monkeypatch, ending):
-    rename_in(new_model(window))
-    written(qtbot, window)
-    kill(window, monkeypatch)
+def test_a_second_kill_while_edits_are_done_again_loses_nothing(qtbot, window, monkeypatch):
+    with monkeypatch.context() as dying:
+        dying.setattr(recovery, "_replay", lambda window, _tab, _leftover: kill(window, dying))
+        rename_in(new_model(qtbot, window))
+        kill(window, monkeypatch)
+        recovery.offer(window)
+        with qtbot.waitSignal(window.files.opened):
+            press(qtbot, window, "Recover")
+        qtbot.waitUntil(lambda: not window.tabs())
     recovery.offer(window)
-    (old,) = recovery.journal_folder().glob("*.journal")
-    if ending == "closed":
-        monkeypatch.setattr(recovery.Keeper, "_look_at_beginning", lambda keeper: None)
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    assert [message.title for message in window.messages.messages] == ["Unsaved edits of a new model"]
+    with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename")
-    if ending == "closed":
-        assert old.exists()
-        window.remove_tab(window.tab)
-    qtbot.waitUntil(lambda: not old.exists())
+
+
+def test_a_recovered_model_is_kept_anew_and_goes_when_it_is_given_up(qtbot, window, monkeypatch):
+    document = recover_new(qtbot, window, monkeypatch)
+    again, leftover = killed_now(recovery.journal_folder())  # the only one
+    assert leftover.titles == ("Rename",)
+    assert snapshot(again.model) == snapshot(document.model)
+    window.remove_tab(window.tab)
+    assert list(recovery.journal_folder().iterdir()) == []
 
 
 def test_closing_leaves_nothing_to_recover(qtbot, window, model_file):
@@ -273,21 +257,24 @@ def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window
     assert tab.workspace.document.undo_title == "Another"
 
 
-def test_edits_of_a_model_that_could_not_be_kept_any_more_are_told(qtbot, window, monkeypatch):
-    monkeypatch.setattr(recovery.Keeper, "_look_at_beginning", lambda keeper: None)
-    rename_in(new_model(window))
+def test_edits_of_a_copy_of_a_saved_file_come_into_a_copy(qtbot, window, model_file, monkeypatch):
+    """As when a document is compared with what its file holds."""
+    with qtbot.waitSignal(window.files.opened):
+        window.files.open_saved_then(model_file, "chain as saved", lambda _tab: None)
+    assert not recovery.journal_folder().exists()
+    rename_in(window.tab.workspace.document, "mine")
     kill(window, monkeypatch)
     recovery.offer(window)
-    texts = [label.text() for label in window.findChildren(QLabel)]
-    assert any("could be kept: Rename" in text for text in texts)
-    press(qtbot, window, "Discard")
-    assert list(recovery.journal_folder().iterdir()) == []
+    with qtbot.waitSignal(window.files.opened):
+        press(qtbot, window, "Recover")
+    copy = window.tab.workspace.document
+    qtbot.waitUntil(lambda: copy.undo_title == "Rename")
+    assert copy.path is None
+    assert copy.model.graph.nodes.last.name == "mine"
 
 
 def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monkeypatch):
-    document = new_model(window)
-    qtbot.waitUntil(lambda: not window.tab.keeper.journal.needs_beginning)
-    written(qtbot, window)
+    document = new_model(qtbot, window)
     kill(window, monkeypatch)
     recovery.offer(window)
     (message,) = window.messages.messages
@@ -297,7 +284,6 @@ def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monke
     again = window.tab.workspace.document
     qtbot.waitUntil(lambda: again.modified)
     assert snapshot(again.model) == snapshot(document.model)
-    written(qtbot, window)
     assert len(list(recovery.journal_folder().glob("*.journal"))) == 1  # of the document that is open now
 
 
@@ -309,61 +295,6 @@ def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, windo
         edit.do(SetInitializer(tab.workspace.graph, Value("new"), tensor))
     qtbot.waitUntil(lambda: "not being kept" in tab.keeper.journal.problem)
     assert list(recovery.journal_folder().iterdir()) == []
-
-
-@pytest.fixture
-def slowly_kept(window, monkeypatch, dead):
-    """A document in no file that its keeper looks at in many slices."""
-    monkeypatch.setattr("viewer.slices.SLICE_SECONDS", -1.0)
-    monkeypatch.setattr(recovery, "_FEW_NODES", 0)
-    return new_model(window, 600), window.tab.keeper
-
-
-def test_the_first_edit_waits_for_what_is_left_of_the_beginning(slowly_kept):
-    document, keeper = slowly_kept
-    keeper._look_at_beginning()
-    keeper._preparing.go_on()
-    assert keeper.journal.needs_beginning
-    rename_in(document)
-    assert not keeper.journal.needs_beginning
-    again, leftover = killed_now(recovery.journal_folder())
-    assert leftover.titles == ("Rename",)
-    assert snapshot(again.model) == snapshot(document.model)
-
-
-def test_the_beginning_of_what_is_looked_at_only_is_kept_when_nobody_does_anything(qtbot, window, monkeypatch):
-    monkeypatch.setattr(recovery, "_IDLE_MS", 0)
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
-        window.files.open_sample()
-    qtbot.waitUntil(lambda: not window.tab.keeper.journal.needs_beginning)
-
-
-def test_what_is_large_and_looked_at_only_is_kept_with_its_first_edit(qtbot, window, monkeypatch, dead):
-    monkeypatch.setattr(recovery, "_IDLE_MS", 0)
-    monkeypatch.setattr(recovery, "_MOST_LOOKED_AT", 0)
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
-        window.files.open_sample()
-    keeper, document = window.tab.keeper, window.tab.workspace.document
-    qtbot.waitUntil(lambda: not keeper._idle.isActive())
-    assert not recovery.journal_folder().exists()
-    rename_in(document)
-    again, _ = killed_now(recovery.journal_folder())
-    assert snapshot(again.model) == snapshot(document.model)
-
-
-def test_a_save_ends_the_look_at_the_model_as_it_was_before(slowly_kept, tmp_path):
-    document, keeper = slowly_kept
-    path = tmp_path / "saved.onnx"
-    keeper._look_at_beginning()
-    for _ in range(3):
-        keeper._preparing.go_on()
-    saving, state = prepare(document.model, path), document.current.id
-    saving.run()
-    document.mark_saved(path, state=state)
-    assert not keeper.journal.needs_beginning
-    rename_in(document, "after")
-    again, _ = killed_now(recovery.journal_folder(), document)
-    assert snapshot(again.model) == snapshot(document.model)
 
 
 def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, monkeypatch):

@@ -1,0 +1,55 @@
+"""Models that are in no file, written down for recovery before they are shown.
+
+What is written lies beside the journal that there may be later. Without one it is nothing to recover: a model that was
+looked at and nothing else, or not even shown yet. Then the next start removes it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model.errors import errors_to
+from model.progress import SILENT, Cancelled, Progress
+from model.recording.store import base_path, new_path, sync
+
+if TYPE_CHECKING:
+    from model.graph import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A model in no file as it began, beside where its journal will be; or the `problem` that keeps it from there."""
+
+    journal: Path
+    problem: str = ""
+
+    @classmethod
+    def missing(cls, folder: Path, problem: str = "that was stopped") -> Beginning:
+        """None is there, for a reason."""
+        return cls(new_path(folder), problem)
+
+
+def write_beginning(model: Model, folder: Path, progress: Progress = SILENT) -> Beginning:
+    """Write down a model that nobody else has yet. Blocks as a save does; any thread. Nothing is raised.
+
+    It is there whole or not at all. `progress` hears how far it is; to stop it is a problem like any other.
+    """
+    from model.io.save import prepare
+
+    journal, problems = new_path(folder), list[Exception]()
+    with errors_to(problems.append):
+        folder.mkdir(parents=True, exist_ok=True)
+        saved = prepare(model, base_path(journal), progress=progress).run(progress, durable=False)
+        for path in (saved.path, *saved.data_files):
+            sync(os.open(path, os.O_RDONLY))
+    return Beginning.missing(folder, reason_of(problems[0])) if problems else Beginning(journal)
+
+
+def reason_of(error: Exception) -> str:
+    """Why something is not kept for recovery, in words for the person."""
+    if isinstance(error, Cancelled):
+        return "that was stopped"
+    return (isinstance(error, OSError) and error.strerror) or str(error).rstrip(".") or type(error).__name__
