@@ -22,6 +22,7 @@ import pytest
 from exec import Session
 from exec.errors import WorkerUnavailable
 from exec.inspection.overview import measure_values
+from exec.nodes import State
 from exec.plan import MISSING
 from exec.remote.process import Process
 from exec.remote.session import WorkerSession
@@ -339,6 +340,23 @@ def test_a_crash_becomes_a_result_that_names_the_node(sessions: Any) -> None:
     assert result.stopped.startswith("crash")
     assert result.failures[0].operator == "Loop"
     assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
+
+
+def test_a_crash_leaves_nodes_that_were_skipped_what_they_are(sessions: Any) -> None:
+    failing = "{ bad = MatMul (x, two) after = Neg (bad)"
+    session = sessions(
+        parse(ENDLESS.replace("g (float[3] x)", "g (float[3] x, float[2] two)").replace("{", failing, 1))
+    )
+    process = session.start()
+
+    def heard(news: Any) -> None:
+        if any(f.state is State.SKIPPED for f in news):
+            process._process.kill()
+
+    result = session.run({"x": X, "two": X[:2]}, observer=heard)
+    assert result.stopped.startswith("crash")
+    (skipped,) = (n for n in result.nodes if n.state is State.SKIPPED)
+    assert (skipped.operator, skipped.because.operator) == ("Neg", "MatMul")
 
 
 def test_values_are_seen_while_the_run_goes_on_and_after_it_crashed(sessions: Any) -> None:
