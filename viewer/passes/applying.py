@@ -100,6 +100,8 @@ class Applying(QObject):
         with busy_over(len(steps)), ahead, self._document.edit(title) as edit:
             edit.repeat(steps)
         self._revision = self._document.revision
+        if not self._entries:
+            self._leave()
 
     def _leave(self) -> None:
         job, self._job = self._job, None

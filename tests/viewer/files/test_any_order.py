@@ -1,0 +1,92 @@
+"""Edits that take a while, in any order with saving, undo and closing: none is lost, and files hold what shows."""
+
+import random
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMessageBox
+
+from model.document import Document
+from model.edits.initializers import add_initializer
+from model.io.read import load
+from model.tensors import ArrayTensor
+from tests.model.snapshots import snapshot
+from tests.viewer.opening import opened, rename, run
+from viewer.passes import applying
+
+ACTS = 40
+
+
+class Person:
+    """Does one thing after the other with a document."""
+
+    def __init__(self, window, tab, disk, seed):
+        self.window, self.workspace, self.disk = window, tab.workspace, disk
+        self.tab = tab
+        self.random = random.Random(seed)
+        self.begun, self.stopped, self.became = [], set(), {}
+
+    def act(self):
+        self.random.choice([self.add, self.add, self.edit, self.undo, self.redo, self.save, self.stop, self.hold])()
+
+    def add(self):
+        name = f"Add {len(self.begun)}"
+        self.begun.append(name)
+
+        def change(edit):
+            tensor = ArrayTensor(np.full(1 << 17, len(self.begun), np.float32))
+            add_initializer(edit, self.workspace.graph, tensor, name.replace(" ", ""))
+
+        def ended(is_made):
+            assert name not in self.became
+            self.became[name] = is_made
+
+        applying.edit_ahead(self.workspace, name, change, ended=ended)
+
+    def edit(self):
+        rename(self.tab, f"node {self.random.random()}")
+
+    def undo(self):
+        self.workspace.document.undo()
+
+    def redo(self):
+        self.workspace.document.redo()
+
+    def save(self):
+        run(self.window, "file.save")
+
+    def stop(self):
+        for job in self.workspace.jobs.making("edit")[:1]:
+            self.stopped.add(job.title)
+            job.cancel()
+
+    def hold(self):
+        (self.disk.clear if self.disk.is_set() else self.disk.set)()
+
+
+def is_closed(qtbot, window):
+    """Whether the tab is closed; answers that it is to be saved where that is asked."""
+    for box in window.findChildren(QMessageBox):
+        if box.isVisible():
+            qtbot.mouseClick(box.button(QMessageBox.StandardButton.Save), Qt.MouseButton.LeftButton)
+    return not window.tabs()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_edit_is_lost_and_files_hold_what_shows(qtbot, window, write_model, held_up, monkeypatch, seed):
+    monkeypatch.setattr(applying, "_MUCH", 1 << 10)
+    tab = opened(window, qtbot, write_model())
+    person, path = Person(window, tab, held_up, seed), tab.path
+    for _ in range(ACTS):
+        person.act()
+        qtbot.wait(person.random.choice([0, 0, 5]))
+    held_up.clear()
+    person.add()
+    asked = tab.workspace.document
+    run(window, "file.close")
+    qtbot.waitUntil(lambda: is_closed(qtbot, window) or bool(tab.workspace.jobs.making("edit")))
+    held_up.set()
+    qtbot.waitUntil(lambda: is_closed(qtbot, window))
+    assert person.became == {name: name not in person.stopped for name in person.begun}
+    assert snapshot(Document(load(path)).model) == snapshot(asked.model)
