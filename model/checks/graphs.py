@@ -251,7 +251,17 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
             "Each input must be listed once.",
             Fix("List each input once", partial(_list_once, graph=graph)) if graph is model.graph else None,
         )
-    computed = any(v.is_defined for v in graph.outputs)
+    yield from _check_outputs_computed(graph, model)
+    if graph is model.graph:
+        yield from check_interface_types(graph, model)
+    if isinstance(graph.owner, Node):
+        yield from _check_given(graph) if model.ir_version >= 4 else _check_place(graph)
+    if graph.quantization_annotations:
+        yield from _check_annotations(graph)
+
+
+def _check_outputs_computed(graph: Graph, model: Model) -> Iterator[Problem]:
+    may_go = graph is model.graph and any(v.is_defined for v in graph.outputs)  # a graph needs one
     for value in graph.outputs:
         if not value.is_defined:
             yield error(
@@ -259,14 +269,8 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
                 f"Output {value.name} is not computed",
                 value,
                 "A node must compute it, or it must be an input or initializer.",
-                Fix(_UNCOMPUTED, partial(_drop_uncomputed, graph=graph)) if computed and graph is model.graph else None,
+                Fix(_UNCOMPUTED, partial(_drop_uncomputed, graph=graph)) if may_go else None,
             )
-    if graph is model.graph:
-        yield from check_interface_types(graph, model)
-    if isinstance(graph.owner, Node):
-        yield from _check_given(graph) if model.ir_version >= 4 else _check_place(graph)
-    if graph.quantization_annotations:
-        yield from _check_annotations(graph)
 
 
 def _drop_uncomputed(edit: Transaction, graph: Graph) -> None:
