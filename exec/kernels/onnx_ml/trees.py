@@ -13,7 +13,7 @@ from exec.context import checkpoint
 from exec.errors import KernelError
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
-LEQ, _, _, _, EQ, _ = range(6)
+EQ = MODES.index("BRANCH_EQ")
 #: Whether the true branch is taken, by mode and by how value and threshold compare: not at all, <, =, >.
 _TAKEN = np.array(
     [[0, 1, 1, 0], [0, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 1, 0], [1, 1, 0, 1]], bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,27 +57,28 @@ class TensorEditing:
 
     def _apply(self, title: str, place: Place, held: Held, work: Callable[[], Held], refused: Refused | None) -> None:
         """Work out the new tensor, then set it as one edit, unless it is the same."""
-        if _cost(held) <= _AT_ONCE:
-            try:
-                made = _unless_equal(held, work())
-            except ModelError as error:
-                (refused or self._workspace.report)(error)
-                return
-            if made is not None:
-                self._put(title, place, held, made)
-            return
 
         def done(made: Held | None) -> None:
             if made is not None:
                 self._put(title, place, held, made)
 
-        def failed(error: BaseException) -> None:
-            if isinstance(error, ModelError):
-                (refused or self._workspace.report)(error)
-
+        failed = partial(self._refuse, refused)
+        if _cost(held) <= _AT_ONCE:
+            try:
+                made = _unless_equal(held, work())
+            except ModelError as error:
+                failed(error)
+            else:
+                done(made)
+            return
         self._workspace.jobs.start(
             title, lambda _: _unless_equal(held, work()), done=done, failed=failed, lane="mutate", makes="edit"
         )
+
+    def _refuse(self, refused: Refused | None, error: BaseException) -> None:
+        """Tell a person's error where what it is about was typed, else beside the document."""
+        if isinstance(error, ModelError):
+            (refused or self._workspace.report)(error)
 
     def _put(self, title: str, place: Place, held: Held, made: Held) -> None:
         """Set the new tensor as one edit, once its bytes are on file if they are many."""
@@ -200,10 +202,7 @@ class TensorEditing:
             else:
                 self._put(title, place, held, made)
 
-        def failed(error: BaseException) -> None:
-            if isinstance(error, ModelError):
-                (refused or self._workspace.report)(error)
-
+        failed = partial(self._refuse, refused)
         self._workspace.jobs.start(title, lambda _: work(), done=done, failed=failed, makes="edit")
 
     def store(self, *, external: bool) -> None:
