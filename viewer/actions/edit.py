@@ -77,7 +77,7 @@ def _cut(context: Context) -> None:
 
     chosen = selected_nodes(context)
     clipboard.copy(chosen)
-    change_nodes(context.opened, f"Cut {plural(len(chosen), 'node')}", chosen, nodes.delete)
+    change_nodes(context.opened, f"Cut {_told(chosen)}", chosen, nodes.delete)
 
 
 def _can_paste(context: Context) -> bool:
@@ -100,7 +100,14 @@ def _paste(context: Context) -> None:
     def paste(edit: Transaction, copy_of: CopyOf, _progress: Progress) -> list[Node]:
         return subgraphs.paste(edit, copy_of(graph), fragment, before=None if before is None else copy_of(before))
 
-    change_many(workspace, f"Paste {plural(fragment.size, 'node')}", fragment.size, paste)
+    along = set(fragment.along)
+    chosen = [node for node in fragment.graph.nodes if node not in along]
+    change_many(workspace, f"Paste {_told(chosen)}", fragment.size, paste)
+
+
+def _told(chosen: Sequence[Node]) -> str:
+    """What titles call some nodes: one by its name."""
+    return display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "node")
 
 
 def _duplicate(context: Context) -> None:
@@ -110,7 +117,7 @@ def _duplicate(context: Context) -> None:
         groups = nodes_by_graph(map(copy_of, chosen))
         return [copy for group in groups for copy in nodes.duplicate(edit, group)]
 
-    change_many(context.opened, f"Duplicate {plural(len(chosen), 'node')}", len(chosen), duplicate)
+    change_many(context.opened, f"Duplicate {_told(chosen)}", len(chosen), duplicate)
 
 
 def _delete(context: Context) -> None:

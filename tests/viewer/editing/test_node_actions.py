@@ -533,3 +533,14 @@ def test_the_menu_of_a_constant_takes_values_from_a_file(desk):
     computed = next(node for node in graph.nodes if node.op_type != "Constant").outputs[0]
     assert "Import Values…" in titles(constant.name)
     assert "Import Values…" not in titles(computed.name)
+
+
+def test_the_history_calls_one_node_by_its_name(desk):
+    for action in ("edit.duplicate", "edit.copy", "edit.paste", "edit.cut"):
+        desk.select(desk.node("first"))
+        desk.run(action)
+    titles, entry = [], desk.document.current
+    while entry.parent is not None:
+        titles.append(entry.title)
+        entry = entry.parent
+    assert titles == ["Cut first", "Paste first", "Duplicate first"]
