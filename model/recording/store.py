@@ -48,10 +48,14 @@ def base_path(journal: Path) -> Path:
 
 
 def remove_files(journal: Path) -> None:
-    """Remove a journal and what lies beside it. What the disk does not let go of stays."""
+    """Remove a journal and what lies beside it. What the disk does not let go of stays.
+
+    The journal goes first: gigabytes take a while, and a program that is killed meanwhile leaves nothing to recover.
+    """
     stem = _stem(journal)
     with contextlib.suppress(OSError):
-        for path in [path for path in journal.parent.iterdir() if _stem(path) == stem]:
+        found = [path for path in journal.parent.iterdir() if _stem(path) == stem]
+        for path in sorted(found, key=lambda path: SUFFIX not in path.name):
             with contextlib.suppress(OSError):
                 path.unlink()
 

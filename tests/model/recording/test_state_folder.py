@@ -88,6 +88,26 @@ def test_a_beginning_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_program_that_is_killed_while_it_removes_much_leaves_nothing_to_recover(tmp_path, dead, monkeypatch):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    rename(document, "one")
+    unlink, removed = Path.unlink, []
+
+    def die_after_one(path, **given):
+        if not removed:
+            removed.append(path.suffix)
+            unlink(path, **given)
+
+    with monkeypatch.context() as dying:
+        dying.setattr(Path, "unlink", die_after_one)
+        dying.setattr(Path, "iterdir", lambda folder: iter(sorted(folder.glob("*"), reverse=True)))
+        kept.close()
+    assert removed == [".journal"]
+    assert list(leftovers(tmp_path)) == []
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_journal_without_its_weights_says_so(tmp_path, dead):
     document = builders.document()
     kept = Journal(document, tmp_path)
