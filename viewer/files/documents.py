@@ -1,11 +1,11 @@
-"""Opening, saving, reloading and closing the documents of one window."""
+"""Opening, saving and reloading the documents of one window."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
@@ -15,10 +15,10 @@ from model.graph import Model
 from model.progress import Progress
 from viewer import garbage
 from viewer.dialogs.files import ask_open
-from viewer.dialogs.questions import ask_to_save
 from viewer.files import opening, operator_sets, unused_data
+from viewer.files.closing import Closing
 from viewer.files.recovery import journal_folder
-from viewer.jobs import Job, Jobs
+from viewer.jobs import Jobs
 from viewer.settings import RELOAD_SILENTLY
 from viewer.text import display, plural
 from viewer.widgets.fields.editors import take_typed
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 _SETTLE = 400  # ms a file must be left alone before it is read again
 _AFTER_OPENING = 1500  # ms from the first model to the import of what running one needs
-_PATIENCE = 300  # ms before it is told that a tab waits for its save to close
-_ON_DISK, _SAVING, _CLOSING = "file on disk", "saving", "closing"  # topics of messages, of which the last one counts
+_ON_DISK, _SAVING = "file on disk", "saving"  # topics of messages, of which the last one counts
 
 
 def _nothing() -> None:
@@ -58,7 +57,7 @@ class Files(QObject):
         self._touched_paths: set[str] = set()
         self._gone: set[Path] = set()  # files of open documents that were removed and may come back
         self._saves: dict[DocumentTab, Save] = {}  # being prepared or written
-        self._closing: dict[DocumentTab, Callable[[], object]] = {}  # once all is written
+        self._closing = Closing(window, self)
         self._can_run = False  # what a run needs is imported, or about to be
         self._settle = QTimer(self, singleShot=True, interval=_SETTLE)
         self._settle.timeout.connect(self._check_touched)
@@ -226,7 +225,7 @@ class Files(QObject):
 
         workspace = Workspace(document, self._window.settings, title=title)
         tab = DocumentTab(workspace, beginning, holds)
-        workspace.jobs.ended.connect(partial(self._job_ended, tab))
+        self._closing.follow(tab)
         _tell_about_source(workspace)
         return tab
 
@@ -422,10 +421,15 @@ class Files(QObject):
     @property
     def saving(self) -> bool:
         """Whether a document is being written, or something of one."""
-        return any(map(self._is_writing, self._window.tabs()))
+        return any(map(self.is_writing, self._window.tabs()))
 
-    def _is_writing(self, tab: DocumentTab) -> bool:
+    def is_writing(self, tab: DocumentTab) -> bool:
+        """Whether a document is being written, or something of it."""
         return tab in self._saves or bool(tab.workspace.jobs.making("file"))
+
+    def save_of(self, tab: DocumentTab) -> Save | None:
+        """The save of a document that is being prepared or written."""
+        return self._saves.get(tab)
 
     def _when_written(self, tab: DocumentTab, call: Callable[[], object], what: object = None) -> None:
         """Call at once, or when the save that is running has ended; of several for the same `what` the last one."""
@@ -441,42 +445,7 @@ class Files(QObject):
             if tab not in self._window.tabs():
                 return
             self._when_written(tab, call, what)
-        self._go_on_closing(tab)
-
-    def _job_ended(self, tab: DocumentTab, job: Job[Any]) -> None:
-        if job.makes == "file":
-            QTimer.singleShot(0, tab, partial(self._go_on_closing, tab))  # once it is told that it is written
-
-    def _go_on_closing(self, tab: DocumentTab) -> None:
-        if not self._is_writing(tab):
-            tab.workspace.withdraw(_CLOSING)
-            self._closing.pop(tab, _nothing)()
-
-    def _close_when_written(self, tab: DocumentTab, call: Callable[[], object], what: str) -> None:
-        """Call it when all that is being written has ended, and say so where that takes a while."""
-        self._closing[tab] = call
-
-        def tell() -> None:
-            if self._closing.get(tab) is call:
-                self._window.activate(tab)
-                self._tell_what_is_written(tab, f"{what} closes once that is done.")
-
-        QTimer.singleShot(_PATIENCE, tab, tell)
-
-    def _tell_what_is_written(self, tab: DocumentTab, detail: str) -> None:
-        save, jobs = self._saves.get(tab), tab.workspace.jobs.making("file")
-
-        def stop() -> None:
-            if save is not None:
-                save.stop()
-            for job in jobs:
-                job.cancel()
-
-        titles = [] if save is None else [f"{save.options.path.name} is still being saved"]
-        titles += [f"{job.title}: still at it" for job in jobs]
-        if titles:
-            choices = (("Keep it open", partial(self._closing.pop, tab, None)), ("Stop saving", stop))
-            tab.workspace.message("info", "; ".join(titles), detail, choices=choices, topic=_CLOSING)
+        self._closing.go_on(tab)
 
     def _copied(self, tab: DocumentTab, saved: Saved) -> None:
         severity: Severity = "warning" if saved.warnings else "info"
@@ -516,49 +485,15 @@ class Files(QObject):
     # -- closing ---------------------------------------------------------------------------------------------
 
     def close(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
-        """Close a tab, asking first when it holds changes. `then` is called once it is closed.
-
-        What is being written is finished before, so that nothing chosen to be written is missing. After a save it
-        stays open where a warning or an error came meanwhile, as of an edit that could not be made.
-        """
-        take_typed(self._window)
-        if self._is_writing(tab):
-            self._close_when_written(tab, partial(self.close, tab, then), "The tab")
-            return
-
-        def discard() -> None:
-            self._forget(tab)
-            if then is not None:
-                then()
-
-        def again() -> None:  # it may have been edited while it was written
-            if all(message.severity == "info" or message in told for message in tab.messages.messages):
-                self.close(tab, then)
-
-        if not tab.modified:
-            discard()
-            return
-        self._window.activate(tab)
-        told = tab.messages.messages
-        coming = [job.title for job in tab.workspace.jobs.making("edit")]
-        ask_to_save(self._window, tab.workspace.title, partial(self.save, tab, again), discard, coming)
+        """Close a tab, asking first when it holds changes. `then` is called once it is closed."""
+        self._closing.close(tab, then)
 
     def close_all(self, then: Callable[[], object]) -> None:
-        """Close every tab that holds changes, asking about each; `then` is called when none is left.
+        """Close every tab that holds changes, asking about each; `then` is called when none is left."""
+        self._closing.close_all(then)
 
-        What is being written is finished before.
-        """
-        writing = next(filter(self._is_writing, self._window.tabs()), None)
-        if writing is not None:
-            self._close_when_written(writing, partial(self.close_all, then), "The window")
-            return
-        modified = [tab for tab in self._window.tabs() if tab.modified]
-        if modified:
-            self.close(modified[0], partial(self.close_all, then))
-        else:
-            then()
-
-    def _forget(self, tab: DocumentTab) -> None:
+    def forget(self, tab: DocumentTab) -> None:
+        """Close a tab without asking: what it holds is saved or given up."""
         self._window.remove_tab(tab)
         self._unwatch(tab.path)
 

@@ -1,0 +1,115 @@
+"""Closes tabs and the window's documents: asks about changes, and waits for what is being written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QTimer
+
+from viewer.dialogs.questions import ask_to_save
+from viewer.jobs import Job
+from viewer.widgets.fields.editors import take_typed
+
+if TYPE_CHECKING:
+    from viewer.document_tab import DocumentTab
+    from viewer.files.documents import Files
+    from viewer.main_window import MainWindow
+
+_PATIENCE = 300  # ms before it is told that a tab waits for its save to close
+_CLOSING = "closing"  # topic of messages, of which the last one counts
+
+
+class Closing:
+    """What closes the documents of a window, or waits to do so. GUI thread only."""
+
+    def __init__(self, window: MainWindow, files: Files) -> None:
+        self._window = window
+        self._files = files
+        self._waiting: dict[DocumentTab, Callable[[], object]] = {}  # until all is written
+
+    def close(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
+        """Close a tab, asking first when it holds changes. `then` is called once it is closed.
+
+        What is being written is finished before, so that nothing chosen to be written is missing. After a save it
+        stays open where a warning or an error came meanwhile, as of an edit that could not be made.
+        """
+        take_typed(self._window)
+        if self._files.is_writing(tab):
+            self._close_when_written(tab, partial(self.close, tab, then), "The tab")
+            return
+
+        def discard() -> None:
+            self._files.forget(tab)
+            if then is not None:
+                then()
+
+        def again() -> None:  # it may have been edited while it was written
+            if all(message.severity == "info" or message in told for message in tab.messages.messages):
+                self.close(tab, then)
+
+        if not tab.modified:
+            discard()
+            return
+        self._window.activate(tab)
+        told = tab.messages.messages
+        coming = [job.title for job in tab.workspace.jobs.making("edit")]
+        ask_to_save(self._window, tab.workspace.title, partial(self._files.save, tab, again), discard, coming)
+
+    def close_all(self, then: Callable[[], object]) -> None:
+        """Close every tab that holds changes, asking about each; `then` is called when none is left.
+
+        What is being written is finished before.
+        """
+        writing = next(filter(self._files.is_writing, self._window.tabs()), None)
+        if writing is not None:
+            self._close_when_written(writing, partial(self.close_all, then), "The window")
+            return
+        modified = [tab for tab in self._window.tabs() if tab.modified]
+        if modified:
+            self.close(modified[0], partial(self.close_all, then))
+        else:
+            then()
+
+    def follow(self, tab: DocumentTab) -> None:
+        """Go on closing a new tab, where that waits, once a job that writes something of it has ended."""
+        tab.workspace.jobs.ended.connect(partial(self._job_ended, tab))
+
+    def _job_ended(self, tab: DocumentTab, job: Job[Any]) -> None:
+        if job.makes == "file":
+            QTimer.singleShot(0, tab, partial(self.go_on, tab))  # once it is told that it is written
+
+    def go_on(self, tab: DocumentTab) -> None:
+        """Something of a tab was written, or will not be: close it now if that is what it waited for."""
+        if not self._files.is_writing(tab):
+            tab.workspace.withdraw(_CLOSING)
+            waiting = self._waiting.pop(tab, None)
+            if waiting is not None:
+                waiting()
+
+    def _close_when_written(self, tab: DocumentTab, call: Callable[[], object], what: str) -> None:
+        """Call it when all that is being written has ended, and say so where that takes a while."""
+        self._waiting[tab] = call
+
+        def tell() -> None:
+            if self._waiting.get(tab) is call:
+                self._window.activate(tab)
+                self._tell_what_is_written(tab, f"{what} closes once that is done.")
+
+        QTimer.singleShot(_PATIENCE, tab, tell)
+
+    def _tell_what_is_written(self, tab: DocumentTab, detail: str) -> None:
+        save, jobs = self._files.save_of(tab), tab.workspace.jobs.making("file")
+
+        def stop() -> None:
+            if save is not None:
+                save.stop()
+            for job in jobs:
+                job.cancel()
+
+        titles = [] if save is None else [f"{save.options.path.name} is still being saved"]
+        titles += [f"{job.title}: still at it" for job in jobs]
+        if titles:
+            choices = (("Keep it open", partial(self._waiting.pop, tab, None)), ("Stop saving", stop))
+            tab.workspace.message("info", "; ".join(titles), detail, choices=choices, topic=_CLOSING)
