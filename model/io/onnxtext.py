@@ -61,17 +61,27 @@ def print_text(payload: bytes) -> bytes:
 
 #: Fields and messages as the program calls them, where that is not their name in the plural.
 _FIELDS = {"doc_string": "descriptions", "metadata_props": "metadata", "training_info": "training graphs",
-           "attribute_proto": "attribute defaults", "value_info": "types of values", "raw_data": "values"}  # fmt: skip
+           "attribute_proto": "attribute defaults", "value_info": "types of values", "raw_data": "values",
+           "sparse_initializer": "sparse initializers",
+           "quantization_annotation": "quantization annotations"}  # fmt: skip
 _HOLDERS = {"ModelProto": "the model", "ValueInfoProto": "values"}
 
 
 def _missing(message: Any, again: Any) -> dict[str, set[str]]:
     """What a message has and its second reading lacks or has otherwise: names of fields, each with what holds it."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
     found: dict[str, set[str]] = {}
     pending = [(message, again)]
+
+    def note(what: str, holder: str) -> None:
+        found.setdefault(what, set()).add(_HOLDERS.get(holder, f"{holder.removesuffix('Proto').lower()}s"))
+
     while pending:
         one, other = pending.pop()
         holder = one.DESCRIPTOR.name
+        if len(UnknownFieldSet(one)):
+            note("unknown fields", holder)
         for field, value in one.ListFields():
             read = getattr(other, field.name)
             if field.message_type is not None and hasattr(value, "ListFields"):
@@ -81,10 +91,11 @@ def _missing(message: Any, again: Any) -> dict[str, set[str]]:
             elif field.message_type is not None and len(value) == len(read):
                 pending.extend(zip(value, read, strict=True))
                 continue
-            elif value == read or (holder == "TensorProto" and _same_values(one, other)):
+            elif value == read:
                 continue
-            what = _FIELDS.get(field.name, field.name.replace("_", " "))
-            found.setdefault(what, set()).add(_HOLDERS.get(holder, f"{holder.removesuffix('Proto').lower()}s"))
+            elif _same_values(one, other) if field.name.endswith("_data") else str(value) == str(read):
+                continue  # what is written alike is the same: NaN equals nothing
+            note(_FIELDS.get(field.name, field.name.replace("_", " ")), holder)
     return found
 
 

@@ -93,3 +93,18 @@ def test_onnx_text_loses_nothing_of_raw_values(tmp_path):
     assert proto.graph.initializer[-1].raw_data
     assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).warnings
     assert load(tmp_path / "m").graph.initializers[0].initializer.numpy().tobytes() == numbers.tobytes()
+
+
+def test_onnx_text_is_told_to_lose_what_it_does_and_no_more(tmp_path):
+    proto = onnx.parser.parse_model(TEXT)
+    proto.graph.node[0].attribute.append(onnx.helper.make_attribute("extra", float("nan")))
+    proto.graph.node[0].attribute.append(onnx.helper.make_attribute("more", [1.0, float("nan")]))
+    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).warnings
+    proto.graph.sparse_initializer.add().values.CopyFrom(onnx.numpy_helper.from_array(np.ones(1, np.float32), "s"))
+    later = b"\xa2\x38\x03abc"  # field 900, of three bytes
+    weights = onnx.numpy_helper.from_array(np.ones(1, np.float32), "kept")
+    weights.doc_string = "of what use they are"
+    proto.graph.initializer.append(weights)
+    (told,) = save(load(proto.SerializeToString() + later), tmp_path / "m", form=Form.ONNX_TEXT).warnings
+    lost = "descriptions of tensors; sparse initializers of graphs; unknown fields of the model."
+    assert f"no words for {lost}" in told
