@@ -357,9 +357,9 @@ class MainWindow(QMainWindow):
         """Tell something that belongs to no open document."""
         self.messages.show_message(message)
 
-    def report(self, error: ModelError) -> None:
+    def report(self, error: ModelError, topic: str = "") -> None:
         """Tell what the person's last action ran into, beside the document in front."""
-        message = Message("error", error.title, error.detail, error.place)
+        message = Message("error", error.title, error.detail, error.place, topic=topic)
         tab = self.tab
         (self.messages if tab is None else tab.messages).show_message(message)
 

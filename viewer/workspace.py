@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from PySide6.QtCore import QObject, QPoint, Signal
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from viewer.runs.control import RunControl
 
 Severity = Literal["info", "warning", "error"]
+#: The topic of what a person's last action was refused for: the next one's takes its place.
+REFUSED: Final = "refused"
 
 
 @dataclass(frozen=True, slots=True)

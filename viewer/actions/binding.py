@@ -18,6 +18,7 @@ from viewer.icons import icon
 from viewer.theme import themes
 from viewer.turns import Turns
 from viewer.widgets.command_palette import Entry
+from viewer.workspace import REFUSED
 
 if TYPE_CHECKING:
     from viewer.main_window import MainWindow
@@ -90,7 +91,7 @@ class ActionBinding(QObject):
         try:
             run(self.context)
         except ModelError as error:
-            self._window.report(error)
+            self._window.report(error, REFUSED)
         self.refresh_soon()
 
     def refresh_soon(self, *_: object) -> None:

@@ -53,7 +53,6 @@ class TensorPanel(Panel):
 
     def _add_pane(self, *, pinned: bool) -> TensorPane:
         pane = TensorPane(self.workspace, pinned=pinned)
-        pane.table.cells.refused = self.workspace.report
         pane.sliced.connect(lambda which: self._link_slice(pane, which))
         pane.moved.connect(lambda view: self._link_view(pane, view))
         self.splitter.addWidget(pane)

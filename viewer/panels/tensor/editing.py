@@ -22,12 +22,12 @@ from model.types import ElementType, element_type_text
 from viewer.panels.tensor.readers import Slice
 from viewer.passes.applying import edit_ahead
 from viewer.text import display, number_text, plural, shape_text
+from viewer.workspace import REFUSED, Workspace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from viewer.panels.tensor.subject import Subject
-    from viewer.workspace import Workspace
 
 Held = Tensor | SparseTensor
 Refused = Callable[[ModelError], object]
@@ -42,6 +42,10 @@ class TensorEditing:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self.subject: Subject | None = None
+
+    def tell(self, error: ModelError) -> None:
+        """Tell beside the document what was refused."""
+        self._workspace.report(error, REFUSED)
 
     def _held(self) -> tuple[Place, Held]:
         subject = self.subject
@@ -78,7 +82,7 @@ class TensorEditing:
     def _refuse(self, refused: Refused | None, error: BaseException) -> None:
         """Tell a person's error where what it is about was typed, else beside the document."""
         if isinstance(error, ModelError):
-            (refused or self._workspace.report)(error)
+            (refused or self.tell)(error)
 
     def _put(self, title: str, place: Place, held: Held, made: Held) -> None:
         """Set the new tensor as one edit, once its bytes are on file if they are many."""
@@ -150,7 +154,7 @@ class TensorEditing:
         rows = tensors.read_texts(text) if strings else tensors.read_block(text, room)
         count = sum(map(len, rows))
         if not count:
-            (refused or self._workspace.report)(ModelError("The clipboard holds no values", "Copy some cells first."))
+            (refused or self.tell)(ModelError("The clipboard holds no values", "Copy some cells first."))
             return
         if which.wrap:
             start = row * which.wrap + column
@@ -261,7 +265,7 @@ class TensorEditing:
             f"Import {path.name}",
             lambda _: _unless_equal(held, work()),
             done=done,
-            failed=lambda e: (refused or self._workspace.report)(e) if isinstance(e, ModelError) else None,
+            failed=lambda e: (refused or self.tell)(e) if isinstance(e, ModelError) else None,
             lane="mutate",
             makes="edit",
         )

@@ -25,6 +25,7 @@ from tests.viewer.panels.tensor.hands import opened, put, select
 from tests.viewer.pointer import hover
 from viewer.panels.tensor.readers import TensorReader, first_slice
 from viewer.results import Record
+from viewer.widgets.message_bar import MessageBar
 from viewer.workspace import Workspace
 
 E = ElementType
@@ -518,6 +519,15 @@ def test_where_a_block_finds_no_room_the_room_there_is_is_told(qtbot, panel, cha
         ("A block of 1×4 does not fit", "From this cell on there is room for 1×3."),
         ("A block of 2×2 does not fit", "From this cell on there is room for 1×3."),
     ]
+
+
+def test_of_two_blocks_that_are_refused_the_later_one_is_told(qtbot, panel, chain):
+    bar = MessageBar(chain)
+    qtbot.addWidget(bar)
+    select(qtbot, panel, put(chain, np.zeros((2, 3), np.float32)))
+    for text in ("1\t2\n3\t4", "1\t2\n3\t4\n5\t6"):
+        panel.pane.editing.paste(text, panel.pane.slices.slice, 1, 0)
+    assert [message.title for message in bar.messages] == ["A block of 3×2 does not fit"]
 
 
 def offered(panel, title):
