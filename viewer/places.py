@@ -23,6 +23,8 @@ def name_of(item: object) -> str:
             return "model"
         case Graph():
             return _graph_name(item)
+        case TrainingInfo():
+            return "training"
         case _:
             return display(str(item), _LABEL_LIMIT)
 

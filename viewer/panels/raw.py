@@ -18,6 +18,7 @@ from model.progress import Progress
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.panels import Panel
 from viewer.panels.raw_menu import RawMenu
+from viewer.places import name_of
 from viewer.qt_models.raw import RawModel
 from viewer.slices import Slices
 from viewer.text import bytes_text
@@ -225,8 +226,13 @@ class RawPanel(Panel):
             if self._stale and not self._is_unchanged(path):
                 self.model.is_outdated = False  # or the field could not be opened again with what was typed
                 raise ModelError("The message has changed", "Escape shows what it is now.")
-            with self.workspace.document.edit(f"Set {name}") as edit:
+            with self.workspace.document.edit(self.title("Set", name, path)) as edit:
                 set_field(edit, path, text)
+
+    def title(self, verb: str, name: str, path: Path) -> str:
+        """What the history calls an edit of a field: with the object that the path to it, or its message, leads to."""
+        place = place_of(self.workspace.model, path)
+        return f"{verb} {name}" if place is None else f"{verb} {name} of {name_of(place.target)}"
 
     def _is_unchanged(self, path: Path) -> bool:
         """Whether a field that was opened before the last edit is still where it was, with what it held."""

@@ -99,7 +99,9 @@ class RawMenu(QMenu):
             f"Add {name}",
             [TextField(ask[0].upper() + ask[1:])],
             lambda texts: self._change(
-                f"Add {name}", partial(add_field, path=path, name=name, text=texts[0]), self._same(path, target)
+                self._panel.title("Add", name, path),
+                partial(add_field, path=path, name=name, text=texts[0]),
+                self._same(path, target),
             ),
             explanation=f"To {display(message)}.",
             button="Add",
@@ -115,7 +117,7 @@ class RawMenu(QMenu):
             "Add Unknown Field",
             [TextField("Field number"), TextField("Value", placeholder="42, or bytes 0a ff")],
             lambda texts: self._change(
-                f"Add field {texts[0]}",
+                self._panel.title("Add", f"field {texts[0]}", path),
                 partial(add_unknown_field, path=path, number=texts[0], text=texts[1]),
                 self._same(path, target),
             ),
@@ -126,14 +128,15 @@ class RawMenu(QMenu):
 
     def _add(self, path: Path, name: str, text: str) -> None:
         with self._panel.telling():
-            self._change(f"Add {name}", partial(add_field, path=path, name=name, text=text))
+            self._change(self._panel.title("Add", name, path), partial(add_field, path=path, name=name, text=text))
 
     def remove(self, path: Path) -> None:
         """Take the field out of its message, or say why not."""
         plain = plain_path(path)
         if plain:
             with self._panel.telling():
-                self._change(f"Remove {plain[-1][0]}", partial(remove_field, path=path))
+                title = self._panel.title("Remove", plain[-1][0], plain[:-1])
+                self._change(title, partial(remove_field, path=path))
 
     def _target(self, path: Path) -> object:
         place = place_of(self._panel.workspace.model, path)

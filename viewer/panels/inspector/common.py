@@ -48,6 +48,8 @@ def name_of(item: Item) -> str:
             return display(item.title, 60)
         case Value() | Function():
             return display(item.name, 60)
+        case Graph(owner=Function() as function):
+            return f"function {display(function.name, 60)}"
         case Graph():
             return f"graph {display(item.name, 60)}"
         case Model():

@@ -51,6 +51,13 @@ def test_denotations_are_set_and_outlive_a_new_type(qtbot, panel, workspace):
     )
 
 
+def test_an_input_of_a_function_is_told_as_one(qtbot, panel, workspace):
+    function = workspace.model.functions[0]
+    workspace.selection.set([function])
+    write(qtbot, panel, "inputs", "+", text="more")
+    assert workspace.document.undo_title == f"Add input to function {function.name}"
+
+
 def test_a_name_that_is_taken_is_refused(qtbot, panel, workspace):
     value = relu(workspace).outputs[0]
     workspace.selection.set([value])
