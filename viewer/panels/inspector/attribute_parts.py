@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 
 from model.attributes import Attribute, AttributeKind
@@ -115,25 +116,40 @@ def converter(node: Node, attribute: Attribute, kind: AttributeKind) -> Callable
 # -- references to attributes of the function -----------------------------------------------------------------
 
 
-def reference_field(node: Node, attribute: Attribute, known: AttributeSchema | None) -> Field:
-    """A field for the function's attribute that gives the value; empty for a value of its own."""
+def reference_field(
+    node: Node,
+    attribute: Attribute,
+    known: AttributeSchema | None,
+    parse: Callable[[AttributeKind, str], object] | None = None,
+) -> Field:
+    """A field for the function's attribute that gives the value; empty for a value of its own.
+
+    With `parse`, what names no attribute and can be read as a value takes the place of the reference.
+    """
     owner = function_of(node)
+    names = () if owner is None else formal_names(owner)
     name = attribute.name
+    kind = known.kind if known is not None else attribute.kind
 
     def apply(edit: Transaction, text: str) -> None:
-        if text.strip():
-            edits.refer_to_function_attribute(edit, node, name, text.strip().removeprefix("@"))
+        written = text.strip()
+        if not written:
+            default = None if known is None else known.default
+            edits.set_attribute(edit, node, name, plainest(kind) if default is None else default.value, kind)
             return
-        default = None if known is None else known.default
-        kind = known.kind if known is not None else attribute.kind
-        edits.set_attribute(edit, node, name, plainest(kind) if default is None else default.value, kind)
+        if parse is not None and has_text(kind) and not written.startswith("@") and written not in names:
+            with suppress(ModelError):  # which is told as a name, then
+                value = parse(kind, text)
+                edits.set_attribute(edit, node, name, value, kind)
+                return
+        edits.refer_to_function_attribute(edit, node, name, written.removeprefix("@"))
 
     return Field(
         f"Set {of_node(node, name)}",
         lambda: attribute.reference,
         apply,
-        choices=tuple(Suggestion(n) for n in (() if owner is None else formal_names(owner))),
-        hint="attribute of the function; empty for a value of its own",
+        choices=tuple(map(Suggestion, names)),
+        hint=f"attribute of the function{', or a value' if parse else ''}; empty for a value of its own",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from model.attributes import Attribute, AttributeKind
@@ -170,9 +170,9 @@ def _beginning(workspace: Workspace, node: Node, known: AttributeSchema) -> tupl
 
 
 def _field(node: Node, attribute: Attribute, known: AttributeSchema | None, open_list: OpenList | None) -> Field | None:
-    if attribute.reference:
-        return reference_field(node, attribute, known)
     name, kind = attribute.name, attribute.kind
+    if attribute.reference:
+        return reference_field(node, attribute, known, partial(_parse, name))
     if not has_text(kind):
         return None
 

@@ -261,6 +261,16 @@ def test_attributes_of_functions_are_referred_to(qtbot, inside):
     assert "no attribute nowhere" in panel.tree.fields.error_text
 
 
+def test_a_value_typed_over_a_reference_takes_its_place(qtbot, inside):
+    panel, node = inside
+    write(qtbot, panel, "attributes", "axis", text="@where")
+    assert node.attributes["axis"].reference == "where"
+    write(qtbot, panel, "attributes", "axis", text="2")
+    assert (node.attributes["axis"].reference, node.attributes["axis"].value) == ("", 2)
+    write(qtbot, panel, "attributes", "axis", text="@2")
+    assert "no attribute 2" in panel.tree.fields.error_text
+
+
 def test_a_long_list_opens_in_a_window_of_its_own(qtbot, workspace):
     node = relu(workspace)
     node._attributes["long"] = Attribute("long", AttributeKind.INTS, tuple(range(100_000)))
