@@ -182,6 +182,8 @@ class MergeDialog(QDialog):
             f"Comes in: {plural(len(part.nodes), 'node')}, {plural(len(part.initializers), 'initializer')}.",
             f"Its inputs: {len(connected)} connected; {plural(len(takers) - len(connected), 'new input')} here.",
         ]
+        if self._other.training_info:
+            lines.append(self._left_behind())
         if feeding:
             shown = ", ".join(display(name, 30) for name in [*feeding][:6])
             lines.append(
@@ -204,6 +206,11 @@ class MergeDialog(QDialog):
             lines.append(f"Names already taken here get {how}: {shown}{' …' if clashes[5:] else ''}")
         self.preview.setText("\n".join(lines))
 
+    def _left_behind(self) -> str:
+        """What of the other model has no place here."""
+        count = sum(graph is not None for t in self._other.training_info for graph in (t.initialization, t.algorithm))
+        return f"Stays behind: {plural(count, 'training graph')}."
+
     def _may_be_here(self, value: Value) -> bool:
         """Whether this graph has a constant of its name, type and shape; not so quickly found out is whether equal."""
         here = self._here.get(value.name)
@@ -217,12 +224,14 @@ class MergeDialog(QDialog):
         graph, other, title = self._graph, self._other, f"Merge {display(self._title, 60)}"
         wishes: dict[str, Any] = {"feeding": self.feeding(), "prefix": self.prefix.text()}
         wishes |= {"connections": self.connections(), "keep_outputs": self.keep.isChecked()}
+        detail = self._left_behind() if other.training_info else ""
 
         def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
             with rehearsal.document.edit(title) as edit:
                 nodes = merge(edit, rehearsal.copy_of(graph), other, progress=progress, **wishes)
             steps = rehearsal.steps()
-            return Outcome(steps, f"{plural(len(nodes), 'node')} came in", places=[*map(rehearsal.original, nodes)])
+            came = f"{plural(len(nodes), 'node')} came in"
+            return Outcome(steps, came, detail, places=[*map(rehearsal.original, nodes)])
 
         self._lock(True)
         self.error.show_error(None)

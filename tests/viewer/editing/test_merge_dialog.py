@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDialogButtonBox
 from shiboken6 import isValid
 
 from model.edits import attributes
+from model.graph import Graph, TrainingInfo
 from tests.model import builders
 from tests.viewer.pointer import hover
 from viewer.dialogs.merge import MergeDialog
@@ -72,6 +73,17 @@ def test_a_wire_is_drawn_either_way_and_pulled_off(dialog):
     assert dialog.connections() == {"p": "y"}
     drag(dialog, port(dialog, "left", "r", gives=True), p)
     assert dialog.connections() == {"p": "r"}
+
+
+def test_training_graphs_stay_behind_and_both_say_so(dialog, desk, heard):
+    assert "training" not in dialog.preview.text()
+    dialog._other.training_info = (TrainingInfo(Graph("start"), Graph("step")),)
+    dialog.prefix.setText("b_")
+    assert "Stays behind: 2 training graphs." in dialog.preview.text()
+    told = heard(desk.workspace.messaged)
+    dialog.try_merge()
+    desk.qtbot.waitUntil(lambda: not isValid(dialog))
+    assert [message.detail for message in told] == ["Stays behind: 2 training graphs."]
 
 
 def test_a_wire_is_drawn_from_dot_to_dot(dialog):
