@@ -126,6 +126,7 @@ class Document:
         self._entries = {0: self.root}
         self._next_id = 1
         self._saved: int | None = 0
+        self.left_out = False  # whether the file it belongs to does not hold all that was saved
         self._transaction: Transaction | None = None
         self._listeners: list[Listener] = []
         self._state_listeners: list[Callable[[], None]] = []
@@ -287,13 +288,13 @@ class Document:
 
     @property
     def modified(self) -> bool:
-        """Whether the model differs from what was opened or last saved."""
-        return self.current.id != self._saved
+        """Whether the model differs from what was opened or last saved, as far as its file holds that."""
+        return self.left_out or self.current.id != self._saved
 
     @property
     def is_as_opened(self) -> bool:
         """Whether nothing was ever done to it, so that the model is what its file holds."""
-        return self._saved == 0 and not self.root.children
+        return self._saved == 0 and not self.root.children and not self.left_out
 
     @property
     def saved_entry(self) -> Entry | None:
@@ -328,10 +329,14 @@ class Document:
                 for step in steps:
                     step.apply()
 
-    def mark_saved(self, path: Path | None = None, state: int | None = None) -> None:
-        """The state now is what the file holds, or the state with the id an entry had when a save began."""
+    def mark_saved(self, path: Path | None = None, state: int | None = None, *, left_out: bool = False) -> None:
+        """The state now is what the file holds, or the state with the id an entry had when a save began.
+
+        `left_out`: not all of it is, so the document stays modified.
+        """
         if path is not None:
             self.path = path
+        self.left_out = left_out
         self._saved = self.current.id if state is None else state
         self._gesture_open = False
         _tell_all(self._state_listeners)

@@ -50,14 +50,16 @@ _BINARY = (".onnx", ".pb", ".ort", ".onnxopset")
 class Saved:
     """What a save did. `identity` is that of the new file, to notice when another program changes it.
 
-    `warnings` are for the person: tensors whose values could not be had and were left as they are. `unused` are
-    data files that earlier saves of this model made and it no longer names; they stay, since a copy may name them.
+    `warnings` are for the person: tensors whose values could not be had and were left as they are. `left_out` tells
+    what of the model the file does not hold, as its form has no words for it. `unused` are data files that earlier
+    saves of this model made and it no longer names; they stay, since a copy may name them.
     """
 
     path: Path
     identity: Identity
     data_files: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     unused: tuple[Path, ...] = ()
 
 
@@ -73,6 +75,7 @@ class Saving:
     copies: Copies = field(default_factory=Copies)  # to be told where the values are, once they are written
     layout: Layout = Layout.KEEP
     inlined: Collection[Part] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -111,7 +114,7 @@ class Saving:
                 sync_folder(target.parent)
         except OSError as error:
             warnings.append(f"The file is saved, but may not survive a power failure: {error.strerror}")
-        return Saved(self.path, identity_of(target.stat()), tuple(made), tuple(warnings), unused)
+        return Saved(self.path, identity_of(target.stat()), tuple(made), tuple(warnings), self.left_out, unused)
 
     def _check_expected(self, target: Path) -> None:
         if self.expected is None:
@@ -190,7 +193,7 @@ def prepare(
     else:
         printed = _as_text(proto, message, pieces, chosen, progress)
         saving.pieces = [printed.data]
-        saving.warnings.extend(printed.warnings)
+        saving.left_out = printed.left_out
     return saving
 
 

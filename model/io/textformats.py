@@ -42,7 +42,7 @@ class Printed(NamedTuple):
     """A message as text, and what the text leaves out, in words for the person."""
 
     data: bytes
-    warnings: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def print_message(message: Any, form: Form, progress: Progress = SILENT) -> Printed:

@@ -308,6 +308,8 @@ class Journal:
         if saved is None:
             self._note_unsaved()
             return
+        if self._document.left_out and not self.problem and self._base.is_unchanged():
+            return  # what this began on, and the edits since, hold what the file does not
         remove_old = self._detached()
         self._begin_at(saved)
         self._source = None  # the new file may have the values in other places

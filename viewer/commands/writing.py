@@ -50,6 +50,6 @@ def write_model(model: Model, options: argparse.Namespace, among: Collection[Ten
             display(f"note: {options.output.name} was written as {form}, as its extension says no form", 300),
             file=sys.stderr,
         )
-    for warning in saved.warnings:
+    for warning in (*saved.left_out, *saved.warnings):
         print(display(f"warning: {warning}", 500, elide="end"), file=sys.stderr)
     return saved

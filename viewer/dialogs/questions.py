@@ -17,10 +17,11 @@ def ask_to_save(
     save: Callable[[], object],
     discard: Callable[[], object],
     coming: Sequence[str] = (),
+    holds_less: str = "",
 ) -> QMessageBox:
     """Ask what to do about the changes of a document that is being closed; Cancel calls nothing.
 
-    `coming`: the titles of edits that are still on their way.
+    `coming`: the titles of edits that are still on their way. `holds_less`: the file that holds a part only.
     """
     box = QMessageBox(window)
     box.setIcon(QMessageBox.Icon.NoIcon)
@@ -28,6 +29,8 @@ def ask_to_save(
     box.setTextFormat(Qt.TextFormat.PlainText)
     box.setText(f"Save the changes to {display(name, 100)}?")
     made = [f"“{display(title, 100)}” is still being made." for title in coming]
+    if holds_less:
+        made.append(f"{display(holds_less, 100)} does not hold all of the model.")
     box.setInformativeText("\n".join([*made, "Without saving they are lost."]))
     buttons = QMessageBox.StandardButton
     box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)

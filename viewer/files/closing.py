@@ -55,7 +55,9 @@ class Closing:
         self._window.activate(tab)
         told = tab.messages.messages
         coming = [job.title for job in tab.workspace.jobs.making("edit")]
-        ask_to_save(self._window, tab.workspace.title, partial(self._files.save, tab, again), discard, coming)
+        holds_less = tab.path.name if tab.path is not None and tab.workspace.document.left_out else ""
+        save = partial(self._files.save, tab, again)
+        ask_to_save(self._window, tab.workspace.title, save, discard, coming, holds_less)
 
     def close_all(self, then: Callable[[], object]) -> None:
         """Close every tab that holds changes, asking about each; `then` is called when none is left.

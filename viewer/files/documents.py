@@ -448,21 +448,24 @@ class Files(QObject):
         self._closing.go_on(tab)
 
     def _copied(self, tab: DocumentTab, saved: Saved) -> None:
-        severity: Severity = "warning" if saved.warnings else "info"
-        tab.workspace.message(severity, f"A copy was saved as {saved.path.name}", "\n".join(saved.warnings))
+        told = (*saved.left_out, *saved.warnings)
+        severity: Severity = "warning" if told else "info"
+        tab.workspace.message(severity, f"A copy was saved as {saved.path.name}", "\n".join(told))
         self._window.settings.add_recent_file(saved.path)
 
     def _written(self, tab: DocumentTab, saved: Saved, state: int) -> None:
         before = tab.path
         tab.identity = saved.identity
         tab.workspace.withdraw(_ON_DISK)
-        tab.workspace.document.mark_saved(saved.path, state)
+        tab.workspace.document.mark_saved(saved.path, state, left_out=bool(saved.left_out))
         self._unwatch(before)
         self._watch(saved.path)
         self._window.settings.add_recent_file(saved.path)
-        if saved.warnings:
-            title = f"{saved.path.name} is saved, but not all of it"
-            tab.workspace.message("warning", title, "\n".join(saved.warnings), topic=_SAVING)
+        if saved.left_out or saved.warnings:
+            title = f"{saved.path.name} is saved{', but not all of it' if saved.left_out else ''}"
+            elsewhere = (("Save as…", partial(self.save_as, tab)),) if saved.left_out else ()
+            detail = "\n".join((*saved.left_out, *saved.warnings))
+            tab.workspace.message("warning", title, detail, choices=elsewhere, topic=_SAVING)
         unused_data.offer(tab.workspace, saved)
 
     def _warn_before_overwriting(self, tab: DocumentTab, save: Save, then: Callable[[], object] | None) -> None:

@@ -71,18 +71,18 @@ def test_names_that_are_no_utf8_keep_a_model_out_of_text(tmp_path, form):
 def test_unknown_fields_are_left_out_of_text_with_a_warning(tmp_path, form):
     proto = onnx.parser.parse_model(TEXT)
     saved = save(load(proto.SerializeToString() + b"\xc0\x3e\x01"), tmp_path / "m", form=form)
-    assert "unknown" in saved.warnings[0]
-    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=form).warnings
+    assert "unknown" in saved.left_out[0]
+    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=form).left_out
     assert load(tmp_path / "m").source.proto.SerializeToString() == proto.SerializeToString()
 
 
 def test_what_onnx_text_leaves_out_is_told(tmp_path):
     proto = onnx.parser.parse_model(TEXT)
-    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).warnings
+    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).left_out
     proto.graph.input[0].doc_string = "what the syntax has no words for"
     proto.graph.node[0].doc_string = "nor for this"
     proto.graph.node[0].metadata_props.add(key="a", value="b")
-    (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).warnings
+    (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).left_out
     assert "no words for descriptions of nodes, values; metadata of nodes." in told
 
 
@@ -91,7 +91,7 @@ def test_onnx_text_loses_nothing_of_raw_values(tmp_path):
     numbers = np.array([1 / 3, 1e-30, -0.0, np.inf, 3.4e38], np.float32)
     proto.graph.initializer.append(onnx.numpy_helper.from_array(numbers, "kept"))
     assert proto.graph.initializer[-1].raw_data
-    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).warnings
+    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).left_out
     assert load(tmp_path / "m").graph.initializers[0].initializer.numpy().tobytes() == numbers.tobytes()
 
 
@@ -99,12 +99,12 @@ def test_onnx_text_is_told_to_lose_what_it_does_and_no_more(tmp_path):
     proto = onnx.parser.parse_model(TEXT)
     proto.graph.node[0].attribute.append(onnx.helper.make_attribute("extra", float("nan")))
     proto.graph.node[0].attribute.append(onnx.helper.make_attribute("more", [1.0, float("nan")]))
-    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).warnings
+    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).left_out
     proto.graph.sparse_initializer.add().values.CopyFrom(onnx.numpy_helper.from_array(np.ones(1, np.float32), "s"))
     later = b"\xa2\x38\x03abc"  # field 900, of three bytes
     weights = onnx.numpy_helper.from_array(np.ones(1, np.float32), "kept")
     weights.doc_string = "of what use they are"
     proto.graph.initializer.append(weights)
-    (told,) = save(load(proto.SerializeToString() + later), tmp_path / "m", form=Form.ONNX_TEXT).warnings
+    (told,) = save(load(proto.SerializeToString() + later), tmp_path / "m", form=Form.ONNX_TEXT).left_out
     lost = "descriptions of tensors; sparse initializers of graphs; unknown fields of the model."
     assert f"no words for {lost}" in told

@@ -61,6 +61,26 @@ def test_edits_made_while_a_save_runs_survive_it(tmp_path, dead, undone):
     assert snapshot(again.model) == before
 
 
+@pytest.mark.parametrize("named", ["m.onnxtxt", "m.onnx"])
+def test_what_a_save_left_out_survives_beside_the_file_that_held_it(tmp_path, dead, named):
+    """But not where that very file was replaced: then what was done since is kept."""
+    document = saved_file(tmp_path)
+    kept, opened = Journal(document, tmp_path / "state"), document.path
+    with document.edit("Describe") as edit:
+        edit.do(SetField(document.model.graph.nodes.first, "doc_string", "why it is here"))
+    written = save(document.model, opened.parent / "m.onnxtxt").path
+    if named == opened.name:
+        written.replace(opened)
+    document.mark_saved(opened.with_name(named), left_out=True)
+    assert document.modified
+    with document.edit("More") as edit:
+        nodes.rename_node(edit, document.model.graph.nodes.first, "more")
+    abandon(kept)
+    (leftover,) = leftovers(tmp_path / "state")
+    assert leftover.fits
+    assert leftover.titles == (("More",) if named == opened.name else ("Describe", "More"))
+
+
 def take_out(edit, name):
     """Remove a node and leave what used its output with a name that nothing defines."""
     edit.do(RemoveNode(builders.node(edit.model, name)))

@@ -307,6 +307,33 @@ def test_what_a_save_left_out_is_told_until_the_next_one(window, qtbot, tab, tmp
     window.files.save_with(tab, SaveOptions(tmp_path / "whole.onnx"))
     qtbot.waitUntil(lambda: tab.path == tmp_path / "whole.onnx", timeout=20_000)
     assert titles(tab) == []
+    assert not tab.modified
+
+
+def test_what_a_save_left_out_is_not_lost_by_closing(window, qtbot, tab, tmp_path):
+    with tab.workspace.document.edit("Describe") as edit:
+        edit.do(SetField(node(tab), "doc_string", "why it is here"))
+    told = "net.onnxtxt is saved, but not all of it"
+    window.files.save_with(tab, SaveOptions(tmp_path / "net.onnxtxt"))
+    qtbot.waitUntil(lambda: titles(tab) == [told] and idle(window), timeout=20_000)
+    assert (tab.path.name, tab.modified) == ("net.onnxtxt", True)
+    tab.messages.clear()
+    window.files.close(tab)
+    box = window.findChild(QMessageBox)
+    assert "net.onnxtxt does not hold all of the model." in box.informativeText()
+    qtbot.mouseClick(box.button(QMessageBox.StandardButton.Save), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: titles(tab) == [told] and idle(window), timeout=20_000)
+    assert window.tabs() == [tab]
+
+
+def test_a_copy_that_does_not_hold_all_changes_nothing_of_what_is_saved(window, qtbot, tab, tmp_path):
+    with tab.workspace.document.edit("Describe") as edit:
+        edit.do(SetField(node(tab), "doc_string", "why it is here"))
+    window.files.save(tab)
+    qtbot.waitUntil(lambda: not tab.modified and idle(window), timeout=20_000)
+    window.files.save_with(tab, SaveOptions(tmp_path / "copy.onnxtxt", copy=True))
+    qtbot.waitUntil(lambda: titles(tab) == ["A copy was saved as copy.onnxtxt"], timeout=20_000)
+    assert not tab.modified
 
 
 def test_why_a_save_failed_is_told_until_the_next_one_begins(window, qtbot, tab, write, monkeypatch):
