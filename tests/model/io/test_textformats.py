@@ -108,3 +108,13 @@ def test_onnx_text_is_told_to_lose_what_it_does_and_no_more(tmp_path):
     (told,) = save(load(proto.SerializeToString() + later), tmp_path / "m", form=Form.ONNX_TEXT).left_out
     lost = "descriptions of tensors; sparse initializers of graphs; unknown fields of the model."
     assert f"no words for {lost}" in told
+
+
+def test_onnx_text_is_written_without_the_files_that_hold_values(tmp_path):
+    """They may be anywhere, and need not be there."""
+    proto = onnx.parser.parse_model(TEXT)
+    tensor = onnx.TensorProto(name="far", data_type=1, dims=[2], raw_data=b"8 bytes.", data_location=1)
+    tensor.external_data.add(key="location", value="gone.bin")
+    proto.graph.node.add(op_type="Constant", output=["c"]).attribute.add(name="value", type=4, t=tensor)
+    (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).warnings
+    assert "no words for values of tensors." in told
