@@ -46,12 +46,14 @@ class Storage:
     """Where a save puts the values of tensors.
 
     With a layout of data files, tensors of `threshold` bytes and more go there; with STRIPPED they are left out.
-    `among`: the tensors that the layout is for, where these are not all; the others stay where they are.
+    `among`: the tensors that the layout is for, where these are not all; the others stay where they are. `apart`: it
+    names no data file that is there already, so that the old ones may go.
     """
 
     layout: Layout = Layout.KEEP
     threshold: int = 1024
     among: Collection[Tensor] | None = None
+    apart: bool = False
 
 
 #: Every tensor stays where it is.

@@ -207,7 +207,7 @@ def _placement(target: Path, source: ModelSource | None, copies: Copies, storage
     return Placement(
         storage,
         f"{target.name[:80]}.{uuid.uuid4().hex[:8]}",
-        moved=_is_moved(target, source),
+        moved=storage.apart or _is_moved(target, source),
         beside=copies.beside(target.absolute()) if is_kept else None,
         inlined=copies.inlined(target.absolute()) if is_kept else (),
         rest=rest,

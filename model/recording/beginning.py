@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.errors import errors_to
+from model.errors import ModelError, errors_to
 from model.progress import SILENT, Cancelled, Progress
 from model.recording.store import base_path, new_path, sync
 
 if TYPE_CHECKING:
     from model.graph import Model
+    from model.io.save import Saving
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +38,24 @@ def write_beginning(model: Model, folder: Path, progress: Progress = SILENT) -> 
 
     It is there whole or not at all. `progress` hears how far it is; to stop it is a problem like any other.
     """
-    from model.io.save import prepare
-
     journal, problems = new_path(folder), list[Exception]()
     with errors_to(problems.append):
         folder.mkdir(parents=True, exist_ok=True)
-        saved = prepare(model, base_path(journal), progress=progress).run(progress, durable=False)
+        saved = _prepared(model, base_path(journal), progress).run(progress, durable=False)
         for path in (saved.path, *saved.data_files):
             sync(os.open(path, os.O_RDONLY))
     return Beginning.missing(folder, reason_of(problems[0])) if problems else Beginning(journal)
+
+
+def _prepared(model: Model, path: Path, progress: Progress) -> Saving:
+    """Each tensor where it is, in the model or beside it; all beside it where they do not fit into one file."""
+    from model.io.place import Layout, Storage
+    from model.io.save import prepare
+
+    try:
+        return prepare(model, path, Storage(apart=True), progress=progress)  # what it was recovered from will go
+    except ModelError:
+        return prepare(model, path, Storage(Layout.ONE_FILE), progress=progress)
 
 
 def reason_of(error: Exception) -> str:

@@ -9,12 +9,13 @@ import pytest
 from model.document import Document
 from model.edits import nodes
 from model.graph import Value
+from model.io.place import Layout, Storage
 from model.io.read import load
 from model.io.save import save
 from model.progress import Progress
 from model.recording.beginning import write_beginning
 from model.recording.journal import BaseFile, Journal
-from model.recording.leftovers import leftovers, recover
+from model.recording.leftovers import discard, leftovers, recover
 from model.recording.store import base_path
 from model.steps import SetField, SetInitializer
 from model.tensors import ArrayTensor
@@ -205,3 +206,35 @@ def test_another_listener_that_fails_does_not_hide_an_edit(tmp_path, dead):
     abandon(kept)
     again, _ = recovered_beginning(tmp_path)
     assert snapshot(again.model) == before
+
+
+def test_a_model_that_does_not_fit_into_one_file_is_kept_with_its_weights_beside_it(tmp_path, dead, monkeypatch):
+    monkeypatch.setattr("model.io.save.MESSAGE_LIMIT", 10 << 20)
+    document = large_model(2)
+    kept = Journal(document, tmp_path, beginning=write_beginning(document.model, tmp_path))
+    assert kept.problem == ""
+    work(document)
+    abandon(kept)
+    (leftover,) = leftovers(tmp_path)
+    again = Document(load(leftover.beginning))
+    recover(again, leftover, lambda _discard: None)
+    assert snapshot(again.model) == snapshot(document.model)
+    discard(leftover)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_beside_a_model_outlast_the_journal_that_it_is_recovered_from(tmp_path, dead):
+    document = large_model(2)
+    save(document.model, tmp_path / "m.onnx", Storage(Layout.ONE_FILE))
+    model, state = load(tmp_path / "m.onnx"), tmp_path / "state"
+    for _ in range(3):
+        again, before = Document(model), list(leftovers(state))
+        kept = Journal(again, state, beginning=write_beginning(model, state))
+        again.mark_unsaved()
+        for leftover in before:
+            recover(again, leftover, kept.when_kept)
+            assert not leftover.path.exists()
+        abandon(kept)
+        assert snapshot(model) == snapshot(document.model)
+        (leftover,) = leftovers(state)
+        model = load(leftover.beginning)
