@@ -161,7 +161,7 @@ class NodeTable(Sequence[NodeResult]):
         return self.bare(place) if self.bare is not None else NodeResult(*self.keys.at(place), "", "", State.WAITING)
 
     def put(self, places: Sequence[int] | NDArray[np.int64], rows: NodeTable) -> None:
-        """Take what became of some nodes, at their places here, from a table of them. Of one without failures."""
+        """Take what became of some nodes, at their places here, from a table of them. This one has no failures yet."""
         self.states[places], self.seconds[places], self.nbytes[places] = rows.states, rows.seconds, rows.nbytes
         self.causes[places], self.failures = rows.causes, rows.failures
 

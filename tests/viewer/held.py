@@ -51,3 +51,13 @@ def let_take_turns(qtbot, count=4):
     shift.start()
     qtbot.waitUntil(lambda: len(taken) > count)
     shift.stop()
+
+
+def job_of(qtbot, jobs, title):
+    """The job of a title, once it runs."""
+
+    def found():
+        return [job for job in jobs.running if job.title == title]
+
+    qtbot.waitUntil(lambda: bool(found()))
+    return found()[0]

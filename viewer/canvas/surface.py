@@ -154,8 +154,9 @@ class Surface(QWidget):
 
     def labelled_at(self, x: float, y: float) -> int:
         """The edge whose label is written at a point of the scene, or -1."""
-        is_written = self._labels is not None and self.viewport.scale >= ROWS_FROM
-        return self._labels.edge_at(x, y) if is_written and self._labels is not None else -1
+        if self._labels is None or self.viewport.scale < ROWS_FROM:
+            return -1
+        return self._labels.edge_at(x, y)
 
     def repaint_labels(self) -> None:
         """The types or notes of any values changed: write all labels anew."""

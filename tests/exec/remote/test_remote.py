@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -494,76 +493,6 @@ def test_the_folder_goes_when_the_session_goes() -> None:
     child.join(10)
     assert not child.is_alive()
     assert not folder.exists()
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks up where a descriptor is")
-def test_a_full_memory_folder_sends_values_through_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Containers have little room in /dev/shm; beyond it a mapping would end the process with a signal."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    exchange = Exchange.create()
-    write, full = os.write, {Path(exchange.folder)}
-
-    def into_little_room(descriptor: int, content: memoryview) -> int:
-        if Path(f"/proc/self/fd/{descriptor}").readlink().parent in full:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(descriptor, content[:30_000])
-
-    monkeypatch.setattr(os, "write", into_little_room)
-    array = np.arange(100_000, dtype=np.int32).reshape(1000, 100).T
-    try:
-        sent = exchange.put(array)
-        assert not list(Path(exchange.folder).iterdir())
-        np.testing.assert_array_equal(Exchange(exchange.folder).take(sent), array)
-        full |= set(tmp_path.iterdir())
-        with pytest.raises(ModelError, match="400,000 bytes"):
-            exchange.put(array)
-    finally:
-        exchange.remove()
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.skipif(os.name == "nt", reason="no files are used there")
-def test_a_folder_of_somebody_else_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    exchange = Exchange.create()
-    (tmp_path / f"{Path(exchange.folder).name}-spare").symlink_to(tmp_path)
-    monkeypatch.setattr(os, "write", _no_room)
-    try:
-        with pytest.raises(ModelError, match="somebody else"):
-            exchange.put(np.zeros(100_000))
-    finally:
-        exchange.remove()
-
-
-def _no_room(_descriptor: int, _content: memoryview) -> int:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        np.arange(6, dtype=np.int64).reshape(2, 3),
-        np.ones((300, 400), np.float16)[::2, ::3],
-        np.array(["a", ""], object),
-        np.zeros((0, 4), np.float32),
-        np.array(3.5),
-        [np.ones(2), [np.zeros(50_000)]],
-        {1: 2.0},
-        None,
-    ],
-)
-def test_what_is_put_is_taken(value: Any) -> None:
-    exchange = Exchange.create()
-    try:
-        other = Exchange(exchange.folder)
-        taken = other.take(exchange.put(value))
-        np.testing.assert_equal(taken, value)
-        if isinstance(value, np.ndarray):
-            assert (taken.dtype, taken.shape) == (value.dtype, value.shape)
-        if os.name != "nt":
-            assert list(Path(exchange.folder).iterdir()) == []
-    finally:
-        exchange.remove()
 
 
 _ENDS_WHILE_STARTING = """

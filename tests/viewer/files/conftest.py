@@ -3,27 +3,20 @@
 import numpy as np
 import pytest
 
-from model.edits import initializers
 from model.io.save import save
 from model.recording.store import Store
-from model.tensors import ArrayTensor
 from tests.model import builders
-from tests.viewer.held import hold_up
+from tests.viewer.files.large import ELEMENTS, large_document
+from tests.viewer.held import hold_up, job_of
 from tests.viewer.opening import opened
 from tests.viewer.panels.tensor.hands import panel_of
-
-ELEMENTS = 1 << 20  # 4 MB, which take a while
 
 
 @pytest.fixture
 def large_file(tmp_path):
     """A model with one constant of some size."""
-    document = builders.document()
-    with document.edit("Weights") as edit:
-        weights = ArrayTensor(np.arange(ELEMENTS, dtype=np.float32))
-        initializers.set_tensor(edit, builders.value(document, "w"), weights)
     path = tmp_path / "large.onnx"
-    save(document.model, path)
+    save(large_document().model, path)
     return path
 
 
@@ -42,8 +35,6 @@ def being_written(qtbot, window, large_file, tmp_path, held_up):
     np.save(tmp_path / "v.npy", np.full(ELEMENTS, 7, np.float32))
     panel = panel_of(qtbot, window, builders.value(workspace.document, "w"))
     panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, go_on: go_on())
-    title = "Import v.npy into w"
-    qtbot.waitUntil(lambda: title in [job.title for job in workspace.jobs.running])
-    (job,) = (job for job in workspace.jobs.running if job.title == title)
+    job = job_of(qtbot, workspace.jobs, "Import v.npy into w")
     assert workspace.document.undo_title is None
     return workspace, job

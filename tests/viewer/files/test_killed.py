@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.edits import functions, initializers, nodes
+from model.edits import functions, nodes
 from model.edits.nodes import rename_node
 from model.graph import Value
 from model.io.save import save
@@ -12,6 +12,8 @@ from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
+from tests.viewer.files.large import ELEMENTS, large_document
+from tests.viewer.held import job_of, let_take_turns
 from tests.viewer.opening import opened
 from tests.viewer.panels.tensor.hands import panel_of
 from viewer.comparison.pairing import Comparing
@@ -20,7 +22,6 @@ from viewer.files import recovery
 from viewer.passes.many import change_many
 
 MANY = 2_500
-ELEMENTS = 1 << 20  # 4 MB, which take a while
 
 
 class Killed:
@@ -157,37 +158,20 @@ def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
     comparing.close()
 
 
-def large_model():
-    """A part of another model, as it comes into a tab of its own."""
-    document = builders.document()
-    with document.edit("Weights") as edit:
-        weights = ArrayTensor(np.arange(ELEMENTS, dtype=np.float32))
-        initializers.set_tensor(edit, builders.value(document, "w"), weights)
-    return document.model
-
-
 def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_done(qtbot, window, tmp_path, held_up):
     path = tmp_path / "calls.onnx"
     save(builders.document().model, path)
     workspace = opened(window, qtbot, path).workspace
-    dialog = MergeDialog(window, workspace, workspace.graph, large_model(), "other.onnx")
+    dialog = MergeDialog(window, workspace, workspace.graph, large_document().model, "other.onnx")
     with qtbot.waitExposed(dialog):
         dialog.show()
     dialog.prefix.setText("other_")
     dialog.try_merge()
     qtbot.waitUntil(lambda: workspace.journal.path is not None)
-    job = job_of(qtbot, workspace, "Merge other.onnx")
+    job = job_of(qtbot, workspace.jobs, "Merge other.onnx")
     dialog.reject()
     assert job.finished
     held_up.set()
     workspace.journal._store.flush()
-    qtbot.wait(50)
+    let_take_turns(qtbot)
     assert workspace.document.undo_title is None
-
-
-def job_of(qtbot, workspace, title):
-    def found():
-        return [job for job in workspace.jobs.running if job.title == title]
-
-    qtbot.waitUntil(lambda: bool(found()))
-    return found()[0]

@@ -5,39 +5,26 @@ import sys
 from threading import Event
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
-from model.edits import initializers
 from model.edits.nodes import rename_node
 from model.io.save import Saving, save
 from model.recording.leftovers import leftovers
-from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
+from tests.viewer.files.large import ELEMENTS, large_document
+from tests.viewer.held import job_of
 from tests.viewer.opening import added, opened
 from viewer.dialogs.extract import ExtractDialog
 from viewer.dialogs.new_model import NewModelDialog
 from viewer.files import recovery
 
-ELEMENTS = 1 << 20  # 4 MB
 TITLE = "Keep new for recovery"
 
 
-@pytest.fixture(autouse=True)
-def dead(monkeypatch):
-    """Make every journal look like that of a program that is gone."""
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
-
-
-def large_document():
-    document = builders.document()
-    with document.edit("Weights") as edit:
-        weights = ArrayTensor(np.arange(ELEMENTS, dtype=np.float32))
-        initializers.set_tensor(edit, builders.value(document, "w"), weights)
-    return document
+pytestmark = pytest.mark.usefixtures("dead")
 
 
 @pytest.fixture
@@ -46,20 +33,12 @@ def large_model():
 
 
 @pytest.fixture
-def large_file(tmp_path):
-    """A model with one constant of some size."""
-    path = tmp_path / "large.onnx"
-    save(large_document().model, path)
-    return path
-
-
-@pytest.fixture
 def slow(monkeypatch):
     """A disk that takes a large model as slowly as the test wants."""
     free, run = Event(), Saving.run
 
     def wait(saving, *given, **more):
-        if saving.size > ELEMENTS:
+        if saving.size > 1 << 20:
             free.wait(30)
         return run(saving, *given, **more)
 
@@ -108,14 +87,6 @@ def at_once(document):
     assert snapshot(again.model) == snapshot(document.model)
 
 
-def job_of(qtbot, window, title):
-    def found():
-        return [job for job in window.files.jobs.running if job.title == title]
-
-    qtbot.waitUntil(lambda: bool(found()))
-    return found()[0]
-
-
 def test_a_new_model(qtbot, window, killed):
     window.actions_binding.run("file.new")
     dialog = visible(qtbot, window, NewModelDialog)
@@ -137,7 +108,7 @@ def extract(qtbot, window, tab, *nodes):
 def test_a_part_of_another_whose_file_is_replaced_meanwhile(qtbot, window, killed, large_file, slow):
     tab = opened(window, qtbot, large_file)
     extract(qtbot, window, tab, *tab.workspace.graph.nodes)
-    job = job_of(qtbot, window, "Keep large-part for recovery")
+    job = job_of(qtbot, window.files.jobs, "Keep large-part for recovery")
     save(builders.model(), large_file)
     slow.set()
     qtbot.waitUntil(lambda: job.finished)
@@ -185,7 +156,7 @@ def test_what_was_looked_at_only_leaves_nothing(qtbot, window):
 
 def test_a_large_model_shows_once_it_is_on_file_as_the_status_line_says(qtbot, window, killed, large_model, slow):
     window.files.add_new([(large_model, "new")])
-    job = job_of(qtbot, window, TITLE)
+    job = job_of(qtbot, window.files.jobs, TITLE)
     qtbot.waitUntil(window.status.work.isVisible)
     assert not window.status.work.stop_tool()  # what Esc does
     assert window.tabs() == []
@@ -197,7 +168,7 @@ def test_a_large_model_shows_once_it_is_on_file_as_the_status_line_says(qtbot, w
 
 def test_a_small_one_does_not_wait_for_a_large_one(qtbot, window, large_model, slow):
     window.files.add_new([(large_model, "new")])
-    job = job_of(qtbot, window, TITLE)
+    job = job_of(qtbot, window.files.jobs, TITLE)
     tab = added(window, qtbot, builders.model(), "small")
     assert not job.finished
     assert tab.workspace.title == "small"

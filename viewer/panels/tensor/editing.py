@@ -265,7 +265,7 @@ class TensorEditing:
             f"Import {path.name}",
             lambda _: _unless_equal(held, work()),
             done=done,
-            failed=lambda e: (refused or self.tell)(e) if isinstance(e, ModelError) else None,
+            failed=partial(self._refuse, refused),
             lane="mutate",
             makes="edit",
         )

@@ -146,8 +146,9 @@ def _sparse_tensor(held: SparseArray) -> SparseTensor:
 
 
 def likeliest(workspace: Workspace, item: object) -> list[Target]:
-    """What can be shown of something selected, the likeliest first: of a node what it gives, but what goes into it
-    where a run waits before it.
+    """What can be shown of something selected, the likeliest first.
+
+    Of a node that is what it gives, but what goes into it where a run waits before it.
     """
     targets = _targets_of(item)
     if isinstance(item, Node) and workspace.has_runs and workspace.runs.paused_at is item:
