@@ -321,6 +321,7 @@ def _encoded(tensor: Tensor, suffix: str) -> bytes:
         np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)
         return stream.getvalue()
     text = tensor.name[:_LONGEST_NAME].encode("utf-8", "replace").decode()  # as names in files need not be
+    text = text.replace("\0", "?")  # where an archive ends a name
     name = f"{text or 'arr_0'}.npy"  # what numpy calls one without a name
     deflated = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED)
     with deflated as archive, archive.open(name, "w", force_zip64=True) as member:

@@ -57,6 +57,7 @@ def test_every_type_comes_back(tmp_path, kind, suffix):
         ("file", "file"),
         ("/layer.0/w:0", "/layer.0/w:0"),
         ("gr\xfcn\udc80", "gr\xfcn?"),
+        ("cut\0off", "cut?off"),
         ("n" * 70_000, "n" * 1000),
     ],
 )
