@@ -11,6 +11,7 @@ from PySide6.QtCore import QTimer
 from viewer.dialogs.questions import ask_to_save
 from viewer.jobs import Job
 from viewer.widgets.fields.editors import take_typed
+from viewer.workspace import Message
 
 if TYPE_CHECKING:
     from viewer.document_tab import DocumentTab
@@ -28,6 +29,7 @@ class Closing:
         self._window = window
         self._files = files
         self._waiting: dict[DocumentTab, Callable[[], object]] = {}  # until all is written
+        self._once_shown: Callable[[], object] | None = None  # every model that is being kept for recovery
 
     def close(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Close a tab, asking first when it holds changes. `then` is called once it is closed.
@@ -62,11 +64,14 @@ class Closing:
     def close_all(self, then: Callable[[], object]) -> None:
         """Close every tab that holds changes, asking about each; `then` is called when none is left.
 
-        What is being written is finished before.
+        What is being written is finished before, and models that are being kept for recovery show.
         """
         writing = next(filter(self._files.is_writing, self._window.tabs()), None)
         if writing is not None:
             self._close_when_written(writing, partial(self.close_all, then), "The window")
+            return
+        if self._files.keeping:
+            self._close_when_shown(partial(self.close_all, then))
             return
         modified = [tab for tab in self._window.tabs() if tab.modified]
         if modified:
@@ -89,6 +94,29 @@ class Closing:
             waiting = self._waiting.pop(tab, None)
             if waiting is not None:
                 waiting()
+
+    def go_on_shown(self) -> None:
+        """A model shows that was kept for recovery: close the window now if it waited for that, and for no other."""
+        if not self._files.keeping:
+            self._window.messages.withdraw(_CLOSING)
+            waiting, self._once_shown = self._once_shown, None
+            if waiting is not None:
+                waiting()
+
+    def _close_when_shown(self, call: Callable[[], object]) -> None:
+        """Call it when all models show that are being kept for recovery, and say so where that takes a while."""
+        self._once_shown = call
+
+        def stay_open() -> None:
+            self._once_shown = None
+
+        def tell() -> None:
+            if self._once_shown is call:
+                title, then = f"{self._files.keeping[0].title}: still at it", "The window closes once that is done."
+                choices = (("Keep it open", stay_open),)
+                self._window.show_message(Message("info", title, then, choices=choices, topic=_CLOSING))
+
+        QTimer.singleShot(_PATIENCE, self._window, tell)
 
     def _close_when_written(self, tab: DocumentTab, call: Callable[[], object], what: str) -> None:
         """Call it when all that is being written has ended, and say so where that takes a while."""

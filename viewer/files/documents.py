@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
@@ -18,7 +18,7 @@ from viewer.dialogs.files import ask_open
 from viewer.files import opening, operator_sets, unused_data
 from viewer.files.closing import Closing
 from viewer.files.recovery import journal_folder
-from viewer.jobs import Jobs
+from viewer.jobs import Job, Jobs
 from viewer.settings import RELOAD_SILENTLY
 from viewer.text import display, plural
 from viewer.widgets.fields.editors import take_typed
@@ -57,6 +57,7 @@ class Files(QObject):
         self._touched_paths: set[str] = set()
         self._gone: set[Path] = set()  # files of open documents that were removed and may come back
         self._saves: dict[DocumentTab, Save] = {}  # being prepared or written
+        self.keeping: list[Job[Any]] = []  # write down models that show then
         self._closing = Closing(window, self)
         self._can_run = False  # what a run needs is imported, or about to be
         self._settle = QTimer(self, singleShot=True, interval=_SETTLE)
@@ -186,11 +187,14 @@ class Files(QObject):
         def finished() -> None:
             from model.recording.beginning import Beginning
 
+            self.keeping.remove(job)
             show(job.result or [Beginning.missing(folder)] * len(models))
             self._arrived(title)
+            self._closing.go_on_shown()
 
         self._expect(title)
         job = self.jobs.start(f"Keep {display(title, 60)} for recovery", work, finished=finished)
+        self.keeping.append(job)
 
     def _expect(self, title: str) -> None:
         self.pending.append(title)
@@ -420,8 +424,8 @@ class Files(QObject):
 
     @property
     def saving(self) -> bool:
-        """Whether a document is being written, or something of one."""
-        return any(map(self.is_writing, self._window.tabs()))
+        """Whether a document is being written, or something of one, or a model that shows once it is kept."""
+        return bool(self.keeping) or any(map(self.is_writing, self._window.tabs()))
 
     def is_writing(self, tab: DocumentTab) -> bool:
         """Whether a document is being written, or something of it."""

@@ -36,7 +36,7 @@ class MessageBar(QWidget):
         self.hide()
         if workspace is not None:
             workspace.messaged.connect(self.show_message)
-            workspace.withdrawn.connect(self._withdraw)
+            workspace.withdrawn.connect(self.withdraw)
 
     @property
     def messages(self) -> list[Message]:
@@ -68,7 +68,8 @@ class MessageBar(QWidget):
                 return
             self._remove((telling or self._rows)[0])
 
-    def _withdraw(self, topic: str) -> None:
+    def withdraw(self, topic: str) -> None:
+        """Close what is no longer true on a topic."""
         for row in list(self._rows):
             if row.message.topic == topic:
                 self._remove(row)

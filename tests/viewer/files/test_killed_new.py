@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMessageBox, QPushButton
 
 from model.edits.nodes import rename_node
 from model.io.save import Saving, save
@@ -223,3 +224,32 @@ def test_a_new_model_that_is_saved_or_closed_leaves_nothing(qtbot, window, tmp_p
     added(window, qtbot, builders.model())
     window.remove_tab(window.tab)
     assert list(recovery.journal_folder().iterdir()) == []
+
+
+def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, large_model, slow):
+    window.files.add_new([(large_model, "new")])
+    job = job_of(qtbot, window, TITLE)
+    window.close()
+    assert window.isVisible()
+    qtbot.waitUntil(lambda: bool(window.messages.messages))
+    assert window.messages.messages[0].detail == "The window closes once that is done."
+    slow.set()
+    box = visible(qtbot, window, QMessageBox)
+    assert job.finished
+    assert window.messages.messages == []
+    assert window.tab.modified
+    with qtbot.waitSignal(window.closing):
+        qtbot.mouseClick(box.button(QMessageBox.StandardButton.Discard), Qt.MouseButton.LeftButton)
+    assert list(recovery.journal_folder().iterdir()) == []
+
+
+def test_closing_is_taken_back_while_a_model_is_being_kept(qtbot, window, large_model, slow):
+    window.files.add_new([(large_model, "new")])
+    window.close()
+    qtbot.waitUntil(lambda: bool(window.messages.messages))
+    (stay,) = [b for b in window.messages.findChildren(QPushButton) if b.text() == "Keep it open"]
+    qtbot.mouseClick(stay, Qt.MouseButton.LeftButton)
+    slow.set()
+    qtbot.waitUntil(lambda: bool(window.tabs()))
+    assert window.isVisible()
+    assert [box for box in window.findChildren(QMessageBox) if box.isVisible()] == []
