@@ -7,9 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from model.attributes import Attribute, AttributeKind
+from model.devices import with_names
 from model.graph import Function, Graph, Node, QuantizationAnnotation, Value, Values
 from model.progress import SILENT, Progress
 from model.steps import InsertNode, SetGraphOutputs
+
+
+def _name_spread(node: Node, copy: Node) -> None:
+    """Let what a copy says of how its inputs and outputs are spread over devices name its own."""
+    pairs = (*zip(node.inputs, copy.inputs, strict=True), *zip(node.outputs, copy.outputs, strict=True))
+    names = {old.name: None if new is None else new.name for old, new in pairs if old is not None}
+    copy._details = replace(node.details, device_configurations=with_names(node.device_configurations, names))
+
 
 #: What a copy of a function has as it is, beside its name and body.
 _OF_FUNCTIONS = (
@@ -121,6 +130,8 @@ class Cloner:
             for body in copy.bodies:
                 body.owner = copy
         copy._details, copy._source, copy._decoder = node._details, node._source, node._decoder
+        if node.is_spread:
+            _name_spread(node, copy)
         return copy
 
     def _attributes(self, node: Node) -> dict[str, Attribute]:

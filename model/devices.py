@@ -5,7 +5,8 @@ Source: onnx.proto, ``DeviceConfigurationProto`` and ``NodeDeviceConfigurationPr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -45,3 +46,22 @@ class DeviceConfiguration:
     num_devices: int
     devices: tuple[str, ...] = ()
     source: Any = field(default=None, compare=False, repr=False)
+
+
+def with_names(
+    configurations: tuple[NodeDeviceConfiguration, ...], names: Mapping[str, str | None]
+) -> tuple[NodeDeviceConfiguration, ...]:
+    """A node's parts with other names for some of its inputs and outputs; for None, what is said of one goes."""
+    return tuple(_with_names(configuration, names) for configuration in configurations)
+
+
+def _with_names(configuration: NodeDeviceConfiguration, names: Mapping[str, str | None]) -> NodeDeviceConfiguration:
+    called = [(spec, names.get(spec.tensor_name, spec.tensor_name)) for spec in configuration.sharding]
+    if all(spec.tensor_name == name for spec, name in called):
+        return configuration
+    specs = (
+        spec if spec.tensor_name == name else replace(spec, tensor_name=name)
+        for spec, name in called
+        if name is not None
+    )
+    return replace(configuration, sharding=tuple(specs))

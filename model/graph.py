@@ -237,6 +237,13 @@ class Node:
         return self.details.device_configurations
 
     @property
+    def is_spread(self) -> bool:
+        """Whether it has device configurations. Decodes nothing."""
+        if self._details is None:
+            return bool(self._source.device_configurations)
+        return bool(self._details.device_configurations)
+
+    @property
     def unknown_changes(self) -> tuple[UnknownChange, ...]:
         """What is changed of the unknown fields in its message."""
         return self.details.unknown_changes

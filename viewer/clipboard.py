@@ -65,7 +65,7 @@ def copied() -> Fragment:
     from model.io.read import load
 
     model = load(content)
-    return Fragment(model.graph, model.functions, dict(model.opset_imports))
+    return Fragment(model.graph, model.functions, dict(model.opset_imports), configurations=model.configurations)
 
 
 def _as_bytes(fragment: Fragment) -> bytes | None:
@@ -78,6 +78,7 @@ def _as_bytes(fragment: Fragment) -> bytes | None:
     model = Model(fragment.graph)
     model.opset_imports = fragment.opset_imports
     model.functions = fragment.functions
+    model.configurations = fragment.configurations
     try:
         return to_bytes(model)
     except (ModelError, OSError):

@@ -51,7 +51,7 @@ def _count(edit: Transaction, configuration: DeviceConfiguration) -> None:
 
 def check_devices_of(node: Node, model: Model) -> Iterator[Problem]:
     """A node's part in device configurations. Nothing is decoded of a node that has none."""
-    if node._details is None and not node._source.device_configurations:
+    if not node.is_spread:
         return
     known = {c.name for c in model.configurations}
     for used in node.device_configurations:

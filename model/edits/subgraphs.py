@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from model import schemas
 from model.attributes import Attribute, is_same
 from model.clone import Cloner
+from model.devices import DeviceConfiguration
 from model.document import Transaction
 from model.edits.functions import boundary, constants_taken, in_graph_order
 from model.edits.initializers import put_constant
@@ -45,6 +46,7 @@ class Fragment:
     functions: tuple[Function, ...] = ()
     opset_imports: Mapping[str, int] = field(default_factory=dict)
     along: Collection[Node] = ()
+    configurations: tuple[DeviceConfiguration, ...] = ()
 
     @property
     def size(self) -> int:
@@ -65,6 +67,7 @@ def copy(nodes: Collection[Node]) -> Fragment:
         functions_used(model, ordered) if model is not None else (),
         dict(graph.opset_imports),
         tuple(islice(part.nodes, len(given))),
+        model.configurations if model is not None else (),
     )
 
 
@@ -150,9 +153,24 @@ def _share(constant: Node, here: Mapping[str, Value], cloner: Cloner) -> bool:
 
 
 def _bring_operators(edit: Transaction, graph: Graph, fragment: Fragment) -> None:
-    """Bring the functions and the imports of operator sets that its nodes need."""
+    """Bring the functions, the imports of operator sets and the device configurations that its nodes need."""
+    _bring_configurations(edit, fragment)
     _bring_functions(edit, fragment)
     _bring_imports(edit, graph, fragment.opset_imports, fragment.graph)
+
+
+def _bring_configurations(edit: Transaction, fragment: Fragment) -> None:
+    present = edit.model.configurations
+    here = {configuration.name for configuration in present}
+    missing = [configuration for configuration in fragment.configurations if configuration.name not in here]
+    if not missing:
+        return
+    bodies = (fragment.graph, *(f.body for f in fragment.functions if edit.model.function(*f.key) is None))
+    nodes = (node for body in bodies for level in body.walk() for node in level.nodes if node.is_spread)
+    used = {part.configuration_id for node in nodes for part in node.device_configurations}
+    brought = tuple(configuration for configuration in missing if configuration.name in used)
+    if brought:
+        edit.do(SetField(edit.model, "configurations", (*present, *brought)))
 
 
 def _bring_functions(edit: Transaction, fragment: Fragment) -> None:
@@ -206,7 +224,8 @@ def merge(
     cloner = _prefixed(graph, prefix, progress)
     _bring_inputs(edit, graph, part, cloner, {name: (value, here.get(value)) for name, value in links.items()})
     shared = _bring_constants(edit, graph, part, cloner, here)
-    _bring_operators(edit, graph, Fragment(part, other.functions, other.opset_imports))
+    brought = Fragment(part, other.functions, other.opset_imports, configurations=other.configurations)
+    _bring_operators(edit, graph, brought)
     known = known.without(part.nodes, shared) if known else None
     copies = cloner.nodes([node for node in part.nodes if node not in shared])
     _insert(edit, graph, copies, known, progress)

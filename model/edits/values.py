@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from model import schemas
-from model.devices import NodeDeviceConfiguration
+from model.devices import with_names
 from model.document import Transaction
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
@@ -132,14 +131,9 @@ def _rename_in_sharding(edit: Transaction, value: Value, old: str, name: str) ->
     for node in dict.fromkeys((*users, value.producer)):
         if node is None:
             continue
-        configurations = tuple(_with_name(c, old, name) for c in node.device_configurations)
+        configurations = with_names(node.device_configurations, {old: name})
         if configurations != node.device_configurations:
             edit.do(SetField(node, "device_configurations", configurations))
-
-
-def _with_name(configuration: NodeDeviceConfiguration, old: str, name: str) -> NodeDeviceConfiguration:
-    specs = tuple(replace(s, tensor_name=name) if s.tensor_name == old else s for s in configuration.sharding)
-    return configuration if specs == configuration.sharding else replace(configuration, sharding=specs)
 
 
 def _rename_in_bindings(edit: Transaction, value: Value, old: str, name: str) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from model.checks.devices import check_devices_of
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.document import Document
-from model.edits import devices, nodes, properties
+from model.edits import devices, nodes, properties, subgraphs
 from model.errors import ModelError
 from model.io.read import load
 from model.io.save import to_bytes
@@ -92,3 +93,49 @@ def test_removing_a_configuration_takes_the_nodes_parts_along(document):
     assert [c.configuration_id for c in builders.node(document, "first").device_configurations] == ["three"]
     document.undo()
     assert to_bytes(document.model) == before
+
+
+@pytest.fixture
+def spread(document):
+    """What the node says of its input and its output."""
+    for name in ("x", "a"):
+        put(document, ShardingSpec(name, (0, 1)), len(sharding(document)))
+    return document
+
+
+def names_of(node):
+    return [spec.tensor_name for spec in node.device_configurations[0].sharding]
+
+
+def test_a_copy_says_how_its_own_values_are_spread(spread):
+    with spread.edit("Duplicate") as edit:
+        (copy,) = nodes.duplicate(edit, [builders.node(spread, "first")])
+    assert names_of(copy) == ["x", copy.outputs[0].name]
+    assert not list(check_devices_of(copy, spread.model))
+
+
+def test_nodes_bring_the_device_configurations_they_take_part_in(spread):
+    other = Document(load(to_bytes(builders.model(builders.CHAIN))))
+    before = to_bytes(other.model)
+    with spread.edit("Unused") as edit:
+        properties.set_configurations(edit, (*spread.model.configurations, DeviceConfiguration("unused", 1)))
+    with other.edit("Paste") as edit:
+        (pasted,) = subgraphs.paste(edit, other.model.graph, subgraphs.copy([builders.node(spread, "first")]))
+    assert [c.name for c in other.model.configurations] == ["three", "two"]
+    assert not list(check_devices_of(pasted, other.model))
+    other.undo()
+    assert to_bytes(other.model) == before
+    with other.edit("Merge") as edit:
+        merged = subgraphs.merge(edit, other.model.graph, spread.model, {"x": "y"})
+    first = next(node for node in merged if node.device_configurations)
+    assert names_of(first) == ["y", first.outputs[0].name]
+    assert not list(check_devices_of(first, other.model))
+
+
+def test_what_is_said_of_an_input_that_is_left_out_goes(spread):
+    other = builders.document("""
+        <ir_version: 11, opset_import: ["" : 21]> bare (float[2] p) => (float[2] q) { q = Abs (p) }
+    """)
+    with other.edit("Paste") as edit:
+        (pasted,) = subgraphs.paste(edit, other.model.graph, subgraphs.copy([builders.node(spread, "first")]))
+    assert names_of(pasted) == [pasted.outputs[0].name]
