@@ -53,3 +53,8 @@ def look(qtbot, panel, view, widget):
     qtbot.waitUntil(
         lambda: panel.pane.stack.currentWidget() is widget and not panel.workspace.jobs.running, timeout=30_000
     )
+
+
+def facts(panel):
+    """What the panel tells of the tensor, by name."""
+    return {name: text for name, text, _ in panel.pane.facts.rows}
