@@ -12,14 +12,6 @@ from model.graph import Function, Graph, Node, QuantizationAnnotation, Value, Va
 from model.progress import SILENT, Progress
 from model.steps import InsertNode, SetGraphOutputs
 
-
-def _name_spread(node: Node, copy: Node) -> None:
-    """Let what a copy says of how its inputs and outputs are spread over devices name its own."""
-    pairs = (*zip(node.inputs, copy.inputs, strict=True), *zip(node.outputs, copy.outputs, strict=True))
-    names = {old.name: None if new is None else new.name for old, new in pairs if old is not None}
-    copy._details = replace(node.details, device_configurations=with_names(node.device_configurations, names))
-
-
 #: What a copy of a function has as it is, beside its name and body.
 _OF_FUNCTIONS = (
     "doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "unknown_changes", "_source",
@@ -166,3 +158,10 @@ class Cloner:
     def _bodies(self, attribute: Attribute) -> Any:
         graphs = tuple(self.graph(body) for body in attribute.graphs)
         return graphs[0] if attribute.kind is AttributeKind.GRAPH else graphs
+
+
+def _name_spread(node: Node, copy: Node) -> None:
+    """Let what a copy says of how its inputs and outputs are spread over devices name its own."""
+    pairs = (*zip(node.inputs, copy.inputs, strict=True), *zip(node.outputs, copy.outputs, strict=True))
+    names = {old.name: None if new is None else new.name for old, new in pairs if old is not None}
+    copy._details = replace(node.details, device_configurations=with_names(node.device_configurations, names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from exec.layout import Lists
@@ -43,6 +43,10 @@ def test_a_table_is_its_rows(known):
     assert table.keys.outermost().tolist() == [(*one.path, one.node)[0] for one in known]
 
 
+FAILED_BETWEEN = [row(1, (7, 8), State.DONE, 0), row(2, (7,), State.FAILED, 0), row(3, (7, 8), State.FAILED, 1)]
+
+
+@example(FAILED_BETWEEN, [])
 @given(rows, rows)
 @settings(deadline=None)
 def test_results_by_number_are_those_of_the_first_call_and_sums_for_calls(known, inner):
