@@ -30,7 +30,7 @@ _COLUMNS = (
     Column("Zeros", 7),
     Column("NaN, inf", 8),
     Column("Δ mean", 11, "Mean less the mean of the run before"),
-    Column("Largest |Δ|", 10, "Largest change of an element since the run before"),
+    Column("Largest |Δ|", 10, "Largest change of an element since the run before", amount=True),
 )
 
 

@@ -46,12 +46,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A heading; numbers stand right and in the fixed font. `width` is in characters, 0 takes the rest."""
+    """A heading; numbers stand right and in the fixed font. `width` is in characters, 0 takes the rest.
+
+    The first click on the heading of an `amount` has the largest stand first.
+    """
 
     title: str
     width: int = 0
     tip: str = ""
     number: bool = True
+    amount: bool = False
 
 
 @dataclass(frozen=True)
@@ -196,6 +200,8 @@ class NumberModel(QAbstractTableModel):
                 return plain_tip(column.tip or column.title)
             case Qt.ItemDataRole.TextAlignmentRole:
                 return _alignment(column)
+            case Qt.ItemDataRole.InitialSortOrderRole if column.amount:
+                return Qt.SortOrder.DescendingOrder
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:

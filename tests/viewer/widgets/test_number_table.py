@@ -1,6 +1,7 @@
 """The table of names and numbers: how its columns share the room."""
 
 import pytest
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QStyleOptionHeader, QStyleOptionViewItem
 
 from viewer.widgets.number_table import Cell, Column, MadeRows, NumberTable, Row
@@ -62,6 +63,18 @@ def test_numbers_come_first_whichever_way_and_rows_that_are_equal_stay_in_order(
     qtbot.waitUntil(lambda: table.targets() == [*sevens, 0, 4, 2, 5, 3, 1])
     table.sort_by(2, descending=False)
     qtbot.waitUntil(lambda: table.targets() == [2, 5, 4, 0, *sevens, 3, 1])
+
+
+def test_the_first_click_on_the_heading_of_an_amount_has_the_largest_stand_first(qtbot):
+    table = NumberTable("Numbers", (Column("#", 4), Column("Error", 8, amount=True)))
+    qtbot.addWidget(table)
+    table.show()
+    table.set_rows([Row(n, (Cell(f"{n}", n), Cell(f"{n}", n))) for n in range(5)])
+    header = table.horizontalHeader()
+    for section, expected in ((1, [4, 3, 2, 1, 0]), (1, [0, 1, 2, 3, 4]), (0, [0, 1, 2, 3, 4])):
+        place = QPoint(header.sectionViewportPosition(section) + 10, header.height() // 2)
+        qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        assert table.targets() == expected
 
 
 def test_what_is_selected_stays_so_in_another_order(table):
