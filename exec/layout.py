@@ -66,6 +66,17 @@ class Keys:
         index = int(np.searchsorted(numbers, number))
         return int(order[index]) if index < len(numbers) and numbers[index] == number else None
 
+    def rows_of(self, number: int) -> NDArray[np.int64]:
+        """The rows of a node: one for each call of its function."""
+        numbers, order = self._sorted
+        begin, end = np.searchsorted(numbers, (number, number + 1)).tolist()
+        return order[begin:end]
+
+    @cached_property
+    def repeated(self) -> list[int]:
+        """Nodes with several rows."""
+        return [int(number) for number in np.unique(self.numbers[~self.is_first])]
+
     @cached_property
     def is_first(self) -> NDArray[np.bool_]:
         """Whether no row before is of the same node."""

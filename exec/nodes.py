@@ -191,6 +191,10 @@ class NodeTable(Sequence[NodeResult]):
             if cause >= 0:
                 yield place, self.failures[cause]
 
+    def over_calls(self, rows: NDArray[np.int64]) -> NodeResult:
+        """One node over all calls of its function: see `_summed`."""
+        return _summed(list(self._made(rows)))
+
     def together(self, call: int) -> NodeResult:
         """A call of a function as one node: sums, and the first failure inside."""
         rows = self.keys.rows_in[call]
@@ -209,21 +213,24 @@ class NodeTable(Sequence[NodeResult]):
 
 
 class ByNumber(Mapping[int, NodeResult]):
-    """What became of each node, by its number, in the first call it is in; calls of functions have the sums."""
+    """What became of each node, by its number, in all calls of its function; those calls have the sums of its nodes."""
 
     def __init__(self, table: NodeTable, inner: Iterable[NodeResult]) -> None:
         self._table = table
-        self._inner: dict[int, NodeResult] = {}
+        calls: dict[int, list[NodeResult]] = {}
         for one in inner:
             if table.keys.find(one.node) is None:
-                self._inner.setdefault(one.node, one)
+                calls.setdefault(one.node, []).append(one)
+        self._inner = {number: _summed(rows) for number, rows in calls.items()}
 
     def __getitem__(self, number: int) -> NodeResult:
         keys = self._table.keys
         if number in keys.rows_in:
             return self._table.together(number)
-        place = keys.find(number)
-        return self._inner[number] if place is None else self._table[place]
+        rows = keys.rows_of(number)
+        if not len(rows):
+            return self._inner[number]
+        return self._table[int(rows[0])] if len(rows) == 1 else self._table.over_calls(rows)
 
     def __iter__(self) -> Iterator[int]:
         keys = self._table.keys
@@ -243,7 +250,7 @@ class ByNumber(Mapping[int, NodeResult]):
         """Numbers of those that failed."""
         keys, table = self._table.keys, self._table
         places = [place for place, _ in table.failed()]
-        found = dict.fromkeys(keys.numbers[place].item() for place in places if keys.is_first[place])
+        found = dict.fromkeys(keys.numbers[places].tolist())
         found.update(dict.fromkeys(number for number, one in self._inner.items() if one.failure is not None))
         found.update(dict.fromkeys(call for place in places for call in keys.at(place)[1]))
         return list(found)
@@ -259,13 +266,35 @@ class _Items(ItemsView[int, NodeResult]):
     def __iter__(self) -> Iterator[tuple[int, NodeResult]]:
         rows = self._rows
         table = rows._table
-        first, calls = table.keys.is_first, table.keys.rows_in
+        first, others = table.keys.is_first, table.keys.rows_in.keys() | set(table.keys.repeated)
         for one in table._made(np.flatnonzero(first)):
-            yield one.node, rows[one.node] if one.node in calls else one
+            yield one.node, rows[one.node] if one.node in others else one
         own = int(np.count_nonzero(first))
         for place, number in enumerate(rows):
             if place >= own:
                 yield number, rows[number]
+
+
+#: What is told first of a node that became several things in several calls.
+_FOREMOST = {
+    state: place
+    for place, state in enumerate(
+        (State.FAILED, State.SKIPPED, State.DONE, State.KEPT, State.CONSTANT, State.WAITING, State.UNNEEDED)
+    )
+}
+
+
+def _summed(rows: Sequence[NodeResult]) -> NodeResult:
+    """One node over several calls of its function: what is told first of its states, sums, and how often it ran."""
+    first = min(rows, key=lambda one: _FOREMOST[one.state])
+    if len(rows) == 1:
+        return first
+    return replace(
+        first,
+        seconds=sum(one.seconds for one in rows),
+        nbytes=sum(one.nbytes for one in rows),
+        turns=sum(one.turns or one.state in (State.DONE, State.KEPT) for one in rows),
+    )
 
 
 class _Numbered:

@@ -259,7 +259,7 @@ class RunResult:
 
     @cached_property
     def by_node(self) -> ByNumber:
-        """What became of each node, by its number, in the first call it is in; calls of functions have the sums."""
+        """What became of each node, by its number, in all calls of its function; calls have the sums of its nodes."""
         return ByNumber(self.nodes, self.inner)
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -46,14 +47,27 @@ def test_a_table_is_its_rows(known):
 FAILED_BETWEEN = [row(1, (7, 8), State.DONE, 0), row(2, (7,), State.FAILED, 0), row(3, (7, 8), State.FAILED, 1)]
 
 
+def over_calls(rows):
+    """One node in several calls: a failure counts most, then what ran; it ran once in each of these."""
+    ran = State.DONE, State.KEPT
+    order = (State.FAILED, State.SKIPPED, *ran, State.CONSTANT, State.WAITING, State.UNNEEDED)
+    first = next(one for state in order for one in rows if one.state is state)
+    if len(rows) == 1:
+        return first
+    seconds, size = sum(one.seconds for one in rows), sum(one.nbytes for one in rows)
+    return replace(first, seconds=seconds, nbytes=size, turns=sum(one.state in ran for one in rows))
+
+
 @example(FAILED_BETWEEN, [])
 @given(rows, rows)
 @settings(deadline=None)
-def test_results_by_number_are_those_of_the_first_call_and_sums_for_calls(known, inner):
+def test_results_by_number_are_sums_over_calls_of_nodes_and_over_nodes_of_calls(known, inner):
     found = ByNumber(NodeTable.of(known), inner)
-    expected: dict[int, NodeResult] = {}
-    for one in (*known, *inner):
-        expected.setdefault(one.node, one)
+    own = {one.node for one in known}
+    rows_of: dict[int, list[NodeResult]] = {}
+    for one in (*known, *(one for one in inner if one.node not in own)):
+        rows_of.setdefault(one.node, []).append(one)
+    expected = {number: over_calls(rows) for number, rows in rows_of.items()}
     for call in {number for one in known for number in one.path}:
         parts = [one for one in known if call in one.path]
         order = (State.FAILED, State.SKIPPED, State.WAITING, State.DONE, State.KEPT, State.CONSTANT, State.UNNEEDED)
@@ -66,7 +80,9 @@ def test_results_by_number_are_those_of_the_first_call_and_sums_for_calls(known,
     assert dict(found.items()) == expected
     assert len(found) == len(expected)
     assert found.get(99) is None
-    assert sorted(found.failed()) == sorted(number for number, one in expected.items() if one.failure is not None)
+    failed = {number for number, of in rows_of.items() if any(one.failure is not None for one in of)}
+    failed |= {call for one in known if one.failure is not None for call in one.path}
+    assert sorted(found.failed()) == sorted(failed)
 
 
 @given(st.lists(st.lists(st.integers(0, 5), max_size=3)), st.sets(st.integers(0, 5)))

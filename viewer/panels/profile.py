@@ -36,20 +36,20 @@ _OWN = "own"
 _NODE_COLUMNS = (
     Column("Node", 0, number=False),
     Column("Operator", 18, number=False),
-    Column("Time", 11),
-    Column("Share", 8),
+    Column("Time", 11, amount=True),
+    Column("Share", 8, amount=True),
     Column("Output", 20),
-    Column("Memory", 11),
-    Column("Multiply-adds", 14),
+    Column("Memory", 11, amount=True),
+    Column("Multiply-adds", 14, amount=True),
     Column("State", 12, number=False),
 )
 _OPERATOR_COLUMNS = (
     Column("Operator", 0, number=False),
-    Column("Nodes", 9),
-    Column("Time", 11),
-    Column("Share", 9),
-    Column("Mean", 11),
-    Column("Memory", 12),
+    Column("Nodes", 9, "Of the model, however often each ran", amount=True),
+    Column("Time", 11, amount=True),
+    Column("Share", 9, amount=True),
+    Column("Mean", 11, amount=True),
+    Column("Memory", 12, amount=True),
 )
 
 #: Runs of fewer nodes are gone through at once.
@@ -180,7 +180,7 @@ class ProfilePanel(Panel):
     def _show(self, record: Record, found: _Found) -> None:
         total = found.seconds
         kept = " (partly of earlier runs)" if found.is_partly_kept else ""
-        count = plural(sum(map(len, found.operators.values())), "node")
+        count = plural(sum(record.result.counts[state] for state in (State.DONE, State.KEPT)), "node")
         if total:
             held = "" if found.is_partly_kept else f" · {bytes_text(record.result.peak_bytes)} held"
             self.summary.setText(f"{count} · {duration_text(total)}{kept}{held}")
@@ -277,7 +277,7 @@ class _MemoryView(QSplitter):
         self._workspace = workspace
         self.curve = MemoryCurve()
         self.table = NumberTable(
-            "Tensors alive", [Column("Tensor", 0, number=False), Column("Shape", 18), Column("Memory", 11)]
+            "Tensors alive", [Column("Tensor", 0, number=False), Column("Shape", 18), Column("Memory", 11, amount=True)]
         )
         self.where = QLabel()
         self.where.setTextFormat(Qt.TextFormat.PlainText)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from exec.nodes import State
 from exec.results import RunResult
 from model.errors import ModelError
@@ -134,5 +136,8 @@ def _summary(result: RunResult) -> str:
         return f"{plural(result.counts[State.CONSTANT], 'node')} computed in {time}, constant from now on"
     if not done:
         return f"Nothing changed: {plural(kept, 'node')} kept"
-    text = f"Ran {plural(done, 'node')} in {time}"
+    # Those that have become constant have run too, once: the progress counts them.
+    constant = np.count_nonzero(result.nodes.seconds[result.nodes.places(State.CONSTANT)])
+    folded = f" and {constant:,} constant {'one' if constant == 1 else 'ones'}" if constant else ""
+    text = f"Ran {plural(done, 'node')}{folded} in {time}"
     return f"{text}, kept {kept:,}" if kept else f"{text} · {bytes_text(result.peak_bytes)}"

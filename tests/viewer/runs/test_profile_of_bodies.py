@@ -73,3 +73,30 @@ def test_nodes_without_names_are_told_apart_and_those_of_functions_stand_after_t
     assert {row.cells[0].text for row in profile.nodes.source.rows} == {
         "[Relu] a", "[Relu] b", "call", "my::Twice › inner",
     }  # fmt: skip
+
+
+def test_nodes_of_a_function_have_what_they_took_in_all_its_calls(window, qtbot, tmp_path):
+    path = tmp_path / "calls.onnx"
+    twice = CALLS.replace("b = Relu (a)", "b = my.Twice (a)")
+    onnx.save(onnx.parser.parse_model(twice), path)
+    workspace = opened(window, qtbot, path)
+    run(qtbot, workspace)
+    assert workspace.run_state.startswith("Ran 3 nodes in")
+    profile = window.docks.open("profile")
+    qtbot.waitUntil(lambda: len(profile.nodes.source.rows) == 4)
+    assert profile.summary.text().startswith("3 nodes")
+    (inner,) = [row for row in profile.nodes.source.rows if row.cells[0].text == "my::Twice › inner"]
+    took = [row.seconds for row in workspace.results.current.result.nodes if row.title == "inner"]
+    assert len(took) == 2
+    assert inner.cells[2].number == pytest.approx(sum(took))
+    assert inner.cells[-1].text == "ran 2 ×"
+    (adds,) = [row for row in profile.operators.source.rows if row.target == "Add"]
+    assert adds.cells[2].number == pytest.approx(sum(took))
+
+
+def test_constants_that_a_run_computes_are_told_once(window, qtbot, loop):
+    workspace = opened(window, qtbot, loop)
+    run(qtbot, workspace)
+    assert workspace.run_state.startswith("Ran 1 node and 2 constant ones in")
+    run(qtbot, workspace, "run.fresh")
+    assert workspace.run_state.startswith("Ran 1 node in")
