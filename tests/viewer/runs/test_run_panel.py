@@ -167,6 +167,13 @@ def test_parameters_are_counted_before_and_after_a_run(window, qtbot, shared_mod
     assert title in rows(panel)
 
 
+def test_constant_nodes_are_parameters_too(window, qtbot, workspace):
+    found = rows(window.docks.open("run"))
+    (title,) = [text for text in found if text.startswith("Parameters")]
+    assert title == "Parameters (2): 116 numbers, 464 B"
+    assert [row[:2] for row in found[title]] == [("w", "float 4×3×3×3   432 B"), ("k", "float 4×2   32 B")]
+
+
 def test_types_and_ranges_of_the_outcome_are_read_whole(window, qtbot, workspace):
     panel = window.docks.open("run")
     run(qtbot, workspace)

@@ -17,9 +17,11 @@ from exec.inspection.glimpse import Glimpse
 from exec.inspection.overview import Contradiction, actual_type, contradictions, tensor_type
 from exec.inspection.statistics import ValueInfo
 from exec.inspection.verdicts import Verdict
+from model.edits.initializers import constant_tensor
 from model.edits.values import set_type
-from model.graph import Node, Value
+from model.graph import Graph, Node, Value
 from model.progress import Progress
+from model.tensors import SparseTensor, Tensor
 from model.types import TensorType, Type, element_type_text
 from viewer.changes import is_in_model
 from viewer.panels.run.controls import Section, muted
@@ -57,6 +59,7 @@ class OutcomeSection(Section):
         self.add(self.correct)
         self._wrong: list[tuple[Value, Contradiction]] = []
         self._seeking = Latest(self)  # values that are declared otherwise
+        self._counting = Latest(self)  # the constants of the model
         self._above = 0  # rows of the tree that stand before those
         workspace.results.changed.connect(self._on_results)
         workspace.changes.changed.connect(self._on_change)
@@ -84,11 +87,14 @@ class OutcomeSection(Section):
     def _on_change(self, _change: object) -> None:
         if self._seeking.running:
             self._seek_wrong()  # it has gone through half of the model as it was
+        if self._counting.running:
+            self._count_parameters()
 
     def _refresh(self, _values: object = None) -> None:
         results = self._workspace.results
         self._is_behind = False
         self._seeking.stop()
+        self._counting.stop()
         self.tree.clear()
         record = results.current
         verdicts = self._workspace.runs.testing.verdicts
@@ -99,8 +105,8 @@ class OutcomeSection(Section):
         if record is not None:
             self._add_record(record)
         self._above = self.tree.topLevelItemCount()
-        self._add_parameters()
         self._fit()
+        self._count_parameters()
         self._seek_wrong()
 
     def _fit(self) -> None:
@@ -158,26 +164,30 @@ class OutcomeSection(Section):
             "Look at outputs", lambda _: glimpses_of(result, asked), done=done, supersede="outcome"
         )
 
-    def _add_parameters(self) -> None:
+    def _count_parameters(self) -> None:
+        graph = self._workspace.model.graph
+        few = len(graph.nodes) + len(graph.initializers) <= _FEW
+        self._counting.begin(lambda progress: _parameters(graph, progress), self._add_parameters, at_once=few)
+
+    def _add_parameters(self, held: Mapping[Value, Tensor | SparseTensor]) -> None:
         """The constants of the model: how many, how much, and the largest."""
-        values = [v for v in self._workspace.model.graph.initializers if v.initializer is not None]
-        if not values:
+        if not held:
             return
-        held = {v: v.initializer for v in values if v.initializer is not None}
         count = sum(prod(t.shape) for t in held.values() if all(d >= 0 for d in t.shape))
         size = bytes_text(sum(t.nbytes for t in held.values()))
         branch = self._branch(
-            f"Parameters ({len(values):,}): {number_text(count)} {'number' if count == 1 else 'numbers'}, {size}", None
+            f"Parameters ({len(held):,}): {number_text(count)} {'number' if count == 1 else 'numbers'}, {size}", None
         )
         for value, tensor in heapq.nlargest(_MOST_PARAMETERS, held.items(), key=lambda item: item[1].nbytes):
             size = f"   {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""  # of strings nobody knows
             text = f"{element_type_text(tensor.element_type)} {shape_text(tensor.shape)}{size}"
             self._add(branch, value, text)
-        if len(values) > _MOST_PARAMETERS:
-            item = QTreeWidgetItem(branch, [f"{len(values) - _MOST_PARAMETERS:,} more, none of them larger"])
+        if len(held) > _MOST_PARAMETERS:
+            item = QTreeWidgetItem(branch, [f"{len(held) - _MOST_PARAMETERS:,} more, none of them larger"])
             item.setFirstColumnSpanned(True)
             item.setForeground(0, theme().muted)
             item.setFlags(Qt.ItemFlag.ItemIsEnabled)
+        self._fit()
 
     def _seek_wrong(self, *, at_once: bool = False) -> None:
         """Find and list values whose type or shape is not the declared one, in functions and bodies too."""
@@ -260,6 +270,16 @@ class OutcomeSection(Section):
         for column in (0, 1):
             item.setToolTip(column, plain_tip(display(f"{name_of(target)}\n{text}", 1000, keep_lines=True)))
         return item
+
+
+def _parameters(graph: Graph, progress: Progress) -> dict[Value, Tensor | SparseTensor]:
+    """The constants of a graph by what holds them: initializers, and what Constant nodes give."""
+    held = {v: v.initializer for v in progress.paced(graph.initializers) if v.initializer is not None}
+    for node in progress.paced(graph.nodes):
+        tensor = constant_tensor(node)
+        if tensor is not None and node.outputs and node.outputs[0] is not None:
+            held[node.outputs[0]] = tensor
+    return held
 
 
 def _type_of(info: ValueInfo) -> str:
