@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,9 @@ MEASURED = {
 TITLES = PLAIN | MEASURED
 #: A file of numbers larger than this is refused.
 _LARGEST_FILE = 64 << 20
+#: What a file has to tell takes the place of what the one before told.
+_FILE = "overlay file"
+_LISTED = 3  # names in a message
 #: In larger graphs numbers are worked out over several turns of the event loop.
 _AT_ONCE = 1000
 
@@ -85,34 +89,42 @@ class Overlays(QObject):
             "Read numbers",
             lambda _progress: read_numbers(path),
             done=lambda named: self.take(path, named),
-            supersede="overlay file",
+            supersede=_FILE,
         )
 
-    def take(self, path: Path, named: Mapping[str, float]) -> None:
+    def take(self, path: Path, read: Read) -> None:
         """Colour by numbers by name, soon where the graph is large; what it was coloured by stays if none is known."""
-        model, before = self._workspace.model, self.kind
+        model, before, named = self._workspace.model, self.kind, read.numbers
         self.kind = "own"  # a run that ends meanwhile takes nothing away
         used: set[str] = set()
 
         def show(numbers: dict[Node, float]) -> None:
             if numbers:
-                self.show(numbers, path.stem)
-                tell_others([name for name in named if name not in used])
+                self.show(numbers, display(read.title or path.stem, 60))
+                self._tell_left_out(path, read, [name for name in named if name not in used])
                 return
-            shown = ", ".join(list(named)[:3])
+            shown = ", ".join(list(named)[:_LISTED])
             detail = f"{path.name} names {shown or 'nothing'}; no node has such a name"
             self._workspace.message("error", "No node has a number", detail)
             self.kind = before
             self._refresh()
 
-        def tell_others(names: list[str]) -> None:
-            if names:
-                title = f"{len(names):,} of {plural(len(named), 'name')} in {display(path.name, 60)} are of no node"
-                detail = f"{', '.join(display(name, 60) for name in names[:3])}{', …' if len(names) > 3 else ''}"
-                self._workspace.message("info", title, detail, topic="overlay file")
-
-        self._workspace.withdraw("overlay file")
+        self._workspace.withdraw(_FILE)
         self._work_out(lambda progress: match(model, named, used, progress), show)
+
+    def _tell_left_out(self, path: Path, read: Read, unknown: Sequence[str]) -> None:
+        """What of a file colours nothing: names of no node, and entries that are no number."""
+        file, others = display(path.name, 60), len(read.others)
+        titles, details = [], []
+        if unknown:
+            titles.append(f"{len(unknown):,} of {plural(len(read.numbers), 'name')} in {file} are of no node")
+            details.append(_listed(unknown))
+        if others:
+            where = "" if unknown else f" in {file}"
+            titles.append(f"{plural(others, 'entry', 'entries')}{where} {'is' if others == 1 else 'are'} no number")
+            details.append(_listed([f"{name}: {value}" for name, value in read.others[: _LISTED + 1]]))
+        if titles:
+            self._workspace.message("info", "; ".join(titles), "; ".join(details), topic=_FILE)
 
     def _work_out(
         self, work: Callable[[Progress], dict[Node, float]], then: Callable[[dict[Node, float]], object]
@@ -291,7 +303,16 @@ def match(model: Model, named: Mapping[str, float], used: set[str], progress: Pr
     return numbers
 
 
-def read_numbers(path: Path) -> dict[str, float]:
+@dataclass(frozen=True)
+class Read:
+    """What a file of numbers has: those by name, the heading of their column, and entries that are no finite number."""
+
+    numbers: Mapping[str, float]
+    title: str = ""
+    others: Sequence[tuple[str, str]] = ()
+
+
+def read_numbers(path: Path) -> Read:
     """Numbers by name: a JSON object, a JSON list of [name, number], or a CSV file whose first columns are those.
 
     Its columns may also be divided by semicolons or tabs, as where numbers have decimal commas. ModelError when it is
@@ -304,14 +325,16 @@ def read_numbers(path: Path) -> dict[str, float]:
         text = path.read_text("utf-8-sig")
         if path.suffix.lower() == ".json":
             expected = 'an object like {"name": 1.5} or a list like [["name", 1.5]] was expected'
-            numbers = _numbers(_pairs(json.loads(text)))
+            content = json.loads(text)
+            read = _numbers(_pairs(content), has_heading=isinstance(content, list))
         else:
-            numbers = next(filter(None, (_columns(text, mark) for mark in "\t;,")), {})
+            found = (_columns(text, mark) for mark in "\t;,")
+            read = next((one for one in found if one.numbers), Read({}))
     except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise ModelError(f"{path.name} has no numbers per node", str(error), str(path)) from None
-    if not numbers:
+    if not read.numbers:
         raise ModelError(f"{path.name} has no numbers per node", expected, str(path))
-    return numbers
+    return read
 
 
 def _pairs(content: Any) -> list[tuple[Any, Any]]:
@@ -321,19 +344,35 @@ def _pairs(content: Any) -> list[tuple[Any, Any]]:
     return [(row[0], row[1]) for row in rows if isinstance(row, list) and len(row) > 1]
 
 
-def _columns(text: str, mark: str) -> dict[str, float]:
+def _columns(text: str, mark: str) -> Read:
     """The numbers when this mark divides columns; other marks than a comma go with decimal commas."""
     rows = [row for row in csv.reader(text.splitlines(), delimiter=mark) if len(row) > 1]
-    return _numbers([(row[0], row[1] if mark == "," else row[1].replace(",", ".")) for row in rows])
+    return _numbers([(row[0], row[1] if mark == "," else row[1].replace(",", ".")) for row in rows], has_heading=True)
 
 
-def _numbers(pairs: list[tuple[Any, Any]]) -> dict[str, float]:
-    return {str(name): number for name, value in pairs if (number := _number(value)) is not None}
+def _numbers(pairs: list[tuple[Any, Any]], *, has_heading: bool) -> Read:
+    numbers: dict[str, float] = {}
+    others: list[tuple[str, str]] = []
+    title = ""
+    for place, (name, value) in enumerate(pairs):
+        number = _number(value)
+        if number is not None and isfinite(number):
+            numbers[str(name)] = number
+        elif has_heading and not place and number is None:
+            title = str(value).strip()
+        else:
+            others.append((str(name), str(value)))
+    return Read(numbers, title, others)
 
 
 def _number(value: Any) -> float | None:
     try:
-        number = float(value)
+        return float(value)
     except (TypeError, ValueError, OverflowError):
-        return None  # a heading
-    return number if isfinite(number) else None
+        return None
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of some names."""
+    shown = ", ".join(display(name, 60) for name in names[:_LISTED])
+    return f"{shown}, …" if len(names) > _LISTED else shown

@@ -15,7 +15,7 @@ from model.queries import topology
 from model.steps import SetInput
 from tests.viewer.runs.driving import edit, idle, node, opened, run, value
 from viewer import results, slices
-from viewer.runs.overlays import TITLES, read_numbers
+from viewer.runs.overlays import TITLES, Read, read_numbers
 from viewer.shifts import Shift
 
 COUNT = 4000
@@ -144,7 +144,7 @@ def test_a_file_without_a_name_of_a_node_leaves_the_colours(qtbot, ran, tmp_path
     overlays = ran.runs.overlays
     overlays.choose("size")
     qtbot.waitUntil(lambda: bool(overlays.numbers), timeout=30_000)
-    overlays.take(tmp_path / "none.json", {"nobody": 1.0})
+    overlays.take(tmp_path / "none.json", Read({"nobody": 1.0}))
     qtbot.waitUntil(lambda: overlays.kind == "size", timeout=30_000)
     qtbot.waitUntil(lambda: overlays.title == TITLES["size"], timeout=30_000)
     assert len(overlays.numbers) == COUNT

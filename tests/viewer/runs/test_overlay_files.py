@@ -22,20 +22,38 @@ from viewer.runs.overlays import read_numbers
 def test_columns(tmp_path, text):
     path = tmp_path / "numbers.csv"
     path.write_text(text, "utf-8")
-    assert read_numbers(path) == {"conv": 1.5, "fc": 2.0}
+    assert read_numbers(path).numbers == {"conv": 1.5, "fc": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "title", "others"),
+    [
+        ("t.csv", "node,Time (ms),more\nconv,1.5,x\nfc,-,y\nend,inf\n", "Time (ms)", {"fc": "-", "end": "inf"}),
+        ("t.csv", "conv,1.5\nfc,\n", "", {"fc": ""}),
+        ("t.csv", "conv,nan\nfc,2\n", "", {"conv": "nan"}),
+        ("t.csv", "Name;Zeit\nfc;2,5\n", "Zeit", {}),
+        ("t.json", '[["node", "ms"], ["conv", 1], ["fc", "x"]]', "ms", {"fc": "x"}),
+        ("t.json", '{"conv": "x", "fc": 1}', "", {"conv": "x"}),
+    ],
+)
+def test_the_heading_of_the_numbers_is_known_and_what_is_no_number(tmp_path, name, text, title, others):
+    path = tmp_path / name
+    path.write_text(text)
+    read = read_numbers(path)
+    assert (read.title, dict(read.others)) == (title, others)
 
 
 def test_a_semicolon_in_a_name_divides_nothing_where_commas_do(tmp_path):
     path = tmp_path / "numbers.csv"
     path.write_text("a;b,1\nc;d,2\n")
-    assert read_numbers(path) == {"a;b": 1.0, "c;d": 2.0}
+    assert read_numbers(path).numbers == {"a;b": 1.0, "c;d": 2.0}
 
 
 @pytest.mark.parametrize("content", [{"conv": 1.5, "fc": 2}, [["conv", 1.5], ["fc", "2", "x"], ["odd"], 3, None]])
 def test_json(tmp_path, content):
     path = tmp_path / "numbers.json"
     path.write_text(json.dumps(content))
-    assert read_numbers(path) == {"conv": 1.5, "fc": 2.0}
+    assert read_numbers(path).numbers == {"conv": 1.5, "fc": 2.0}
 
 
 @pytest.mark.parametrize("content", [[{"name": "conv", "number": 3}], {"conv": {"time": 3}}, 5, None, [], {}, [[1]]])

@@ -454,6 +454,12 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     idle(qtbot, workspace)
     assert overlays.numbers == {node(workspace, "conv"): 3, node(workspace, "relu"): 4}
     assert told == [("info", "1 of 3 names in n.csv are of no node", "other")]
+    assert overlays.title == "number"
+    (tmp_path / "n.csv").write_text("conv,3\nr,four\n")
+    overlays.load(tmp_path / "n.csv")
+    idle(qtbot, workspace)
+    assert told[1:] == [("info", "1 entry in n.csv is no number", "r: four")]
+    assert overlays.title == "n"
     workspace.trigger("run.colour_none")
     assert overlays.numbers == {}
 
