@@ -15,17 +15,29 @@ Condition = Literal["non-finite", "above", "shape"]
 
 
 class Breakpoints(QObject):
-    """`all` of them; the next run heeds what has changed. GUI thread only."""
+    """`all` of them; the next run heeds what has changed. Those in `resting` stop nothing. GUI thread only."""
 
     changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.all: tuple[Breakpoint, ...] = ()
+        self.resting: frozenset[Breakpoint] = frozenset()
+
+    @property
+    def awake(self) -> tuple[Breakpoint, ...]:
+        """Those at which a run stops."""
+        return tuple(one for one in self.all if one not in self.resting)
+
+    def rest(self, one: Breakpoint, *, on: bool) -> None:
+        """Keep a breakpoint without stopping at it, or stop there again."""
+        self.resting = self.resting | {one} if on else self.resting - {one}
+        self.changed.emit()
 
     def set(self, breakpoints: Iterable[Breakpoint]) -> None:
         """Have these instead."""
         self.all = tuple(dict.fromkeys(breakpoints))
+        self.resting &= frozenset(self.all)
         self.changed.emit()
 
     def toggle(self, thing: Node | Value) -> None:
@@ -46,3 +58,4 @@ class Breakpoints(QObject):
     def drop_deleted(self) -> None:
         """Forget those at what is in the model no more, without a word: the run that begins tells that it does."""
         self.all = tuple(b for b in self.all if (thing := b.node or b.value) is None or is_in_model(thing))
+        self.resting &= frozenset(self.all)

@@ -100,7 +100,7 @@ class RunControl(QObject):
         self.testing = Testing(workspace)
         self.nodes_finished.connect(self.marks.finished)
         self.breakpoints.changed.connect(self.state_changed)
-        self.state_changed.connect(lambda: self.marks.show_stops(self.breakpoints.all, self.paused_at))
+        self.state_changed.connect(lambda: self.marks.show_stops(self.breakpoints.awake, self.paused_at))
 
     @classmethod
     def all_open(cls) -> list[RunControl]:
@@ -301,7 +301,7 @@ class RunControl(QObject):
         inputs, until = self.inputs, aim.until
         path, last = ((), None) if until is None else self._place_of(until)
         self.breakpoints.drop_deleted()
-        stops = self.breakpoints.all if aim.seeking is None else (Breakpoint(condition=aim.sought),)
+        stops = self.breakpoints.awake if aim.seeking is None else (Breakpoint(condition=aim.sought),)
         request = self.session.request(
             given,
             seed=inputs.seed,

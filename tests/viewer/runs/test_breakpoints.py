@@ -3,7 +3,7 @@
 import onnx
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QToolButton
+from PySide6.QtWidgets import QCheckBox, QComboBox, QToolButton
 
 from exec.inputs import Constant
 from exec.session import Breakpoint
@@ -112,6 +112,39 @@ def test_a_value_can_stop_a_run_on_a_condition_only(window, qtbot, workspace):
     assert marked(workspace, "conditions") == set()
     workspace.runs.stop()
     idle(qtbot, workspace)
+
+
+def test_a_breakpoint_that_is_not_ticked_is_kept_but_stops_nothing(window, qtbot, workspace):
+    relu = node(workspace, "relu")
+    workspace.runs.breakpoints.toggle(relu)
+    panel = window.docks.open("run").breakpoints
+
+    def tick():
+        return next(box for box in panel.findChildren(QCheckBox) if box.accessibleName() == "Stop before relu")
+
+    qtbot.waitUntil(lambda: tick().isVisible())
+    box = tick()
+    box.click()
+    assert tick() is box, "the focus stays in it"
+    assert marked(workspace, "breakpoints") == set()
+    run(qtbot, workspace)
+    assert not workspace.runs.is_paused
+    assert workspace.runs.breakpoints.all == (Breakpoint(node=relu),)
+    box.click()
+    assert marked(workspace, "breakpoints") == {relu}
+    run(qtbot, workspace)
+    assert workspace.runs.paused_at is relu
+    workspace.runs.stop()
+    idle(qtbot, workspace)
+
+
+def test_a_breakpoint_set_anew_stops_whatever_the_one_before_did(qtbot, workspace):
+    breakpoints, log = workspace.runs.breakpoints, value(workspace, "l")
+    breakpoints.toggle(log)
+    breakpoints.rest(breakpoints.all[0], on=True)
+    breakpoints.toggle(log)
+    breakpoints.toggle(log)
+    assert breakpoints.awake == breakpoints.all == (Breakpoint(value=log),)
 
 
 def test_a_failure_stays_marked_while_problems_are_looked_for(qtbot, workspace):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QToolButton, QWidget
 
 from exec.session import Breakpoint
@@ -56,7 +57,7 @@ class BreakpointSection(Section):
             box.toggled.connect(lambda on, chosen=condition: self._switch(chosen, on=on))
         workspace.runs.state_changed.connect(self._refresh)
         themes().themeChanged.connect(self._color)
-        self._shown: tuple[Breakpoint, ...] | None = None
+        self._shown: tuple[object, object] | None = None
         self._refresh()
 
     def _color(self) -> None:
@@ -72,9 +73,10 @@ class BreakpointSection(Section):
 
     def _refresh(self) -> None:
         breakpoints = self._breakpoints.all
-        if breakpoints == self._shown:
+        now = breakpoints, self._breakpoints.resting
+        if now == self._shown:
             return
-        self._shown = breakpoints
+        self._shown = now
         for box, condition in self._boxes:
             blocked = box.blockSignals(True)
             box.setChecked(self._breakpoints.has(condition))
@@ -95,7 +97,17 @@ class BreakpointSection(Section):
     def _change(self, one: Breakpoint, condition: Literal[""] | Condition) -> None:
         """Let a breakpoint of a value stop always, or on a condition only."""
         made = Breakpoint(value=one.value, condition=condition, limit=self._limit_of(condition))
+        rests = one in self._breakpoints.resting
         self._breakpoints.set(made if b == one else b for b in self._breakpoints.all)
+        if rests:
+            self._breakpoints.rest(made, on=True)
+
+    def _rest(self, one: Breakpoint, where: QToolButton, *, on: bool) -> None:
+        """Keep a breakpoint but pass it by, or stop there again; its row stays, with the focus in it."""
+        now = self._breakpoints.resting
+        self._shown = self._breakpoints.all, now | {one} if on else now - {one}
+        where.setIcon(_dot(rests=on))
+        self._breakpoints.rest(one, on=on)
 
     def _remove(self, one: Breakpoint) -> None:
         self._breakpoints.set(b for b in self._breakpoints.all if b != one)
@@ -127,13 +139,24 @@ class BreakpointSection(Section):
         text.setText(f"{where} {display(name_of(thing), 40)}")
         text.setToolTip("Go there")
         text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        text.setIcon(icon("breakpoint", theme().accent))
+        rests = one in self._breakpoints.resting
+        text.setIcon(_dot(rests=rests))
         text.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         text.clicked.connect(lambda: self._workspace.reveal(thing))
+        stops = QCheckBox()
+        stops.setChecked(not rests)
+        stops.setToolTip("Stop here, or pass by without a stop until this is ticked again")
+        stops.setAccessibleName(f"Stop {text.text()}")
+        stops.toggled.connect(lambda on: self._rest(one, text, on=not on))
         remove = QToolButton()
         remove.setAutoRaise(True)
         remove.setIcon(icon("close"))
         remove.setToolTip("Remove this breakpoint")
         remove.setAccessibleName(f"Remove the breakpoint {where} {display(name_of(thing), 40)}")
         remove.clicked.connect(lambda: self._remove(one))
-        return line(text, remove) if one.value is None else line(text, self._when(one), remove)
+        when = () if one.value is None else (self._when(one),)
+        return line(stops, text, *when, remove)
+
+
+def _dot(*, rests: bool) -> QIcon:
+    return icon("breakpoint", theme().muted if rests else theme().accent)
