@@ -12,7 +12,7 @@ from model import schemas
 from model.edits import nodes
 from model.edits.values import connect
 from model.errors import ModelError
-from model.graph import Graph, Node, Value
+from model.graph import Function, Graph, Node, Value
 from model.queries.scope import is_visible
 from viewer.changes import is_in_model
 from viewer.places import place_text
@@ -87,9 +87,11 @@ def _use_converted(
 
 
 def target_graph(workspace: Workspace) -> Graph:
-    """The graph of what is selected, bodies drawn inside their node included; else the one shown."""
+    """The graph that is selected, or that of what is, bodies drawn inside their node included; else the one shown."""
     item = workspace.selection.current
-    graph = graph_of(item) if isinstance(item, (Node, Value)) else None
+    if isinstance(item, Function):
+        return item.body
+    graph = item if isinstance(item, Graph) else graph_of(item) if isinstance(item, (Node, Value)) else None
     return workspace.graph if graph is None else graph
 
 
@@ -102,7 +104,7 @@ def caption(workspace: Workspace) -> str:
         return f"It takes {display(item.name, 40)} as its input."
     if isinstance(item, Node):
         return f"Enter connects it after {display(item.title, 40)}, Shift+Enter leaves it unconnected."
-    return f"It is added to {place_text(workspace.graph)}, unconnected."
+    return f"It is added to {place_text(target_graph(workspace))}, unconnected."
 
 
 def insert(workspace: Workspace, operator: Operator, graph: Graph, *, aside: bool = False) -> Node:

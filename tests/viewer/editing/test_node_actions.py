@@ -544,3 +544,23 @@ def test_the_history_calls_one_node_by_its_name(desk):
         titles.append(entry.title)
         entry = entry.parent
     assert titles == ["Cut first", "Paste first", "Duplicate first"]
+
+
+@pytest.mark.parametrize("owner", ["body", "function"])
+def test_nodes_are_added_and_pasted_into_the_graph_that_is_selected(desk, owner):
+    desk.open(builders.BRANCHES)
+    if owner == "body":
+        chosen = graph = desk.node("inner").graph
+    else:
+        (chosen,) = desk.workspace.model.functions
+        graph = chosen.body
+    before = len(graph.nodes)
+    desk.select(desk.node("double"))
+    desk.run("edit.copy")
+    desk.select(chosen)
+    desk.run("edit.paste")
+    assert len(graph.nodes) == before + 1
+    desk.select(chosen)
+    palette(desk, "Relu")
+    assert graph.nodes.last.op_type == "Relu"
+    assert desk.workspace.selection.items == (graph.nodes.last,)
