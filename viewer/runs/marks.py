@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 
 from exec.inspection.overview import changed_values
 from exec.results import RunResult
@@ -18,10 +17,10 @@ from viewer.results import Record
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
 
-#: A run that is over sooner than this many seconds shows only its end: nothing blinks.
-_PATIENCE = 0.3
-#: Seconds between two looks of a large graph that is being computed.
-_PACE = 0.15
+#: A run that is over sooner than this many ms shows only its end: nothing blinks.
+_PATIENCE = 300
+#: Milliseconds between two looks of a large graph that is being computed.
+_PACE = 150
 #: Nodes that light up together: what that takes is far below a frame.
 _AT_ONCE = 2000
 
@@ -36,7 +35,8 @@ class RunMarks(QObject):
         self._stale: Sequence[Node] = ()  # those that are marked
         self._affected: Sequence[Node] | None = None  # those that were stale when the run began; None: perhaps all
         self._finished: set[Node] = set()  # since it was shown last
-        self._begun = self._shown = 0.0
+        self._next = QTimer(self, singleShot=True)  # until then those that finish are gathered
+        self._next.timeout.connect(self._light_up)
         self._compared: tuple[Record, Record] | None = None
         self.differing: frozenset[Value] = frozenset()
         self._stops: tuple[object, ...] | None = None
@@ -47,7 +47,7 @@ class RunMarks(QObject):
         workspace.graph_shown.connect(lambda _graph: self.refresh())
 
     def _begin(self) -> None:
-        self._begun = time.monotonic()
+        self._next.start(_PATIENCE)
         self._is_dimmed = False
         self._finished.clear()
         results = self._workspace.results
@@ -55,20 +55,21 @@ class RunMarks(QObject):
         self._affected = (results.stale_nodes or None) if is_known else None
 
     def finished(self, nodes: list[Node]) -> None:
-        """Nodes have just been computed: let them light up."""
-        now = time.monotonic()
+        """Nodes have just been computed: let them light up, those that wait stay dim."""
         self._finished.update(nodes)
+        if not self._next.isActive():
+            self._light_up()
+
+    def _light_up(self) -> None:
+        if not self._finished:
+            return
         if not self._is_dimmed:
-            if now - self._begun < _PATIENCE:
-                return
             self._is_dimmed = True
             self._workspace.mark("stale", self._workspace.graph.nodes if self._affected is None else self._affected)
-        elif now - self._shown <= _PACE:
-            return
         some = set(islice(self._finished, _AT_ONCE))
         self._finished -= some
         self._workspace.unmark("stale", some)
-        self._shown = now
+        self._next.start(_PACE)  # for the others: a node that takes long may be next, and nothing else finishes
 
     def show_stops(self, breakpoints: Sequence[Breakpoint], next_node: Node | None) -> None:
         """Where runs stop, and the node that a waiting run computes next."""
@@ -88,6 +89,7 @@ class RunMarks(QObject):
     def refresh(self) -> None:
         """Mark anew what may have changed: the end of a run is told in several ways, and there may be many marks."""
         results, mark = self._workspace.results, self._workspace.mark
+        self._next.stop()
         if self._is_dimmed or self._stale is not results.stale_nodes:
             self._stale = results.stale_nodes
             mark("stale", self._stale)

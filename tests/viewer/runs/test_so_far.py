@@ -7,6 +7,7 @@ import pytest
 from exec.inputs import Constant
 from exec.remote.process import Process
 from tests.viewer.runs.driving import edit, idle, node, opened, run, value
+from viewer.runs import marks
 from viewer.settings import CLOSED_PANELS, RUN_IN_PROCESS
 
 #: Two quick nodes, a loop of a second or so, a node after it, and a loop whose turns the input `n` counts.
@@ -65,6 +66,23 @@ def shown(window):
 
 def select(workspace, name):
     workspace.selection.set([value(workspace, name)])
+
+
+def test_what_was_quickly_computed_is_lit_while_a_long_node_goes_on(window, qtbot, workspace, monkeypatch):
+    """Nothing else finishes that could bring it to light."""
+    monkeypatch.setattr(marks, "_AT_ONCE", 1)
+    view = window.tabs()[-1].view
+    quick, slow = (
+        {box for name in names for box in view.scene.drawing.boxes_of(node(workspace, name))}
+        for names in (("neg", "leaky"), ("second",))
+    )
+    workspace.trigger("run.run")
+
+    def dim():
+        return set(view.marks.boxes.get("stale", np.zeros(0)).tolist())
+
+    qtbot.waitUntil(lambda: slow <= dim() and not quick & dim())
+    assert workspace.runs.is_running
 
 
 def test_values_are_seen_while_the_run_goes_on_and_come_as_they_are_computed(window, qtbot, workspace):
