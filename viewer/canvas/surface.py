@@ -154,7 +154,7 @@ class Surface(QWidget):
 
     def labelled_at(self, x: float, y: float) -> int:
         """The edge whose label is written at a point of the scene, or -1."""
-        if self._labels is None or self.viewport.scale < ROWS_FROM:
+        if self._labels is None or self.viewport.device_scale < ROWS_FROM:
             return -1
         return self._labels.edge_at(x, y)
 

@@ -252,6 +252,18 @@ def test_a_moved_picture_is_the_same_at_any_ratio(qapp, small, ratio):
     assert difference(moved, QImage(moved).copy(0, 0, 1, 1).scaled(moved.size())) > 1000
 
 
+@pytest.mark.parametrize(("ratio", "is_written"), [(1.0, False), (2.0, True)])
+def test_a_label_is_found_wherever_it_is_written(show, small, ratio, is_written):
+    """On a screen of 200 % labels are written from half the zoom on."""
+    small.values["c"]._type = small.values["x"].type
+    view = show(small.model())
+    label = Labels(view.scene, view.fonts, view.type_of).in_rect(*view.scene.bounds)[0]
+    left, top, width, height = label.rect
+    view.zoom_to(0.3)
+    view.viewport.ratio = ratio
+    assert view.labelled_at(left + width / 2, top + height / 2) == (label.edge if is_written else -1)
+
+
 @pytest.mark.parametrize("ratio", [1.0, 1.25, 1.5, 2.0])
 def test_a_viewport_maps_there_and_back_at_any_ratio(ratio):
     viewport = Viewport(width=801, height=603, ratio=ratio, scale=0.73)
