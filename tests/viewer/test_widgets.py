@@ -113,7 +113,9 @@ def test_buttons_stand_beside_the_text_and_below_it_where_that_could_not_be_read
         holder.resize(width, 500)
         qtbot.waitUntil(lambda below=below: are_below(text, buttons) == [below] * 3)
         qtbot.waitUntil(lambda below=below: bar.height() <= (250 if below else 60))
-        assert all(bar.rect().contains(QRect(one.mapTo(bar, QPoint()), one.size())) for one in buttons), width
+        qtbot.waitUntil(
+            lambda: all(bar.rect().contains(QRect(one.mapTo(bar, QPoint()), one.size())) for one in buttons)
+        )
         assert text.height() >= text.heightForWidth(text.width())
 
 

@@ -136,7 +136,7 @@ def _question(window: MainWindow, leftover: Leftover) -> Message:
     if not leftover.fits:
         detail += " The file has changed since, so they may not fit."
     title = f"Unsaved edits of {name}" if leftover.titles else f"Unsaved: {name}"
-    return Message("warning", title, detail, None, choices)
+    return Message("warning", title, detail, None, choices, str(leftover.path))  # others may read alike
 
 
 def _last(titles: Sequence[str]) -> str:
@@ -147,7 +147,7 @@ def _last(titles: Sequence[str]) -> str:
 def _show(window: MainWindow, leftover: Leftover) -> None:
     question = _question(window, leftover)
     choices = (question.choices[0], question.choices[-1])
-    window.show_message(Message("info", question.title, _last(leftover.titles), None, choices))
+    window.show_message(Message("info", question.title, _last(leftover.titles), None, choices, question.topic))
 
 
 def _recover(window: MainWindow, leftover: Leftover) -> None:

@@ -46,8 +46,8 @@ class MessageBar(QWidget):
     def show_message(self, message: Message) -> None:
         """Show one; the same message again, or another on its topic, replaces the one that is there."""
         for row in list(self._rows):
-            same = (row.message.title, row.message.detail) == (message.title, message.detail)
-            if same or (message.topic and row.message.topic == message.topic):
+            same_text = (row.message.title, row.message.detail) == (message.title, message.detail)
+            if row.message.topic == message.topic and (same_text or message.topic):
                 self._remove(row)
         self._make_room()
         row = _Row(message, self._workspace)

@@ -287,6 +287,19 @@ def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monke
     assert len(list(recovery.journal_folder().glob("*.journal"))) == 1  # of the document that is open now
 
 
+def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, window, monkeypatch):
+    monkeypatch.setattr("model.recording.journal.time.time", lambda: 1e9)
+    for _ in range(2):
+        new_model(qtbot, window)
+        abandon(window.tab.keeper.journal)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    recovery.offer(window)
+    assert [message.title for message in window.messages.messages] == ["Unsaved: a new model"] * 2
+    press(qtbot, window, "Discard")
+    press(qtbot, window, "Discard")
+    assert list(recovery.journal_folder().iterdir()) == []
+
+
 def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, window, model_file, monkeypatch):
     monkeypatch.setattr("model.recording.store.data_path", lambda path: path)  # which is there already
     tab = opened(qtbot, window, model_file)
