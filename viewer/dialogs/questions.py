@@ -29,9 +29,11 @@ def ask_to_save(
     box.setTextFormat(Qt.TextFormat.PlainText)
     box.setText(f"Save the changes to {display(name, 100)}?")
     made = [f"“{display(title, 100)}” is still being made." for title in coming]
+    lost = "Without saving they are lost."
     if holds_less:
-        made.append(f"{display(holds_less, 100)} does not hold all of the model.")
-    box.setInformativeText("\n".join([*made, "Without saving they are lost."]))
+        name = display(holds_less, 100)
+        lost = f"{name} does not hold all of the model. What it leaves out is lost unless you save in another form."
+    box.setInformativeText("\n".join([*made, lost]))
     buttons = QMessageBox.StandardButton
     box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
     box.setDefaultButton(buttons.Save)
