@@ -59,6 +59,7 @@ def over_calls(rows):
 
 
 @example(FAILED_BETWEEN, [])
+@example([row(1, (3,), State.DONE, 0), row(3, (), State.FAILED, 0)], [])  # a call that has a row too
 @given(rows, rows)
 @settings(deadline=None)
 def test_results_by_number_are_sums_over_calls_of_nodes_and_over_nodes_of_calls(known, inner):

@@ -228,7 +228,7 @@ def test_a_new_model_that_is_saved_or_closed_leaves_nothing(qtbot, window, tmp_p
 
 def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, large_model, slow):
     window.files.add_new([(large_model, "new")])
-    job = job_of(qtbot, window, TITLE)
+    job = job_of(qtbot, window.files.jobs, TITLE)
     window.close()
     assert window.isVisible()
     qtbot.waitUntil(lambda: bool(window.messages.messages))
