@@ -195,9 +195,12 @@ class Workspace(QObject):
     def reveal_all(self, items: Iterable[Item]) -> None:
         """The same for several objects; those in the graph of the last one come into view.
 
-        Nodes and values of a body or function that is open inside the graph shown are shown there.
+        Nodes and values of a body or function that is open inside the graph shown are shown there. What is gone is
+        left out: lists may know it until they are made anew.
         """
-        chosen = list(items)
+        found = [(item, graph_of(item)) for item in items]
+        there = {graph for graph in {graph for _, graph in found} if graph is not None and is_in_model(graph)}
+        chosen = [item for item, graph in found if graph in there]
         if not chosen:
             return
         with self.visits.jump():

@@ -18,6 +18,7 @@ from model.document import Document
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.progress import SILENT, Progress
+from viewer.changes import is_in_model
 from viewer.icons import icon
 from viewer.panels import Panel
 from viewer.passes.many import MANY
@@ -27,7 +28,7 @@ from viewer.theme import theme
 from viewer.tips import for_role, plain_tip
 from viewer.widgets.elided_label import ElidedLabel
 from viewer.widgets.row_table import Index, RowModel, RowTable
-from viewer.workspace import Workspace
+from viewer.workspace import Workspace, graph_of
 
 if TYPE_CHECKING:
     from model.passes.rehearsal import Rehearsal
@@ -166,12 +167,20 @@ class ProblemsPanel(Panel):
             self.workspace.report(failed)
 
 
+def _is_there(place: object) -> bool:
+    """Whether what a problem is about is in the model: after an edit of very much it is listed until all is checked."""
+    if not isinstance(place, (Node, Value, Graph, Function, Model)):
+        return True
+    graph = graph_of(place)
+    return graph is not None and is_in_model(graph)
+
+
 def _mend(document: Document, title: str, problems: list[Problem], progress: Progress = SILENT) -> ModelError | None:
     """Mend what can be; returns why the last of the others could not."""
     failed: ModelError | None = None
     with document.edit(title):
         for problem in progress.paced(problems, of=len(problems)):
-            if problem.fix is not None:
+            if problem.fix is not None and _is_there(problem.place):
                 try:
                     with document.edit(title) as edit:
                         problem.fix.apply(edit)

@@ -8,7 +8,7 @@ from model.attributes import make_attribute
 from model.document import Document
 from model.edits import nodes
 from model.graph import Function, Graph, Model, Node, Value
-from model.steps import InsertNode, SetAttribute, SetField, SetInitializer
+from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
 from viewer.panels.find import FindPanel, fitted
@@ -316,6 +316,23 @@ def test_a_problem_leads_to_its_place_and_is_mended(qtbot, workspace):
     qtbot.mouseClick(panel.fix_button, Qt.MouseButton.LeftButton)
     assert "nonsense" not in relu.attributes
     assert workspace.document.undo_title == "Remove nonsense of Relu_0"
+
+
+def test_a_problem_that_went_with_its_node_leads_nowhere_until_all_is_checked_again(qtbot, workspace):
+    """After an edit of very much what was known stays listed."""
+    panel = shown(qtbot, ProblemsPanel(workspace))
+    relu, other = broken(workspace), workspace.model.graph.nodes.first.next
+    qtbot.waitUntil(lambda: "Relu_0 has an attribute nonsense" in messages(panel))
+    with workspace.document.edit("Change very much") as edit:
+        edit.do(RemoveNode(relu))
+        edit.repeat(SetField(other, "name", f"n{number}") for number in range(6_000))
+    row = [p.message for p in panel.model.rows].index("Relu_0 has an attribute nonsense")
+    panel.table.setCurrentIndex(panel.model.index(row, 0))
+    panel.table.activated.emit(panel.model.index(row, 0))
+    assert workspace.selection.items == ()
+    panel.fix_current()
+    assert "nonsense" in relu.attributes
+    assert workspace.document.undo_title == "Change very much"
 
 
 def test_everything_is_mended_as_one_edit(qtbot, workspace):
