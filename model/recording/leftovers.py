@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -22,7 +22,8 @@ from model.recording.numbers import Numbers
 from model.recording.steps import decode
 from model.recording.store import SUFFIX, base_path, data_path, lone_files, remove_files
 
-_TRIED = ".tried"  # replayed once already: not offered a second time
+_TRIED = ".tried"  # it could not be read, or not all of it be done again, which was told
+_TRYING = ".trying-"  # and the number of the program that does it again
 DAYS_KEPT: Final = 30  # for which it stays for whoever wants to look at it
 
 
@@ -41,6 +42,11 @@ class Leftover:
     def fits(self) -> bool:
         """Whether the file is still the one the edits were made on."""
         return self.base.is_unchanged()
+
+    @property
+    def was_cut_short(self) -> bool:
+        """Whether a program ended while it did the edits again."""
+        return _TRYING in self.path.name
 
     @property
     def beginning(self) -> Path | None:
@@ -63,7 +69,7 @@ def leftovers(folder: Path, tell: Callable[[Path, str], object] | None = None) -
             with contextlib.suppress(OSError):
                 path.unlink()
     found = []
-    for path in folder.glob(f"*{SUFFIX}"):
+    for path in (*folder.glob(f"*{SUFFIX}"), *_cut_short(folder)):
         try:
             leftover = _read_header(path)
         except (ModelError, OSError, ValueError, LookupError, TypeError) as error:
@@ -107,7 +113,7 @@ def _read_header(path: Path) -> Leftover | None:
     return Leftover(path, base, float(header["time"]), tuple(titles), unsaved, header.get("copy") is True)
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _lines(path: Path) -> Generator[dict[str, Any]]:
     """Whole lines; the last one may have been cut by the crash."""
     with open(path, encoding="utf-8", errors="surrogatepass") as file:
         for number, text in enumerate(file):
@@ -127,36 +133,40 @@ def recover(
 ) -> int:
     """Do again what a journal holds, on the document of its file as just opened; returns how many lines.
 
-    The journal is marked before it starts, so that one that brings the program down is not offered again. When a
-    line does not apply, what came before it stays, and ModelError says how far it got. `when_kept` is given what
-    throws the journal away, to call when what was done again is kept elsewhere: until then it is offered again.
+    The journal is marked before it starts, so that of one that brings the program down this is told when it is offered
+    again. When a line does not apply, what came before it stays, and ModelError says how far it got. `when_kept` is
+    given what throws the journal away, to call when what was done again is kept elsewhere: until then it is offered
+    again.
     """
-    tried = leftover.path.with_suffix(SUFFIX + _TRIED)
+    trying, tried = _called(leftover.path, f"{_TRYING}{os.getpid()}"), _called(leftover.path, _TRIED)
     try:
-        leftover.path.replace(tried)
-        os.utime(tried)  # it was tried now
+        leftover.path.replace(trying)
     except OSError as error:
         raise ModelError("The journal is not there any more", f"{leftover.path}: {error.strerror}.") from error
-    data, source = data_path(tried), document.model.source
+    data, source = data_path(trying), document.model.source
     kept = open_file(data) if data.exists() else None
     if leftover.is_unsaved:
         document.mark_unsaved()
     try:
-        count = _redo(_Replay(document, None if source is None else source.data, kept), tried)
+        with contextlib.closing(_lines(trying)) as lines:
+            count = _redo(_Replay(document, None if source is None else source.data, kept), lines, tried)
+    except ModelError:
+        _move_aside(trying, tried)
+        raise
     finally:
         if kept is not None:
             kept.close()
     if count:
         document.mark_unsaved()
     with contextlib.suppress(OSError):
-        tried.replace(leftover.path)
+        trying.replace(leftover.path)
     when_kept(partial(discard, leftover))
     return count
 
 
-def _redo(replay: _Replay, tried: Path) -> int:
+def _redo(replay: _Replay, lines: Iterable[dict[str, Any]], tried: Path) -> int:
     count = 0
-    for number, line in enumerate(_lines(tried), 1):
+    for number, line in enumerate(lines, 1):
         if "format" in line:
             if line["nodes"] != len(replay.document.model.graph.nodes):
                 said = f"It was begun on other contents; kept as {tried}."
@@ -228,11 +238,31 @@ def _set_aside(path: Path) -> Path | None:
         if not path.stat().st_size:  # its program died before it wrote anything
             remove_files(path)
             return None
-        tried = path.with_suffix(SUFFIX + _TRIED)
+        tried = _called(path, _TRIED)
+        return tried if _move_aside(path, tried) else None
+    return None
+
+
+def _move_aside(path: Path, tried: Path) -> bool:
+    """Offer a journal no more, and keep it from now on for `DAYS_KEPT`; False when the disk does not let it go."""
+    with contextlib.suppress(OSError):
         path.replace(tried)
         os.utime(tried)
-        return tried
-    return None
+        return True
+    return False
+
+
+def _called(path: Path, end: str) -> Path:
+    """What a journal is called that something is, or was, done with."""
+    return path.with_name(f"{path.name.partition('.')[0]}{SUFFIX}{end}")
+
+
+def _cut_short(folder: Path) -> Iterator[Path]:
+    """Journals whose edits were being done again when the program ended."""
+    for path in folder.glob(f"*{SUFFIX}{_TRYING}*"):
+        number = path.name.rpartition("-")[2]
+        if number.isascii() and number.isdigit() and not is_running(int(number)):
+            yield path
 
 
 def _remove_old(folder: Path) -> None:

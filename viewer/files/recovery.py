@@ -135,6 +135,8 @@ def _question(window: MainWindow, leftover: Leftover) -> Message:
         detail = f"A model of {when} with {plural(len(leftover.titles), 'edit')} was not saved."
     if not leftover.fits:
         detail += " The file has changed since, so they may not fit."
+    if leftover.was_cut_short:
+        detail += " The program ended while it did them again."
     title = f"Unsaved edits of {name}" if leftover.titles else f"Unsaved: {name}"
     return Message("warning", title, detail, None, choices, str(leftover.path))  # others may read alike
 

@@ -30,7 +30,15 @@ from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
 from tests.model.passes.test_rehearsal import change, rehearse
 from tests.model.recording.crash import abandon
-from tests.model.recording.recorded_work import LARGE, killed_now, large_document, rename_all, work
+from tests.model.recording.recorded_work import (
+    LARGE,
+    killed_now,
+    large_document,
+    recovered,
+    rename_all,
+    saved_file,
+    work,
+)
 from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 
@@ -97,6 +105,27 @@ def test_a_line_cut_by_the_crash_is_left_out(tmp_path, dead):
         assert_linked(again.model)
     assert states <= set(range(6))
     assert len(states) >= 4
+
+
+def test_a_journal_whose_program_ends_while_it_is_done_again_is_offered_again(tmp_path, dead, monkeypatch):
+    document = saved_file(tmp_path)
+    kept = Journal(document, tmp_path / "state")
+    work(document)
+    abandon(kept)
+    (leftover,) = leftovers(tmp_path / "state")
+    with monkeypatch.context() as dying:
+        dying.setattr("model.recording.leftovers.decode", mock.Mock(side_effect=SystemExit))
+        with pytest.raises(SystemExit):
+            recover(Document(load(document.path), document.path), leftover)
+    assert not leftover.was_cut_short
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: True)
+    assert list(leftovers(tmp_path / "state")) == []  # it is being done again right now
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    (again,) = leftovers(tmp_path / "state")
+    assert again.was_cut_short
+    assert again.titles == leftover.titles
+    assert snapshot(recovered(document, tmp_path / "state").model) == snapshot(document.model)
+    assert list((tmp_path / "state").iterdir()) == []
 
 
 def test_a_journal_that_fails_is_tried_once(tmp_path, dead):

@@ -300,6 +300,22 @@ def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, win
     assert list(recovery.journal_folder().iterdir()) == []
 
 
+def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with_a_word(
+    qtbot, window, model_file, monkeypatch
+):
+    crash(qtbot, window, model_file, monkeypatch)
+    (journal,) = recovery.journal_folder().glob("*.journal")
+    journal.rename(f"{journal}.trying-1")
+    recovery.offer(window)
+    (message,) = window.messages.messages
+    assert message.detail.endswith("The program ended while it did them again.")
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    tab = window.tab
+    qtbot.waitUntil(lambda: tab.workspace.document.undo_title == "Rename first")
+    assert [path for path in recovery.journal_folder().iterdir() if "trying" in path.name] == []
+
+
 def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, window, model_file, monkeypatch):
     monkeypatch.setattr("model.recording.store.data_path", lambda path: path)  # which is there already
     tab = opened(qtbot, window, model_file)
