@@ -447,8 +447,13 @@ class RunControl(QObject):
         if not self.is_paused:
             self._tell.ended(result, live=self.live)
         else:
-            node = self.paused_at
-            self._tell.paused(result, run.stepper.reason, node, live=self.live)
+            node, reason = self.paused_at, run.stepper.reason
+            ahead, behind = (place[0] if place else () for place in (run.stepper.next_node, run.stepper.last_node))
+            calls = [
+                call for number in (behind if reason.startswith("after") else ahead) if (call := self._node(number))
+            ]
+            self._tell.paused(result, reason, node, calls, live=self.live)
+            self._workspace.results.show_call(ahead or behind)
             if node is not None and run.aim.seeking is None:
                 self._workspace.reveal(node)
         if run.aim.seeking is not None:

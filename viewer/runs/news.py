@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,9 +77,10 @@ class RunNews:
                 self._workspace.report(error, _TOPIC)
             self._told = text
 
-    def paused(self, result: RunResult, reason: str, node: Node | None, *, live: bool) -> None:
-        """A run waits before a node."""
+    def paused(self, result: RunResult, reason: str, node: Node | None, calls: Sequence[Node], *, live: bool) -> None:
+        """A run waits before a node; `calls` of functions are around what it has stopped for, outermost first."""
         where = reason or (f"before {name_of(node)!r}" if node is not None else "before the next node")
+        where = ", ".join([*(f"in {name_of(call)!r}" for call in calls), where])
         self._said = self._workspace.results.current, "Stopped"  # what an edit makes of it
         self._workspace.set_run_state(f"Paused: {display(where, 160)}")
         self._tell_failure(result, live=live)

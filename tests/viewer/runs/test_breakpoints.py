@@ -293,3 +293,41 @@ def test_the_element_panel_shows_nothing_that_a_waiting_run_has_not_reached(wind
     assert not panel.table.model().rowCount()
     run(qtbot, workspace, "run.continue")
     qtbot.waitUntil(lambda: panel.value.text() == told)
+
+
+CALLS = """
+<ir_version: 10, opset_import: ["" : 21, "my" : 1]>
+g (float[2] x) => (float[2] y)
+{
+    [first] a = my.Twice (x)
+    [second] b = my.Twice (a)
+    y = Abs (b)
+}
+<domain: "my", opset_import: ["" : 21]>
+Twice (x) => (y)
+{
+    d = Add (x, x)
+    [inner] y = Neg (d)
+}
+"""
+
+
+def test_a_stop_in_a_function_says_in_which_call_and_shows_its_values(qtbot, window, tmp_path):
+    path = tmp_path / "calls.onnx"
+    onnx.save(onnx.parser.parse_model(CALLS), path)
+    workspace = opened(window, qtbot, path)
+    workspace.runs.inputs.set_source("x", Constant([1.0, 3.0]))
+    (function,) = workspace.model.functions
+    add, inner = function.body.nodes
+    workspace.runs.breakpoints.toggle(inner)
+    for action, call, expected in (("run.run", "first", [2, 6]), ("run.continue", "second", [-4, -12])):
+        run(qtbot, workspace, action)
+        assert workspace.run_state == f"Paused: in '{call}', before 'inner'"
+        assert workspace.results.value_of(add.outputs[0]).tolist() == expected
+    workspace.runs.breakpoints.set([Breakpoint(value=inner.outputs[0])])
+    for action, call in (("run.run", "first"), ("run.continue", "second")):
+        run(qtbot, workspace, action)
+        assert workspace.run_state.startswith(f"Paused: in '{call}', after 'inner'")
+    assert workspace.results.value_of(inner.outputs[0]).tolist() == [4, 12]
+    workspace.runs.stop()
+    idle(qtbot, workspace)

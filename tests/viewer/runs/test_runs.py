@@ -320,7 +320,7 @@ def test_declarations_of_a_large_model_are_looked_at_while_the_window_goes_on(wi
         qtbot.waitUntil(lambda: panel.outcome.correct.isVisibleTo(panel))
         tree = panel.outcome.tree
         headings = [tree.topLevelItem(row).text(0).split()[0] for row in range(tree.topLevelItemCount())]
-        assert headings == ["Outputs", "Declared"]
+        assert headings[:2] == ["Outputs", "Declared"]
     panel.outcome.correct_declarations()
     assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
 
