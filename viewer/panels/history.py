@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 
 from model.document import Document, Entry
 from viewer.panels import Panel
+from viewer.patience import busy_over
 from viewer.text import display
 from viewer.theme import theme
 from viewer.tips import for_role
@@ -136,5 +138,16 @@ class HistoryPanel(Panel):
     def _go(self, index: QModelIndex) -> None:
         entry = self.model.entries[index.row()]
         if entry is not self.workspace.document.current:
-            self._going.start(self.workspace.document.steps_to(entry))
+            self._going.start(self._way_to(entry))
             self._going.go_on()
+
+    def _way_to(self, entry: Entry) -> Iterator[None]:
+        """Edit by edit; the pointer shows where one that may be next is of very much."""
+        document = self.workspace.document
+        steps = document.steps_to(entry)
+        while True:
+            here = document.current
+            with busy_over(max(len(near.steps) for near in (here, *here.children))):
+                if next(steps, steps) is steps:
+                    return
+            yield

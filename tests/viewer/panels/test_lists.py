@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtWidgets import QApplication
 
 from model.attributes import make_attribute
 from model.document import Document
@@ -11,6 +12,7 @@ from model.graph import Function, Graph, Model, Node, Value
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
+from viewer import patience
 from viewer.panels.find import FindPanel, fitted
 from viewer.panels.history import HistoryPanel
 from viewer.panels.outline import OutlinePanel
@@ -399,6 +401,26 @@ def test_a_way_through_very_many_edits_is_listed_at_its_end(qtbot, workspace):
     qtbot.waitUntil(lambda: not panel._going.running)
     assert listed == [workspace.document.root]
     assert panel.list.currentIndex().row() == 0
+
+
+def test_the_pointer_shows_that_a_way_through_history_goes_over_very_much(qtbot, workspace, monkeypatch):
+    with workspace.document.edit("Write much") as edit:
+        edit.repeat(SetField(workspace.model, "doc_string", str(number)) for number in range(100))
+    panel = shown(qtbot, HistoryPanel(workspace))
+    pointers = []
+
+    def look(_change):
+        pointer = QApplication.overrideCursor()
+        pointers.append(None if pointer is None else pointer.shape())
+
+    workspace.document.subscribe(look)
+    for most in (101, 100):
+        monkeypatch.setattr(patience, "_MANY", most)
+        for row in (0, 1):
+            panel._go(panel.model.index(row))
+            qtbot.waitUntil(lambda: not panel._going.running)
+    assert pointers == [None] * 2 + [Qt.CursorShape.WaitCursor] * 2
+    assert QApplication.overrideCursor() is None
 
 
 def test_a_double_click_into_a_branch_goes_to_the_row_that_was_there_first(qtbot, workspace):
