@@ -63,9 +63,9 @@ def place_text(place: Any) -> str:
         kind = "node" if isinstance(place, Node) else "value"
         where = "" if place.graph is None else f" in {trail(place.graph)}"
         return f"{kind} {name_of(place)}{where}"
-    if isinstance(place, Graph):
+    if isinstance(place, Graph) and not isinstance(place.owner, Function):
         return f"graph {trail(place)}"
-    if isinstance(place, Function):
+    if isinstance(place, (Function, Graph)):
         return f"function {name_of(place)}"
     return display(str(place), 500)
 

@@ -160,9 +160,9 @@ def test_what_is_selected_in_one_line(workspace):
     def declared(value):
         return value.type
 
-    chosen = [(), (relu,), (unnamed,), (graph,), (model,), (function,)]
+    chosen = [(), (relu,), (unnamed,), (graph,), (model,), (function,), (function.body,)]
     assert [selection_text(items, declared) for items in chosen] == [
-        "", "Relu  Relu_0", "my.domain.Abs", "graph main", "model", "function local::Twice",
+        "", "Relu  Relu_0", "my.domain.Abs", "graph main", "model", *["function local::Twice"] * 2,
     ]  # fmt: skip
     assert selection_text((graph.inputs[0],), declared) == "value x  float batch×3"
     assert selection_text((relu, choice), declared) == "2 nodes selected"
@@ -267,7 +267,8 @@ def test_places_in_words(workspace):
     assert place_text(inner) == "node Abs_0 in main › branch › then_branch"
     assert place_text(node.outputs[0]) == "value chosen in main"
     assert place_text(node.bodies[0]) == "graph main › branch › then_branch"
-    assert place_text(Function("F", "d")) == "function d::F"
+    function = Function("F", "d")
+    assert place_text(function) == place_text(function.body) == "function d::F"
     assert place_text("byte 12\n") == "byte 12\\n"
     assert place_text(None) == place_text(workspace.model) == ""
 

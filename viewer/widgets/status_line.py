@@ -127,10 +127,10 @@ def _describe(item: Item, type_of: Callable[[Value], Type | None]) -> str:
         case Value():
             kind = "initializer" if item.initializer is not None else "value"
             return f"{kind} {name_of(item)}  {type_text(type_of(item))}"
+        case Function() | Graph(owner=Function()):
+            return f"function {name_of(item)}"
         case Graph():
             return f"graph {name_of(item)}"
-        case Function():
-            return f"function {name_of(item)}"
         case Model():
             return "model"
 
