@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SYNC_SECONDS: Final = 2.0
 _STEP: Final = 1 << 20  # bytes that are in memory at a time
+_LARGE: Final = 1 << 25  # bytes of a file from which removing it takes longer than a few milliseconds
 SUFFIX: Final = ".journal"
 _DATA = ".data"
 _BASE = ".onnx"
@@ -51,13 +52,27 @@ def remove_files(journal: Path) -> None:
     """Remove a journal and what lies beside it. What the disk does not let go of stays.
 
     The journal goes first: gigabytes take a while, and a program that is killed meanwhile leaves nothing to recover.
+    Nobody waits for these; what is left of them the next start removes.
     """
     stem = _stem(journal)
     with contextlib.suppress(OSError):
         found = [path for path in journal.parent.iterdir() if _stem(path) == stem]
         for path in sorted(found, key=lambda path: SUFFIX not in path.name):
-            with contextlib.suppress(OSError):
-                path.unlink()
+            if SUFFIX not in path.name and _is_large(path):
+                threading.Thread(target=_unlink, args=(path,), name="journal removal", daemon=True).start()
+            else:
+                _unlink(path)
+
+
+def _is_large(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return path.stat().st_size >= _LARGE
+    return False
+
+
+def _unlink(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def _stem(path: Path) -> str:

@@ -1,5 +1,6 @@
 """Documents in no file: the model as it began is written down before anything is done to it."""
 
+import threading
 import tracemalloc
 from unittest import mock
 
@@ -13,10 +14,11 @@ from model.io.place import Layout, Storage
 from model.io.read import load
 from model.io.save import save
 from model.progress import Progress
+from model.recording import store
 from model.recording.beginning import write_beginning
 from model.recording.journal import BaseFile, Journal
 from model.recording.leftovers import discard, leftovers, recover
-from model.recording.store import base_path
+from model.recording.store import SUFFIX, base_path
 from model.steps import SetField, SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
@@ -238,3 +240,17 @@ def test_weights_beside_a_model_outlast_the_journal_that_it_is_recovered_from(tm
         assert snapshot(model) == snapshot(document.model)
         (leftover,) = leftovers(state)
         model = load(leftover.beginning)
+
+
+def test_what_is_large_is_removed_meanwhile(tmp_path, monkeypatch, unsaved):
+    """A disk takes seconds for gigabytes, and who saves or closes a document waits for none of them."""
+    monkeypatch.setattr(store, "_LARGE", 1)
+    free, unlink = threading.Event(), store._unlink
+    monkeypatch.setattr(store, "_unlink", lambda path: (path.suffix == SUFFIX or free.wait(30)) and unlink(path))
+    beginning = write_beginning(unsaved.model, tmp_path)
+    Journal(unsaved, tmp_path, beginning=beginning).close()
+    assert list(tmp_path.iterdir()) == [base_path(beginning.journal)], "what would be recovered is gone"
+    free.set()
+    for thread in [thread for thread in threading.enumerate() if thread.name == "journal removal"]:
+        thread.join()
+    assert list(tmp_path.iterdir()) == []
