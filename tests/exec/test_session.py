@@ -424,6 +424,22 @@ def test_observers_hear_of_every_node() -> None:
     assert all(f.seconds >= 0 and f.nbytes == 12 for f in heard)
 
 
+def test_what_became_of_each_node_is_told_in_every_run() -> None:
+    model = parse("""
+        g (float[2] x, float[3] q) => (float[2] y, float[3] z) {
+            k = Constant <value_floats = [1.0, 2.0]> () c = Neg (k) a = Add (x, c) y = Abs (a) z = Neg (q)
+        }
+    """)
+    session, times = Session(model), set()
+    for known in (State.DONE, State.KEPT):
+        q = np.ones(3, np.float32) * (known is State.KEPT)
+        rows = list(session.run({"x": X[:2], "q": q}).nodes)
+        assert [one.state for one in rows] == [State.CONSTANT, State.CONSTANT, known, known, State.DONE]
+        assert [one.nbytes for one in rows] == [8, 8, 8, 8, 12]
+        times.add((rows[2].seconds, rows[3].seconds))
+    assert len(times) == 1  # those of the run that computed it
+
+
 def test_progress_ends_complete() -> None:
     reports: list[tuple[float, float, str]] = []
     Session(parse(CHAIN)).run({"x": X}, progress=Progress(lambda *r: reports.append(r)))

@@ -49,6 +49,7 @@ def test_what_a_person_thinks_over_is_no_time_of_the_run(monkeypatch: pytest.Mon
     result = stepper.result()
     assert result.ok
     assert result.seconds < 1000.0
+    assert sum(one.seconds for one in result.nodes) < 1000.0
 
 
 @pytest.mark.parametrize(
