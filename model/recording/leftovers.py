@@ -20,7 +20,7 @@ from model.isolation import is_running
 from model.recording.journal import FORMAT, VERSION, BaseFile
 from model.recording.numbers import Numbers
 from model.recording.steps import decode
-from model.recording.store import SUFFIX, base_path, data_path, lone_files, remove_files
+from model.recording.store import SUFFIX, base_path, data_path, lone_files, remove, remove_files
 
 _TRIED = ".tried"  # it could not be read, or not all of it be done again, which was told
 _TRYING = ".trying-"  # and the number of the program that does it again
@@ -66,8 +66,7 @@ def leftovers(folder: Path, tell: Callable[[Path, str], object] | None = None) -
     _remove_old(folder)
     for path in lone_files(folder):
         if not _is_in_use(path):
-            with contextlib.suppress(OSError):
-                path.unlink()
+            remove(path)
     found = []
     for path in (*folder.glob(f"*{SUFFIX}"), *_cut_short(folder)):
         try:

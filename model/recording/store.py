@@ -51,23 +51,27 @@ def base_path(journal: Path) -> Path:
 def remove_files(journal: Path) -> None:
     """Remove a journal and what lies beside it. What the disk does not let go of stays.
 
-    The journal goes first: gigabytes take a while, and a program that is killed meanwhile leaves nothing to recover.
-    Nobody waits for these; what is left of them the next start removes.
+    The journal goes first: a program that is killed meanwhile leaves nothing to recover.
     """
     stem = _stem(journal)
     with contextlib.suppress(OSError):
         found = [path for path in journal.parent.iterdir() if _stem(path) == stem]
         for path in sorted(found, key=lambda path: SUFFIX not in path.name):
-            if SUFFIX not in path.name and _is_large(path):
-                threading.Thread(target=_unlink, args=(path,), name="journal removal", daemon=True).start()
-            else:
-                _unlink(path)
+            (_unlink if SUFFIX in path.name else remove)(path)
 
 
-def _is_large(path: Path) -> bool:
+def remove(path: Path) -> None:
+    """Remove a file if the disk lets go of it, a large one meanwhile: gigabytes take seconds.
+
+    What is left of that when the program ends, the next start removes.
+    """
+    size = 0
     with contextlib.suppress(OSError):
-        return path.stat().st_size >= _LARGE
-    return False
+        size = path.stat().st_size
+    if size < _LARGE:
+        _unlink(path)
+    else:
+        threading.Thread(target=_unlink, args=(path,), name="journal removal", daemon=True).start()
 
 
 def _unlink(path: Path) -> None:

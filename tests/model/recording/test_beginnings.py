@@ -242,15 +242,33 @@ def test_weights_beside_a_model_outlast_the_journal_that_it_is_recovered_from(tm
         model = load(leftover.beginning)
 
 
-def test_what_is_large_is_removed_meanwhile(tmp_path, monkeypatch, unsaved):
-    """A disk takes seconds for gigabytes, and who saves or closes a document waits for none of them."""
-    monkeypatch.setattr(store, "_LARGE", 1)
+@pytest.fixture
+def slow_disk(monkeypatch):
+    """A disk that is slow to remove what is large, as everything is but journals; the call has it come to the end."""
     free, unlink = threading.Event(), store._unlink
+    monkeypatch.setattr(store, "_LARGE", 1)
     monkeypatch.setattr(store, "_unlink", lambda path: (path.suffix == SUFFIX or free.wait(30)) and unlink(path))
+
+    def end():
+        free.set()
+        for thread in [thread for thread in threading.enumerate() if thread.name == "journal removal"]:
+            thread.join()
+
+    yield end
+    end()
+
+
+def test_who_closes_a_document_does_not_wait_until_what_is_large_is_removed(tmp_path, slow_disk, unsaved):
     beginning = write_beginning(unsaved.model, tmp_path)
     Journal(unsaved, tmp_path, beginning=beginning).close()
-    assert list(tmp_path.iterdir()) == [base_path(beginning.journal)], "what would be recovered is gone"
-    free.set()
-    for thread in [thread for thread in threading.enumerate() if thread.name == "journal removal"]:
-        thread.join()
+    assert list(tmp_path.iterdir()) == [base_path(beginning.journal)], "there is nothing to recover any more"
+    slow_disk()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nor_does_the_next_start_for_what_a_killed_program_was_removing(tmp_path, dead, slow_disk, unsaved):
+    beginning = write_beginning(unsaved.model, tmp_path)
+    assert list(leftovers(tmp_path)) == []
+    assert list(tmp_path.iterdir()) == [base_path(beginning.journal)]
+    slow_disk()
     assert list(tmp_path.iterdir()) == []
