@@ -29,6 +29,13 @@ from tests.model.recording.recorded_work import killed_now, rename
 from tests.model.snapshots import snapshot
 
 
+def wait_for_the_disk():
+    """Until all is removed that is removed beside the work."""
+    for thread in threading.enumerate():
+        if thread.name == "journal removal":
+            thread.join()
+
+
 def add_weights(document, name="new"):
     with document.edit("Weights") as edit:
         edit.do(SetInitializer(document.model.graph, Value(name), ArrayTensor(np.ones((1 << 15,), np.int64))))
@@ -235,6 +242,7 @@ def test_giving_a_journal_up_does_not_wait_for_bytes(tmp_path):
     store.remove()
     assert source.given < 1 << 20
     assert ended == [False]
+    wait_for_the_disk()
     assert list(tmp_path.iterdir()) == []
 
 
