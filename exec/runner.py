@@ -108,6 +108,7 @@ class Run:
     def execute(self, count: int | None = None, expected: Estimate | None = None) -> None:
         """Run the steps of `code` that are left, or the next `count` of them; `stopped` says why it ended early.
 
+        Of the last of `count` steps the observer hears with the next ones, or when someone calls `tell`.
         `expected(n)` gives the seconds the first n steps are expected to take, and all, for the progress.
         """
         self._expected = expected  # only meanwhile: it refers to who refers to this
@@ -126,7 +127,8 @@ class Run:
         finally:
             set_limits(None)
             self._disconnect(self.plan)
-            self.tell()
+            if count is None:
+                self.tell()
             self._expected = None
 
     def _fast(self) -> None:
@@ -250,8 +252,8 @@ class Run:
         table.seconds[:], table.nbytes[:] = self._times(begin, end), self.sizes[begin:end]
         for causes, state in (self.failures, State.FAILED), (self.skipped, State.SKIPPED):
             if causes:
-                places = {step.index: place for place, step in enumerate(steps)}
-                table.fail({places[i]: cause for i, cause in causes.copy().items() if i in places}, state)
+                found = {place: causes[step.index] for place, step in enumerate(steps) if step.index in causes}
+                table.fail(found, state)
         return table
 
     def _times(self, begin: int, end: int) -> NDArray[np.float64]:
@@ -260,9 +262,10 @@ class Run:
         if not begin:
             stamps = np.concatenate([stamps[:1], stamps])  # a clock stands in for what was before the first
         begun = stamps[:-1].copy()
-        for position, clock in self._gaps.copy().items():
-            if begin <= position < end:
-                begun[position - begin] = clock
+        gaps = self._gaps
+        for position in range(begin, end) if end - begin < len(gaps) else gaps.copy():  # of as many as steps at most
+            if begin <= position < end and position in gaps:
+                begun[position - begin] = gaps[position]
         return stamps[1:] - begun
 
     def seconds(self, position: int) -> float:

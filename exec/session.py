@@ -278,6 +278,7 @@ class Stepper:
         self._begun = True
         depth = self._inside.depth if self._inside is not None else 0
         self.reason = self._past(step, replace(self._stops, depth=depth) if depth else self._stops)
+        self.tell()
         return True
 
     def go_on(self) -> str:
@@ -295,6 +296,7 @@ class Stepper:
             standing = False
             if not self.reason:
                 self.reason = self._past(step, self._stops)
+        self.tell()
         return self.reason
 
     def _before(self, step: Step) -> str:
