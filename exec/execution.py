@@ -256,16 +256,21 @@ class Execution:
         """What became of each node."""
         run, steps = self.run, self.plan.steps
         table = NodeTable.blank(self.plan.layout().steps.keys, State.UNNEEDED, lambda place: steps[place].row())
-        constant = [index for index, entry in self._kept.items() if entry is None]
-        table.states[constant] = CODES[State.CONSTANT]
-        table.nbytes[constant] = [sum(nbytes(run.slots[s]) for s in steps[index].outs if s) for index in constant]
-        kept = {index: entry for index, entry in self._kept.items() if entry is not None}
-        places = list(kept)
-        table.states[places] = CODES[State.KEPT]
-        table.seconds[places] = [entry.seconds for entry in kept.values()]
-        table.nbytes[places] = [entry.nbytes for entry in kept.values()]
+        if self._kept:
+            self._tell_kept(table)
         done = len(run.stamps)
         order = np.array([code.step.index for code in run.code], np.int64)
         table.states[order[done:]] = CODES[State.WAITING]
         table.put(order[:done], run.finished(0, done))
         return table
+
+    def _tell_kept(self, table: NodeTable) -> None:
+        slots, steps = self.run.slots, self.plan.steps
+        constant = [index for index, entry in self._kept.items() if entry is None]
+        table.states[constant] = CODES[State.CONSTANT]
+        table.nbytes[constant] = [sum(nbytes(slots[s]) for s in steps[index].outs if s) for index in constant]
+        kept = {index: entry for index, entry in self._kept.items() if entry is not None}
+        places = list(kept)
+        table.states[places] = CODES[State.KEPT]
+        table.seconds[places] = [entry.seconds for entry in kept.values()]
+        table.nbytes[places] = [entry.nbytes for entry in kept.values()]

@@ -66,16 +66,16 @@ class Keys:
         index = int(np.searchsorted(numbers, number))
         return int(order[index]) if index < len(numbers) and numbers[index] == number else None
 
-    def rows_of(self, number: int) -> NDArray[np.int64]:
-        """The rows of a node: one for each call of its function."""
-        numbers, order = self._sorted
-        begin, end = np.searchsorted(numbers, (number, number + 1)).tolist()
-        return order[begin:end]
-
     @cached_property
-    def repeated(self) -> list[int]:
-        """Nodes with several rows."""
-        return [int(number) for number in np.unique(self.numbers[~self.is_first])]
+    def by_number(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows of one node after the other, in the order of their first ones, and where those of each begin."""
+        firsts = np.flatnonzero(self.is_first)
+        _, order = self._sorted
+        known = np.flatnonzero(self.is_first[order])  # where the rows of a number begin in that order
+        group = np.empty(len(order), np.int64)
+        group[order] = np.repeat(order[known], np.diff(known, append=len(order)))
+        rows = np.argsort(group, kind="stable")
+        return rows, np.searchsorted(group[rows], firsts)
 
     @cached_property
     def is_first(self) -> NDArray[np.bool_]:
@@ -86,21 +86,19 @@ class Keys:
         return found
 
     @cached_property
-    def _rows(self) -> list[NDArray[np.int64]]:
-        """The rows in each of `paths`."""
+    def inside(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The numbers of calls of functions, the rows in each, or in a call that is in it, and where those begin."""
+        places: dict[int, int] = {}
+        pairs = [(places.setdefault(call, len(places)), at) for at, path in enumerate(self.paths) for call in path]
+        calls, paths = np.array(pairs, np.int64).reshape(-1, 2).T
         order = np.argsort(self.calls, kind="stable")
         ends = np.searchsorted(self.calls[order], np.arange(len(self.paths) + 1))
-        return [order[begin:end] for begin, end in pairwise(ends.tolist())]
-
-    @cached_property
-    def rows_in(self) -> dict[int, NDArray[np.int64]]:
-        """The rows in each call of a function, or in one that is in it, by the number of the calling node."""
-        found: dict[int, list[NDArray[np.int64]]] = {}
-        rows = self._rows if any(self.paths) else []
-        for path, some in zip(self.paths, rows, strict=False):
-            for call in path:
-                found.setdefault(call, []).append(some)
-        return {call: np.sort(np.concatenate(some)) for call, some in found.items()}
+        sizes = np.diff(ends)[paths]
+        before = np.cumsum(sizes) - sizes
+        rows = order[np.repeat(ends[paths] - before, sizes) + np.arange(sizes.sum())]
+        which = np.repeat(calls, sizes)
+        order = np.lexsort((rows, which))
+        return np.fromiter(places, np.int64), rows[order], np.searchsorted(which[order], np.arange(len(places)))
 
 
 @dataclass(eq=False)
@@ -127,6 +125,11 @@ class Lists:
     def __iter__(self) -> Iterator[tuple[int, ...]]:
         slots = self.slots.tolist()
         return (tuple(slots[begin:end]) for begin, end in pairwise([0, *self.ends.tolist()]))
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """For each slot which list it is in."""
+        return np.repeat(np.arange(len(self)), np.diff(self.ends, prepend=0))
 
     def holders(self, slots: Iterable[int]) -> NDArray[np.int64]:
         """Which lists have one of some slots, in order."""

@@ -32,6 +32,16 @@ STATES = tuple(State)
 CODES = {state: code for code, state in enumerate(STATES)}
 
 
+def _ranks(*states: State) -> NDArray[np.int64]:
+    """By code where a state is among these: the first tells of several nodes together, if one of them is in it."""
+    return np.argsort([CODES[state] for state in states])
+
+
+#: What is told first of the nodes of a call, and of a node that became several things in several calls.
+_IN_CALL = _ranks(State.FAILED, State.SKIPPED, State.WAITING, State.DONE, State.KEPT, State.CONSTANT, State.UNNEEDED)
+_OVER_CALLS = _ranks(State.FAILED, State.SKIPPED, State.DONE, State.KEPT, State.CONSTANT, State.WAITING, State.UNNEEDED)
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a node gave no values. `inner` is what failed inside its body."""
@@ -191,25 +201,41 @@ class NodeTable(Sequence[NodeResult]):
             if cause >= 0:
                 yield place, self.failures[cause]
 
-    def over_calls(self, rows: NDArray[np.int64]) -> NodeResult:
-        """One node over all calls of its function: see `_summed`."""
-        return _summed(list(self._made(rows)))
+    @cached_property
+    def calls(self) -> NodeTable:
+        """Calls of functions as one node each: sums, the state that says most, and whose failure led to it."""
+        numbers, rows, begins = self.keys.inside
+        keys = Keys(numbers, np.zeros(len(numbers), np.int32), ((),))
+        return self._together(keys, rows, begins, _IN_CALL)[0] if len(numbers) else NodeTable.blank(keys, State.DONE)
 
-    def together(self, call: int) -> NodeResult:
-        """A call of a function as one node: sums, and the first failure inside."""
-        rows = self.keys.rows_in[call]
-        states = {STATES[code] for code in np.unique(self.states[rows]).tolist()}
-        order = (State.FAILED, State.SKIPPED, State.WAITING, State.DONE, State.KEPT, State.CONSTANT, State.UNNEEDED)
-        result = NodeResult(call, (), "", "", next(state for state in order if state in states))
-        result.seconds, result.nbytes = float(self.seconds[rows].sum()), int(self.nbytes[rows].sum())
-        for code in (State.FAILED, State.SKIPPED):
-            causes = self.causes[rows[self.states[rows] == CODES[code]]]
-            cause = next((self.failures[cause] for cause in causes[causes >= 0][:1].tolist()), None)
-            if code is State.FAILED:
-                result.failure = cause
-            else:
-                result.because = cause
-        return result
+    @cached_property
+    def once(self) -> NodeTable:
+        """Each node once, over all calls of its function: sums, the state that says most, and how often it ran."""
+        keys = self.keys
+        if keys.is_first.all():
+            return self
+        rows, begins = keys.by_number
+        order = np.flatnonzero(keys.is_first)
+        own = Keys(keys.numbers[order], keys.calls[order], keys.paths)
+        found, which = self._together(own, rows, begins, _OVER_CALLS)
+        ran = np.isin(self.states[rows], [CODES[State.DONE], CODES[State.KEPT]])
+        turns = np.where(np.diff(begins, append=len(rows)) > 1, np.add.reduceat(ran, begins, dtype=np.int64), 0)
+
+        def bare(place: int) -> NodeResult:
+            return replace(self._bare(int(which[place])), turns=int(turns[place]))
+
+        return replace(found, bare=bare)
+
+    def _together(
+        self, keys: Keys, rows: NDArray[np.int64], begins: NDArray[np.int64], ranks: NDArray[np.int64]
+    ) -> tuple[NodeTable, NDArray[np.int64]]:
+        """A table of groups of rows, which begin at `begins`, and the first row of the foremost state in each."""
+        found = ranks[self.states[rows]]
+        foremost = np.repeat(np.minimum.reduceat(found, begins), np.diff(begins, append=len(rows)))
+        telling = np.flatnonzero(found == foremost)
+        which = rows[telling[np.searchsorted(telling, begins)]]
+        seconds, nbytes = (np.add.reduceat(column[rows], begins) for column in (self.seconds, self.nbytes))
+        return NodeTable(keys, self.states[which], seconds, nbytes, self.causes[which], self.failures), which
 
 
 class ByNumber(Mapping[int, NodeResult]):
@@ -224,20 +250,18 @@ class ByNumber(Mapping[int, NodeResult]):
         self._inner = {number: _summed(rows) for number, rows in calls.items()}
 
     def __getitem__(self, number: int) -> NodeResult:
-        keys = self._table.keys
-        if number in keys.rows_in:
-            return self._table.together(number)
-        rows = keys.rows_of(number)
-        if not len(rows):
-            return self._inner[number]
-        return self._table[int(rows[0])] if len(rows) == 1 else self._table.over_calls(rows)
+        for table in self._table.calls, self._table.once:
+            place = table.keys.find(number)
+            if place is not None:
+                return table[place]
+        return self._inner[number]
 
     def __iter__(self) -> Iterator[int]:
-        keys = self._table.keys
-        own = keys.numbers[keys.is_first]
-        yield from own.tolist()
+        table = self._table
+        yield from table.once.keys.numbers.tolist()
         yield from self._inner
-        yield from (call for call in keys.rows_in if keys.find(call) is None and call not in self._inner)
+        calls = table.calls.keys.numbers.tolist()
+        yield from (call for call in calls if table.keys.find(call) is None and call not in self._inner)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -266,27 +290,17 @@ class _Items(ItemsView[int, NodeResult]):
     def __iter__(self) -> Iterator[tuple[int, NodeResult]]:
         rows = self._rows
         table = rows._table
-        first, others = table.keys.is_first, table.keys.rows_in.keys() | set(table.keys.repeated)
-        for one in table._made(np.flatnonzero(first)):
-            yield one.node, rows[one.node] if one.node in others else one
-        own = int(np.count_nonzero(first))
-        for place, number in enumerate(rows):
-            if place >= own:
-                yield number, rows[number]
-
-
-#: What is told first of a node that became several things in several calls.
-_FOREMOST = {
-    state: place
-    for place, state in enumerate(
-        (State.FAILED, State.SKIPPED, State.DONE, State.KEPT, State.CONSTANT, State.WAITING, State.UNNEEDED)
-    )
-}
+        calls = {one.node: one for one in table.calls}
+        for one in table.once:
+            yield one.node, calls.pop(one.node, one)
+        for number, inner in rows._inner.items():
+            yield number, calls.pop(number, inner)
+        yield from calls.items()
 
 
 def _summed(rows: Sequence[NodeResult]) -> NodeResult:
     """One node over several calls of its function: what is told first of its states, sums, and how often it ran."""
-    first = min(rows, key=lambda one: _FOREMOST[one.state])
+    first = min(rows, key=lambda one: _OVER_CALLS[CODES[one.state]])
     if len(rows) == 1:
         return first
     return replace(

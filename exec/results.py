@@ -18,10 +18,10 @@ from exec.context import RuntimeValue
 from exec.errors import KernelError, MissingKernelError
 from exec.expectations import expected_inputs, signature_misfit, unforeseen
 from exec.inspection.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
-from exec.layout import Layout, Path, StepLayout, ValueKey
+from exec.layout import Layout, Path, ValueKey
 from exec.nodes import ByNumber, Failure, NodeResult, NodeTable, State
 from exec.numpy_errors import with_lists
-from exec.plan import MISSING, Plan, Step
+from exec.plan import MISSING, NONE_SLOT, Plan, Step
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.progress import SILENT, Progress
@@ -139,6 +139,8 @@ class RunResult:
     def work_out(self) -> RunResult:
         """Itself, with all that is found out on first use already known: for another thread that must not wait."""
         _ = self.failures, self.counts, self.computed_bytes, self.failed, self.calls_of
+        nothing = 0
+        _ = self.nodes[:1], self.by_node.get(nothing), self.layout.slots.get(((), nothing))  # which sorts them first
         return self
 
     # -- values ----------------------------------------------------------------------------------------------
@@ -278,30 +280,22 @@ class RunResult:
 
     def timeline(self, progress: Progress = SILENT) -> list[Moment]:
         """Memory over the run order if tensors were freed after their last use: what peaks where."""
-        layout = self.layout
-        last: dict[int, int] = dict.fromkeys(layout.outputs, len(layout.steps))
-        for step in progress.paced(layout.steps):
-            for slot in step.reads:
-                last[slot] = max(step.index, last.get(slot, 0))
-        keys = {slot: key for key, slot in progress.paced(layout.slots.items())}
-        spans: list[tuple[int, int]] = []
-        named: list[ValueKey] = []
-        leaving: dict[int, int] = {}  # bytes, by the step after which they go
-        live: list[tuple[StepLayout, int]] = []
-        total = 0
-        for step in progress.paced(layout.steps):
-            for slot in filter(None, step.outs):
-                size, end = self._slot_bytes(slot), last.get(slot, step.index)
-                total += size
-                leaving[end] = leaving.get(end, 0) + size
-                if slot in keys:
-                    named.append(keys[slot])
-                    spans.append((step.index, end))
-            live.append((step, total))
-            total -= leaving.pop(step.index, 0)
-        first, until = np.array(spans, np.int64).reshape(-1, 2).T
-        lifetimes = Lifetimes(named, first, until)
-        return [Moment(step.node, step.path, size, step.index, lifetimes) for step, size in progress.paced(live)]
+        steps, table = self.layout.steps, self.layout.table
+        made, at = steps.outs.slots, steps.outs.places
+        made, at = made[made != NONE_SLOT], at[made != NONE_SLOT]
+        sizes = np.fromiter(map(self._slot_bytes, progress.paced(made.tolist())), np.int64, len(made))
+        last = np.full(len(self.slots), -1)
+        np.maximum.at(last, steps.reads.slots, steps.reads.places)
+        last[list(self.layout.outputs)] = len(steps)
+        until = np.where(last[made] < 0, at, last[made])
+        row = np.full(len(self.slots), -1)
+        row[table.slots] = np.arange(len(table))
+        is_named = row[made] >= 0
+        named = [table.entries.at(place)[::-1] for place in progress.paced(row[made[is_named]].tolist())]
+        lifetimes = Lifetimes(named, at[is_named], until[is_named])
+        live = _alive(len(steps), at, until, sizes).tolist()
+        keys = map(steps.keys.at, progress.paced(range(len(steps))))
+        return [Moment(*key, size, step, lifetimes) for step, (key, size) in enumerate(zip(keys, live, strict=True))]
 
     def _slot_bytes(self, slot: int) -> int:
         value = self.slots[slot]
@@ -309,6 +303,17 @@ class RunResult:
             summary = self.summaries.get(slot)
             return summary.info.nbytes if summary is not None else 0
         return nbytes(value)
+
+
+def _alive(
+    count: int, first: NDArray[np.int64], last: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Bytes at each step of what lives from one to another; what is never used again after it is made stays."""
+    alive = np.zeros(count + 1, np.int64)
+    np.add.at(alive, first, sizes)
+    ends = last >= first
+    np.subtract.at(alive, np.minimum(last[ends] + 1, count), sizes[ends])
+    return np.cumsum(alive[:count])
 
 
 class Values(Mapping[str, Any]):

@@ -74,7 +74,7 @@ def test_results_by_number_are_sums_over_calls_of_nodes_and_over_nodes_of_calls(
         order = (State.FAILED, State.SKIPPED, State.WAITING, State.DONE, State.KEPT, State.CONSTANT, State.UNNEEDED)
         state = next(state for state in order if state in {one.state for one in parts})
         failure = next((one.failure for one in parts if one.failure is not None), None)
-        because = next((one.because for one in parts if one.because is not None), None)
+        because = None if failure else next((one.because for one in parts if one.because is not None), None)
         seconds, size = sum(one.seconds for one in parts), sum(one.nbytes for one in parts)
         expected[call] = NodeResult(call, (), "", "", state, seconds, size, failure, because)
     assert {number: found[number] for number in found} == expected

@@ -249,6 +249,28 @@ def test_the_timeline_knows_what_is_alive() -> None:
     assert max(m.live_bytes for m in result.timeline()) == 36
 
 
+def test_the_timeline_is_that_of_every_step_with_all_that_is_used_later() -> None:
+    """In calls of functions, of values that nobody reads and of such as come after what reads them, in a cycle, too."""
+    text = """g (float[N] x) => (float[N] e, float[N] a) {
+      a = f.F(x) b = Neg(a) lost, mask = Dropout(b) c = Add(x, d) d = Add(a, c) e = f.F(b)
+    }
+    <opset_import: ["" : 17], domain: "f"> F (p) => (r) { q = Neg(p) r = Abs(q) }"""
+    model = parse(text, header='ir_version: 10, opset_import: ["" : 17, "f" : 1]')
+    result = Session(model).run({"x": X})
+    steps = result.layout.steps
+    last = dict.fromkeys(result.layout.outputs, len(steps))
+    for step in steps:
+        last.update({slot: max(step.index, last.get(slot, 0)) for slot in step.reads})
+    made = {slot: step.index for step in steps for slot in step.outs if slot}
+    spans = {slot: (at, last.get(slot, at)) for slot, at in made.items()}
+    for moment in result.timeline():
+        alive = [slot for slot, (first, until) in spans.items() if first <= moment.step <= until]
+        assert (moment.path, moment.node) == (steps[moment.step].path, steps[moment.step].node)
+        assert sorted(result.layout.slots[key] for key in moment.alive) == sorted(alive)
+        infos = map(result.info, moment.alive)
+        assert moment.live_bytes == sum(info.nbytes for info in infos if info is not None)
+
+
 # --- failures --------------------------------------------------------------------------------------------------
 
 BRANCHES = """g (float[3] x, float[2] q) => (float[3] y, float[3] z) {
