@@ -1,5 +1,7 @@
 """A model with weights of some size, and an edit of them that is as slow as a test wants."""
 
+from threading import Event
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from model.io.save import save
 from model.recording.store import Store
 from tests.model import builders
 from tests.viewer.files.large import ELEMENTS, large_document
-from tests.viewer.held import hold_up, job_of
+from tests.viewer.held import job_of
 from tests.viewer.opening import opened
 from tests.viewer.panels.tensor.hands import panel_of
 
@@ -22,8 +24,15 @@ def large_file(tmp_path):
 
 @pytest.fixture
 def held_up(monkeypatch):
-    """A disk that takes bytes as slowly as the test wants."""
-    free = hold_up(monkeypatch, Store, "_write_bytes")
+    """A disk that takes bytes as slowly as the test wants; who wants them no more need not wait for it."""
+    free, write = Event(), Store._write_bytes
+
+    def slowly(store, *given):
+        while not free.wait(0.02):
+            store._progress.check()
+        write(store, *given)
+
+    monkeypatch.setattr(Store, "_write_bytes", slowly)
     yield free
     free.set()
 
