@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 import time
 from collections import Counter
@@ -30,6 +31,7 @@ class Stacks:
         """Begin to look; what it looks at gets slower by about a half."""
         signal.signal(signal.SIGALRM, self._look)
         signal.setitimer(signal.ITIMER_REAL, _INTERVAL, _INTERVAL)
+        atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)  # nobody takes the signal after the end of Python
 
     def _look(self, _signal: int, frame: FrameType | None) -> None:
         calls: list[str] = []
