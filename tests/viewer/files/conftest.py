@@ -1,6 +1,6 @@
 """A model with weights of some size, and an edit of them that is as slow as a test wants."""
 
-from threading import Event
+from threading import Event, current_thread, main_thread
 
 import numpy as np
 import pytest
@@ -24,11 +24,11 @@ def large_file(tmp_path):
 
 @pytest.fixture
 def held_up(monkeypatch):
-    """A disk that takes bytes as slowly as the test wants; who wants them no more need not wait for it."""
+    """A disk that takes bytes in the background as slowly as the test wants; who gives them up need not wait for it."""
     free, write = Event(), Store._write_bytes
 
     def slowly(store, *given):
-        while not free.wait(0.02):
+        while current_thread() is not main_thread() and not free.wait(0.02):
             store._progress.check()
         write(store, *given)
 
