@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from model import schemas
 from model.attributes import AttributeKind
@@ -12,13 +13,15 @@ from model.checks.entries import check_keys
 from model.checks.problem import Fix, Problem, error, warning
 from model.checks.types import check_type
 from model.document import Transaction
-from model.edits.bodies import least_outputs
+from model.edits.bodies import carried_input, hand_on_all, lacks_inputs_alone, least_outputs, take_all
+from model.edits.constants import zeros_of
+from model.edits.initializers import add_initializer
 from model.edits.nodes import set_output_count
 from model.graph import Function, Graph, Model, Node, Value
 from model.queries.types import TypeOf, declared_type
 from model.schemas import Parameter, Schema
 from model.schemas.schema import type_text
-from model.steps import SetField, SetGraphOutputs, SetInputs, SetOutputs
+from model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInput, SetInputs, SetOutputs
 
 
 def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator[Problem]:
@@ -239,7 +242,23 @@ def _check_fed(node: Node, first: int) -> Iterator[Problem]:
     """What a body gets from the inputs of its node from one on."""
     for index, value in enumerate(node.inputs[first:], first):
         if value is None:
-            yield error("input-missing", f"Input {index} of {node.title} is not connected", node, "Its body needs it.")
+            told = f"Input {index} of {node.title} is not connected"
+            yield error("input-missing", told, node, "Its body needs it.", _begin_with_zeros(node, index))
+
+
+def _begin_with_zeros(node: Node, index: int) -> Fix | None:
+    """What is handed from step to step may begin with anything; of what is scanned nobody knows how long it is."""
+    taken = carried_input(node, node.bodies[0], index) if node.bodies else None
+    make = zeros_of(taken.type) if taken is not None else None
+    if taken is None or make is None:
+        return None
+    name = taken.name
+
+    def apply(edit: Transaction) -> None:
+        assert node.graph is not None
+        edit.do(SetInput(node, index, add_initializer(edit, node.graph, make(), name)))
+
+    return Fix(f"Let {name} of {node.title} begin with zeros", apply)
 
 
 def _check_scan(node: Node) -> Iterator[Problem]:
@@ -264,11 +283,42 @@ def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Proble
     given: Sequence[Value] = body.inputs
     if model is not None and model.ir_version < 4:  # which wants every initializer among the inputs, after the others
         given = [value for value in given if value.initializer is None]
-    for what, have, want in (("inputs", len(given), inputs), ("outputs", len(body.outputs), outputs)):
-        if have != want:
-            fix = _fit_outputs(node, body, want) if what == "outputs" else None
-            told = f"{name} of {node.title} has {have} {what}"
-            yield error("body", told, body, f"{node.op_type} expects {want}.", fix)
+    if len(given) != inputs:
+        told = f"{name} of {node.title} has {len(given)} inputs"
+        yield error("body", told, body, *_fit_inputs(node, body, given, inputs))
+    if len(body.outputs) != outputs:
+        told = f"{name} of {node.title} has {len(body.outputs)} outputs"
+        yield error("body", told, body, f"{node.op_type} expects {outputs}.", _fit_outputs(node, body, outputs))
+    elif len(given) == inputs and outputs < least_outputs(node):
+        yield error(
+            "body",
+            f"{name} of {node.title} has {outputs} outputs",
+            body,
+            f"{node.op_type} expects {least_outputs(node)} or more: all that a step takes from the one before.",
+            Fix(
+                f"Let each step of {node.title} hand on the others as they are",
+                partial(hand_on_all, body=body, node=node),
+            ),
+        )
+
+
+def _fit_inputs(node: Node, body: Graph, given: Sequence[Value], want: int) -> tuple[str, Fix | None]:
+    """What is expected, and how a body takes as much as its node is given, where it is plain what was meant."""
+    expected = f"{node.op_type} expects {want}."
+    extra = given[want:]
+    if extra and not any(value.uses for value in extra):
+        title = f"No longer take {', '.join(value.name for value in extra)}, which the node does not give"
+        kept = tuple(value for value in body.inputs if value not in extra)
+        return expected, Fix(title, lambda edit: edit.do(SetGraphInputs(body, kept)))
+    if lacks_inputs_alone(node, body):
+        title = f"Let the body of {node.title} take all that it is given, and hand it on as it is"
+        return expected, Fix(title, partial(take_all, body=body, node=node))
+    if node.op_type == "If":
+        return f"{expected} A branch uses what is outside by its name.", None
+    if not extra:
+        return f"{expected} Add inputs to the body, or disconnect the last of {node.title}.", None
+    counted = " and count it in num_scan_inputs if it is scanned" if node.op_type == "Scan" else ""
+    return f"{expected} Connect {extra[0].name} as input {len(node.inputs)} of {node.title}{counted}.", None
 
 
 def _fit_outputs(node: Node, body: Graph, want: int) -> Fix | None:

@@ -10,6 +10,7 @@ from model.document import Transaction
 from model.edits.nodes import set_output_count
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
+from model.queries.scope import names_taken, unique_name
 from model.steps import SetAttribute, SetGraphInputs, SetGraphOutputs, SetInputs, SetOutputs
 
 _Thing = TypeVar("_Thing")
@@ -41,6 +42,77 @@ def _tie(node: Node) -> _Tie | None:
             fed = 1 if node.graph is not None and node.graph.opset_imports.get("", 9) < 9 else 0
             return _Tie(carried=max(len(node.inputs) - fed - count.value, 0), fed=fed)
     return None
+
+
+def add_body_inputs(edit: Transaction, body: Graph, node: Node, values: Sequence[Value]) -> None:
+    """Let a body take more; its node gets an input for each, to be connected to what it is to be.
+
+    Of a Loop they are handed on from step to step as they are, until the body returns something else in their place.
+    """
+    tie = _tie(node)
+    before = len(body.inputs) - tie.input if tie is not None else 0
+    edit.do(SetGraphInputs(body, (*body.inputs, *values)))
+    if tie is None or node.op_type == "If" or before != len(node.inputs) - tie.fed:
+        return
+    if node.op_type == "Loop" and len(body.outputs) - tie.output == len(node.outputs) >= tie.carried:
+        _hand_on(edit, body, node, tie, values)
+    edit.do(SetInputs(node, (*node.inputs, *[None] * len(values))))
+    scans = node.attributes.get("num_scan_inputs")
+    if node.op_type == "Scan" and scans is not None and isinstance(scans.value, int):
+        _lengthen(edit, node, ("scan_input_axes", "scan_input_directions"), len(values))
+        edit.do(SetAttribute(node, scans.name, replace(scans, value=scans.value + len(values), source=None)))
+
+
+def _hand_on(edit: Transaction, body: Graph, node: Node, tie: _Tie, values: Sequence[Value]) -> None:
+    """Let a body return values behind those it carries, and its node give what they are at last."""
+    place, count = tie.output + tie.carried, len(node.outputs)
+    edit.do(SetGraphOutputs(body, (*body.outputs[:place], *values, *body.outputs[place:])))
+    set_output_count(edit, node, count + len(values))
+    outputs, given = node.outputs, tie.carried
+    if given < count:
+        edit.do(SetOutputs(node, (*outputs[:given], *outputs[count:], *outputs[given:count])))
+
+
+def lacks_inputs_alone(node: Node, body: Graph) -> bool:
+    """Whether a Loop is given more than its body takes, which hands on all that it takes and collects nothing.
+
+    Where it collects values, none can tell which of its outputs are those.
+    """
+    tie = _tie(node)
+    if tie is None or node.op_type != "Loop":
+        return False
+    taken = len(body.inputs) - tie.input
+    return 0 <= taken < tie.carried and len(body.outputs) - tie.output == len(node.outputs) == taken
+
+
+def take_all(edit: Transaction, body: Graph, node: Node) -> None:
+    """Let the body of a Loop that `lacks_inputs_alone` take all that its node gives, and hand it on as it is."""
+    names, taken = names_taken(body), []
+    for given in node.inputs[len(body.inputs) :]:
+        name = unique_name(given.name if given is not None else "input", names)
+        names.add(name)
+        taken.append(Value(name, given.type if given is not None else None))
+    edit.do(SetGraphInputs(body, (*body.inputs, *taken)))
+    hand_on_all(edit, body, node)
+
+
+def hand_on_all(edit: Transaction, body: Graph, node: Node) -> None:
+    """Let a body that returns less than is handed from step to step return the others as they are."""
+    tie = _tie(node)
+    assert tie is not None
+    handed = len(body.outputs) - tie.output
+    lacking = body.inputs[tie.input + handed : tie.input + tie.carried]
+    edit.do(SetGraphOutputs(body, (*body.outputs, *lacking)))
+    set_output_count(edit, node, tie.carried)
+
+
+def carried_input(node: Node, body: Graph, index: int) -> Value | None:
+    """What a body takes in its first step from an input of its node, and in the others from the step before."""
+    tie = _tie(node)
+    place = index - tie.fed if tie is not None else -1
+    if tie is None or not 0 <= place < tie.carried or tie.input + place >= len(body.inputs):
+        return None
+    return body.inputs[tie.input + place]
 
 
 def add_body_outputs(edit: Transaction, body: Graph, node: Node, values: Collection[Value]) -> None:

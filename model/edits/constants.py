@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -17,7 +19,7 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.queries.scope import names_taken
 from model.tensors import ArrayTensor
-from model.types import ElementType, TensorType
+from model.types import ElementType, TensorType, Type
 from model.typetext import parse_type, type_source
 
 _MOST = 1 << 30  # bytes that are made from a few letters
@@ -92,10 +94,9 @@ def _typed(text: str, values: str, *, given: bool) -> ArrayTensor:
     dims: tuple[Any, ...] = kind.shape.dims if kind.shape is not None else (len(listed),) if len(listed) > 1 else ()
     if not all(isinstance(d, int) for d in dims):
         raise ModelError(f"{kind} leaves dimensions open", "Those of a constant are numbers, as in float[1,3] = 0.5.")
-    if len(dims) > _MOST_DIMENSIONS or prod(max(d, 1) for d in dims) * max(1, kind.element_type.bits // 8) > _MOST:
+    if not _is_small(kind.element_type, dims):
         raise ModelError(f"{kind} is too large to be written here", "Make it smaller and import the values.")
-    plain = np.full(dims, "", object) if is_text else np.zeros(dims, kind.element_type.numpy_dtype)
-    tensor = ArrayTensor(plain, kind.element_type)
+    tensor = zeros(kind.element_type, dims)
     if not listed:
         return tensor
     if len(listed) == 1:
@@ -103,6 +104,27 @@ def _typed(text: str, values: str, *, given: bool) -> ArrayTensor:
     if len(listed) != tensor.size:
         raise ModelError(f"{len(listed)} values for {tensor.size} elements", "Write one, or one for each element.")
     return paste(tensor, [listed], lambda _, column: tuple(int(i) for i in np.unravel_index(column, dims)))
+
+
+def _is_small(element_type: ElementType, dims: tuple[int, ...]) -> bool:
+    return len(dims) <= _MOST_DIMENSIONS and prod(max(d, 1) for d in dims) * max(1, element_type.bits // 8) <= _MOST
+
+
+def zeros(element_type: ElementType, dims: tuple[int, ...]) -> ArrayTensor:
+    """A tensor of zeros, or of empty strings."""
+    is_text = element_type is ElementType.STRING
+    return ArrayTensor(np.full(dims, "", object) if is_text else np.zeros(dims, element_type.numpy_dtype), element_type)
+
+
+def zeros_of(type_: Type | None) -> Callable[[], ArrayTensor] | None:
+    """What makes zeros of a declared type; None where it is of no tensor, leaves dimensions open or is very large."""
+    if not isinstance(type_, TensorType) or type_.shape is None or not isinstance(type_.element_type, ElementType):
+        return None
+    element_type, dims = type_.element_type, type_.shape.dims
+    closed = tuple(d for d in dims if isinstance(d, int))
+    if not element_type or len(closed) < len(dims) or not _is_small(element_type, closed):
+        return None
+    return partial(zeros, element_type, closed)
 
 
 def _listed(values: str, *, is_text: bool) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from model.document import Transaction
-from model.edits.bodies import add_body_outputs, remove_body_inputs, remove_body_outputs
+from model.edits.bodies import add_body_inputs, add_body_outputs, remove_body_inputs, remove_body_outputs
 from model.edits.functions import set_signature
 from model.edits.values import disconnect_inputs, set_type, set_types
 from model.errors import ModelError
@@ -19,9 +19,12 @@ from model.types import UNNAMED, Dimension, Shape, TensorType, Type
 
 
 def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type | None = None) -> Value:
-    """Add a graph input with a free name."""
+    """Add a graph input with a free name; of a body its node gets one too, which is to be connected."""
     value = Value(unique_name(name, names_taken(graph)), type)
-    _set_inputs(edit, graph, (*graph.inputs, value))
+    if isinstance(graph.owner, Node):
+        add_body_inputs(edit, graph, graph.owner, [value])
+    else:
+        _set_inputs(edit, graph, (*graph.inputs, value))
     return value
 
 
@@ -275,7 +278,9 @@ def initializers_to_inputs(
             types[value] = value.initializer.type
     set_types(edit, types, progress)
     added = [value for value in dict.fromkeys(values) if value not in graph.inputs]
-    if added:
+    if added and isinstance(graph.owner, Node):
+        add_body_inputs(edit, graph, graph.owner, added)
+    elif added:
         edit.do(SetGraphInputs(graph, (*graph.inputs, *added)))
     if not keep_default:
         for value in progress.paced(values, of=len(values)):

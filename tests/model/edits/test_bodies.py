@@ -6,8 +6,12 @@ import pytest
 
 from model.checks import check_model
 from model.edits import interface
+from model.edits.constants import add_constant
+from model.edits.values import connect
 from model.errors import ModelError
-from model.steps import SetGraphOutputs, SetOutputs
+from model.graph import Value
+from model.steps import SetGraphInputs, SetGraphOutputs, SetOutputs
+from model.typetext import parse_type
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -175,4 +179,126 @@ def test_outputs_that_no_body_gives_are_mended_where_they_are_unused():
     (other,) = [problem for problem in check_model(document.model) if problem.rule == "body"]  # it returns more now
     with document.edit("Mend") as edit:
         other.fix.apply(edit)
+    assert errors(document.model) == []
+
+
+def mend(document, message):
+    """Apply the fix of the one error there is, and see that it is undone whole."""
+    (problem,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
+    assert problem.message == message
+    before = snapshot(document.model)
+    with document.edit(problem.fix.title) as edit:
+        problem.fix.apply(edit)
+    assert_linked(document.model)
+    document.undo()
+    assert snapshot(document.model) == before
+    document.redo()
+    return problem.fix.title
+
+
+def add_input(document, body, name, kind=None):
+    before = snapshot(document.model)
+    with document.edit("Add") as edit:
+        value = interface.add_input(edit, body, name, parse_type(kind) if kind else None)
+    assert_linked(document.model)
+    document.undo()
+    assert snapshot(document.model) == before
+    document.redo()
+    return value
+
+
+def test_what_a_loop_takes_in_addition_is_handed_on_and_begins_with_zeros():
+    document, node, body = opened(LOOP)
+    add_input(document, body, "k", "float[3]")
+    assert (names(body.inputs), len(node.inputs)) == (["i", "on", "a", "b", "k"], 5)
+    assert names(body.outputs) == ["more", "c", "d", "k", "e", "f"]
+    kept = [value.name for value in node.outputs]
+    assert (kept[:2], kept[3:]) == (["y", "z"], ["s", "t"])
+    assert mend(document, "Input 4 of loop is not connected") == "Let k of loop begin with zeros"
+    assert errors(document.model) == []
+    assert node.inputs[4].initializer.numpy().tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", [None, "float[n]", "seq(float[2])"])
+def test_a_loop_that_begins_with_nobody_knows_what_is_not_mended(kind):
+    document, _, body = opened(LOOP)
+    add_input(document, body, "k", kind)
+    (told,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
+    assert (told.rule, told.fix) == ("input-missing", None)
+
+
+def test_what_a_scan_takes_in_addition_is_counted_and_has_an_axis():
+    document, node, body = opened(SCAN)
+    add_input(document, body, "r", "float[2]")
+    assert (len(node.inputs), len(node.outputs), len(body.outputs)) == (5, 4, 4)
+    assert node.attributes["num_scan_inputs"].value == 3
+    assert node.attributes["scan_input_axes"].value == (0, 1, 0)
+    (told,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
+    assert (told.message, told.fix) == ("Input 4 of scan is not connected", None)
+    with document.edit("Connect") as edit:
+        connect(edit, node, 4, document.model.graph.inputs[2])
+    assert errors(document.model) == []
+
+
+def test_a_branch_of_an_if_takes_nothing():
+    document, node, then = opened(IF)
+    add_input(document, then, "k")
+    assert len(node.inputs) == 1
+    assert mend(document, "then_branch of choose has 1 inputs") == "No longer take k, which the node does not give"
+    assert errors(document.model) == []
+
+
+def test_constants_of_a_loop_that_become_inputs_come_to_its_node():
+    document, node, body = opened(LOOP)
+    with document.edit("Turn") as edit:
+        interface.initializer_to_input(edit, body, add_constant(edit, body, "k: float[3]"))
+    mend(document, "Input 4 of loop is not connected")
+    assert errors(document.model) == []
+    assert (len(node.inputs), len(node.outputs), len(body.outputs)) == (5, 5, 6)
+
+
+PLAIN = """<ir_version: 10, opset_import: ["" : 21]> g (int64 n, bool go, float[2] x, float[2] w) => (float[2] y)
+{
+    [loop] y = Loop (n, go, x) <body: graph = body (int64 i, bool on, float[2] a) => (bool more, float[2] c)
+        { more = Identity (on) c = Neg (a) }>
+}"""
+
+
+def test_a_body_takes_what_its_loop_is_given_in_addition():
+    document, node, body = opened(PLAIN)
+    with document.edit("Connect") as edit:
+        connect(edit, node, 3, document.model.graph.inputs[3])
+    mend(document, "body of loop has 3 inputs")
+    assert errors(document.model) == []
+    assert (names(body.inputs), names(body.outputs)) == (["i", "on", "a", "w_1"], ["more", "c", "w_1"])
+    assert str(body.inputs[3].type) == "float[2]"
+    assert names(node.outputs)[0] == "y"
+    assert len(node.outputs) == 2
+
+
+def test_a_body_that_collects_values_too_is_not_guessed_at():
+    document, node, _ = opened(LOOP)
+    with document.edit("Connect") as edit:
+        connect(edit, node, 4, document.model.graph.inputs[3])
+    (told,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
+    assert (told.message, told.fix) == ("body of loop has 4 inputs", None)
+    assert "Add inputs to the body" in told.detail
+
+
+def test_a_loop_that_hands_on_less_than_each_step_takes_is_told_and_mended():
+    document, node, body = opened(PLAIN)
+    with document.edit("Take one more") as edit:
+        connect(edit, node, 3, document.model.graph.inputs[3])
+        edit.do(SetGraphInputs(body, (*body.inputs, Value("k"))))
+    mend(document, "body of loop has 2 outputs")
+    assert errors(document.model) == []
+    assert (names(body.outputs), len(node.outputs)) == (["more", "c", "k"], 2)
+
+
+def test_inputs_of_a_body_that_are_used_and_not_given_are_to_be_connected():
+    document, node, _ = opened(LOOP.replace("(n, go, x, w)", "(n, go, x)").replace("f = Exp (a)", "f = Exp (b)"))
+    (told,) = [problem for problem in check_model(document.model) if problem.rule == "body"]
+    assert (told.fix, told.detail) == (None, "Loop expects 3. Connect b as input 3 of loop.")
+    with document.edit("Connect") as edit:
+        connect(edit, node, 3, document.model.graph.inputs[3])
     assert errors(document.model) == []
