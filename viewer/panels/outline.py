@@ -82,10 +82,10 @@ class OutlinePanel(Panel):
         self._follow()
 
     def _divide(self) -> None:
-        """Give operators the width they need, but leave most of it to names."""
+        """Give operators the width they were ever seen to need, but leave most of it to names."""
         wanted = max(self.tree.sizeHintForColumn(1), self.tree.header().sectionSizeHint(1))
         self._room = max(self._room, wanted)
-        self.tree.header().resizeSection(1, min(wanted, self.width() * 2 // 5))
+        self.tree.header().resizeSection(1, min(self._room, self.width() * 2 // 5))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Divide the new width."""

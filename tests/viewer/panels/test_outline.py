@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, QTimer
 from PySide6.QtTest import QAbstractItemModelTester
 
 from model.attributes import make_attribute
@@ -138,6 +138,24 @@ def test_graphs_and_operators_are_called_as_they_are_now(blocks, qtbot, heard):
     with document.edit("Change") as edit:
         edit.do(SetField(node, "op_type", "ThresholdedRelu"))
     qtbot.waitUntil(lambda: tree.columnWidth(1) >= tree.sizeHintForColumn(1) > narrow)
+
+
+def test_operators_that_come_back_have_the_room_they_had(blocks, qtbot):
+    """It was given up once every node was gone, and never taken again."""
+    document, tree = blocks.workspace.document, blocks.tree
+    blocks.resize(400, 300)
+    for node in document.model.graph.nodes:
+        with document.edit("Change") as edit:
+            edit.do(SetField(node, "op_type", "ThresholdedRelu"))
+    tree.expandAll()
+    qtbot.waitUntil(lambda: tree.columnWidth(1) >= tree.sizeHintForColumn(1))
+    wide = tree.columnWidth(1)
+    with document.edit("Delete all") as edit:
+        nodes.delete(edit, list(document.model.graph.nodes))
+    blocks.resize(401, 300)
+    document.undo()
+    qtbot.waitUntil(lambda: not any(timer.isActive() for timer in blocks.findChildren(QTimer)))
+    assert tree.columnWidth(1) >= wide
 
 
 def test_opening_every_row_measures_columns_once(blocks, qtbot, monkeypatch):
