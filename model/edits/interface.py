@@ -8,7 +8,7 @@ from dataclasses import replace
 from model.document import Transaction
 from model.edits.bodies import add_body_inputs, add_body_outputs, remove_body_inputs, remove_body_outputs
 from model.edits.functions import set_signature
-from model.edits.values import disconnect_inputs, set_type, set_types
+from model.edits.values import disconnect_inputs, follow_in_sharding, set_type, set_types
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.progress import SILENT, Progress
@@ -147,9 +147,10 @@ def redirect_output(edit: Transaction, graph: Graph, index: int, value: Value) -
         raise ModelError(f"{value.name} is not visible here", "A graph returns values of its own or around it.", value)
     edit.do(SetGraphOutputs(graph, (*graph.outputs[:index], value, *graph.outputs[index + 1 :])))
     if value.graph is graph and value.producer is not None and old.producer is not None:
-        name = old.name
-        edit.do(SetField(old, "name", unique_name(name, names_taken(graph))))
-        edit.do(SetField(value, "name", name))
+        before = {old: old.name, value: value.name}
+        edit.do(SetField(old, "name", unique_name(old.name, names_taken(graph))))
+        edit.do(SetField(value, "name", before[old]))
+        follow_in_sharding(edit, before)
         if value.type is None:
             edit.do(SetField(value, "type", old.type))
 

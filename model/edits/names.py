@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from model import schemas
 from model.document import Transaction
-from model.graph import Graph, Model, Node
+from model.edits.values import follow_names
+from model.graph import Graph, Model, Node, Value
 from model.progress import SILENT, Progress
 from model.queries.parts import is_used
 from model.queries.scope import Taken, names_taken, node_names, unique_name
@@ -58,7 +59,7 @@ def regenerate_value_names(
 
     Inputs, outputs and initializers of graphs keep their names.
     """
-    count = 0
+    before: dict[Value, str] = {}
     for root in model.root_graphs():
         taken = names_taken(root)
         for graph in root.walk():
@@ -70,9 +71,10 @@ def regenerate_value_names(
                         continue
                     wanted = f"{node.title}_output_{index}"
                     if value.name != wanted and wanted not in taken:
+                        before[value] = value.name
                         edit.do(SetField(value, "name", wanted))
-                        count += 1
-    return count
+    follow_names(edit, before)
+    return len(before)
 
 
 def regenerate_initializer_names(
@@ -82,7 +84,7 @@ def regenerate_initializer_names(
 
     `among` names those that one of these nodes uses. Returns how many changed.
     """
-    count = 0
+    before: dict[Value, str] = {}
     for root in model.root_graphs():
         taken = names_taken(root)
         for graph in root.walk():
@@ -95,9 +97,10 @@ def regenerate_initializer_names(
                     continue
                 name = unique_name(wanted, taken)
                 taken.add(name)
+                before[value] = value.name
                 edit.do(SetField(value, "name", name))
-                count += 1
-    return count
+    follow_names(edit, before)
+    return len(before)
 
 
 def _part(node: Node, index: int) -> str:

@@ -10,7 +10,7 @@ from model.attributes import Attribute, make_attribute
 from model.clone import Cloner
 from model.devices import NodeDeviceConfiguration
 from model.document import Transaction
-from model.edits.values import ensure_order
+from model.edits.values import ensure_order, follow_in_sharding
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
 from model.lookup import ancestor_in
@@ -158,7 +158,9 @@ def _replace(edit: Transaction, old: Value, new: Value) -> None:
     replace_uses(edit, old, new)
     internal = new.producer is not None and new.initializer is None
     if returns and internal and sum(isinstance(user, Graph) for user, _ in new.uses) == 1:
+        called = new.name
         edit.do(SetField(new, "name", old.name))
+        follow_in_sharding(edit, {new: called})
         if new.type is None:
             edit.do(SetField(new, "type", old.type))  # an output of the main graph must have one
 
@@ -295,6 +297,7 @@ def insert_on_edge(
         name = value.name
         edit.do(SetField(value, "name", unique_name(name, names_taken(graph))))
         edit.do(SetField(output, "name", name))
+        follow_in_sharding(edit, {value: name})
         edit.do(SetField(output, "type", value.type))
     return node
 

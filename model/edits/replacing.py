@@ -12,10 +12,13 @@ from model.attributetext import attribute_source, has_text, parse_attribute
 from model.document import Transaction
 from model.edits.attributes import rename_attribute
 from model.edits.nodes import change_operator
+from model.edits.values import follow_names
 from model.errors import ModelError
-from model.graph import Graph, Node, Value
+from model.graph import Function, Graph, Node, Value
 from model.lookup import Lookup
 from model.progress import SILENT, Progress
+from model.queries.scope import values_named
+from model.queries.search import compiled
 from model.steps import SetAttribute, SetField
 
 Where = Literal["node names", "value names", "operator types", "attribute names", "attribute values", "texts"]
@@ -63,13 +66,10 @@ def find_replacements(
 def _matcher(pattern: str, *, regex: bool, whole: bool, case: bool) -> re.Pattern[str]:
     if not pattern:
         raise ModelError("Nothing to find", "Write what to look for.")
-    expression = pattern if regex else re.escape(pattern)
+    expression = compiled(pattern).pattern if regex else re.escape(pattern)
     if whole:
         expression = rf"\A(?:{expression})\Z"
-    try:
-        return re.compile(expression, 0 if case else re.IGNORECASE)
-    except re.error as error:
-        raise ModelError(f"{pattern!r} is not a regular expression", str(error)) from error
+    return compiled(expression, 0 if case else re.IGNORECASE)
 
 
 def _found(
@@ -121,6 +121,7 @@ def replace_all(edit: Transaction, replacements: Iterable[Replacement], progress
     """
     replacements = list(replacements)
     _refuse_clashes(replacements)
+    before = {item.target: item.target.name for item in replacements if isinstance(item.target, Value)}
     for item in progress.paced(replacements, of=len(replacements)):
         target = item.target
         if isinstance(target, Value) or item.where in ("node names", "texts"):
@@ -131,6 +132,7 @@ def replace_all(edit: Transaction, replacements: Iterable[Replacement], progress
             rename_attribute(edit, target, item.before, item.after)
         else:
             edit.do(SetAttribute(target, item.field, _changed(target, item)))
+    follow_names(edit, before)
 
 
 def _changed(node: Node, item: Replacement) -> Attribute:
@@ -152,8 +154,26 @@ def _refuse_clashes(replacements: list[Replacement]) -> None:
             if isinstance(target, Value):
                 raise ModelError("A value would lose its name", f"{target.name} would become empty.", target)
             continue
-        lookup = Lookup.of(target.graph)
-        holders: Iterable[Node | Value] = lookup.nodes(name) if isinstance(target, Node) else lookup.values(name)
-        first = given.setdefault((target.graph.root, type(target), name), target)
-        if first is not target or any(holder not in renamed for holder in holders):
+        holders: Iterable[Node | Value]
+        if isinstance(target, Node):
+            holders = Lookup.of(target.graph).nodes(name)
+        else:
+            holders = values_named(target.graph, name)
+        first = given.setdefault((_space(target, target.graph), type(target), name), target)
+        if _is_twice(first, target) or any(holder not in renamed for holder in holders):
             raise ModelError(f"Two would be named {name}", "Names are unique in a graph and its bodies.", target)
+
+
+def _space(target: Node | Value, graph: Graph) -> Graph:
+    """The outermost graph in which a name stands for one thing: values of training graphs are told from the trained."""
+    model = graph.model
+    if isinstance(target, Node) or model is None or isinstance(graph.root.owner, Function):
+        return graph.root
+    return model.graph
+
+
+def _is_twice(first: Node | Value, second: Node | Value) -> bool:
+    """Whether two would newly share a name; two training graphs may have had it each before."""
+    if first is second or first.graph is None or second.graph is None:
+        return False
+    return first.graph.root is second.graph.root or first.name != second.name

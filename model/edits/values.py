@@ -116,8 +116,7 @@ def rename_value(edit: Transaction, value: Value, name: str) -> None:
                 other,
             )
     edit.do(SetField(value, "name", name))
-    _rename_in_sharding(edit, value, old, name)
-    _rename_in_bindings(edit, value, old, name)
+    follow_names(edit, {value: old})
 
 
 def _where(value: Value) -> str:
@@ -126,29 +125,42 @@ def _where(value: Value) -> str:
     return "An initializer" if value.initializer is not None else "A graph input"
 
 
-def _rename_in_sharding(edit: Transaction, value: Value, old: str, name: str) -> None:
-    users = (user for user, _ in value.uses if isinstance(user, Node) and user.device_configurations)
-    for node in dict.fromkeys((*users, value.producer)):
-        if node is None:
-            continue
-        configurations = with_names(node.device_configurations, {old: name})
+def follow_names(edit: Transaction, before: Mapping[Value, str]) -> None:
+    """Adapt the texts that name values (bindings, sharding) after they were renamed; `before` is what they were called.
+
+    All at once, for values may take each other's names. Costs the number of values and of their uses.
+    """
+    follow_in_sharding(edit, before)
+    _follow_in_bindings(edit, before)
+
+
+def follow_in_sharding(edit: Transaction, before: Mapping[Value, str]) -> None:
+    """Let nodes say by the new names how their inputs and outputs are spread over devices."""
+    renamed: dict[Node, dict[str, str]] = {}
+    for value, old in before.items():
+        users = (user for user, _ in value.uses if isinstance(user, Node))
+        for node in (*users, value.producer):
+            if node is not None and node.device_configurations:
+                renamed.setdefault(node, {})[old] = value.name
+    for node, names in renamed.items():
+        configurations = with_names(node.device_configurations, names)
         if configurations != node.device_configurations:
             edit.do(SetField(node, "device_configurations", configurations))
 
 
-def _rename_in_bindings(edit: Transaction, value: Value, old: str, name: str) -> None:
-    graph, model = value.graph, edit.model
+def _follow_in_bindings(edit: Transaction, before: Mapping[Value, str]) -> None:
+    model = edit.model
+    renamed: dict[Graph | None, dict[str, str]] = {}
+    for value, old in before.items():
+        renamed.setdefault(value.graph, {})[old] = value.name
     for training in model.training_info:
-        keys = graph in (model.graph, training.algorithm)
-        for field, sources in (
-            ("initialization_binding", (training.initialization,)),
-            ("update_binding", (training.algorithm, model.graph)),
+        keys = renamed.get(training.algorithm, {}) | renamed.get(model.graph, {})
+        for field, targets in (
+            ("initialization_binding", renamed.get(training.initialization, {})),
+            ("update_binding", keys),
         ):
             binding: tuple[tuple[str, str], ...] = getattr(training, field)
-            changed = tuple(
-                (name if keys and key == old else key, name if graph in sources and target == old else target)
-                for key, target in binding
-            )
+            changed = tuple((keys.get(key, key), targets.get(target, target)) for key, target in binding)
             if changed != binding:
                 edit.do(SetField(training, field, changed))
 

@@ -93,13 +93,18 @@ def value_named(graph: Graph, name: str) -> Value | None:
 
     The main graph and those of its training are one in this: they share values, and names must tell these apart.
     """
+    return next(values_named(graph, name), None)
+
+
+def values_named(graph: Graph, name: str) -> Iterator[Value]:
+    """Every value that `value_named` may find; several only where names are hidden or given twice."""
     model = graph.model
     together: tuple[Graph, ...] = (graph,)
     if model is not None and model.training_info and not isinstance(graph.root.owner, Function):
         training = (g for t in model.training_info for g in (t.initialization, t.algorithm) if g is not None)
         together = (graph, *(g for g in (model.graph, *training) if g is not graph.root))
-    found = (Lookup.of(tree).value(name) for tree in together)
-    return next((value for value in found if value is not None), None)
+    for tree in together:
+        yield from Lookup.of(tree).values(name)
 
 
 def node_names(graph: Graph) -> Taken:

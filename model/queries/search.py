@@ -16,6 +16,7 @@ A query is words that must all match: ``conv 1,64,56,56`` or ``op:Conv attr:grou
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -144,7 +145,7 @@ class _Parser:
     def name(self, rest: str) -> Test:
         if rest.startswith("/") and rest.rstrip("i").endswith("/") and len(rest) > 1:
             body = rest.rstrip("i")[1:-1] if rest.endswith("i") else rest[1:-1]
-            expression = _compile(body, re.IGNORECASE if rest.endswith("i") else 0)
+            expression = compiled(body, re.IGNORECASE if rest.endswith("i") else 0)
             return lambda item: expression.search(item.name) is not None
         if rest[:1] in ("'", '"'):
             exact = rest.strip(rest[0])
@@ -220,11 +221,14 @@ _STATES: dict[str, Test] = {
 }
 
 
-def _compile(pattern: str, flags: int) -> re.Pattern[str]:
+def compiled(expression: str, flags: int = 0) -> re.Pattern[str]:
+    """A regular expression as a person wrote it; ModelError for one that is none."""
     try:
-        return re.compile(pattern, flags)
-    except re.error as error:
-        raise ModelError(f"/{pattern}/ is not a regular expression", str(error)) from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a later Python may read otherwise
+            return re.compile(expression, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ModelError(f"/{expression}/ is not a regular expression", str(error)) from error
 
 
 def _in_text(node: Node, lower: str) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from model.checks.devices import check_devices_of
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.document import Document
-from model.edits import devices, nodes, properties, subgraphs
+from model.edits import devices, interface, nodes, properties, subgraphs
 from model.errors import ModelError
 from model.io.read import load
 from model.io.save import to_bytes
@@ -139,3 +139,26 @@ def test_what_is_said_of_an_input_that_is_left_out_goes(spread):
     with other.edit("Paste") as edit:
         (pasted,) = subgraphs.paste(edit, other.model.graph, subgraphs.copy([builders.node(spread, "first")]))
     assert names_of(pasted) == [pasted.outputs[0].name]
+
+
+def test_shardings_follow_an_output_that_gives_its_name_away(document):
+    graph, last = document.model.graph, list(document.model.graph.nodes)[-1]
+    value = last.outputs[0]
+    other = next(v for v in last.inputs if v is not None and v.producer is not None)
+    maker = other.producer
+    with document.edit("Spread") as edit:
+        for node, spread in ((last, value), (maker, other)):
+            spec = ShardingSpec(spread.name, (0, 1))
+            nodes.set_device_configurations(edit, node, (NodeDeviceConfiguration("three", (spec,)),))
+    before = to_bytes(document.model)
+    edits = {
+        "insert": lambda edit: nodes.insert_on_edge(edit, value, "Relu"),
+        "redirect": lambda edit: interface.redirect_output(edit, graph, 0, other),
+        "bridge": lambda edit: nodes.delete_and_bridge(edit, [last]),
+    }
+    for title, change in edits.items():
+        with document.edit(title) as edit:
+            change(edit)
+        assert not [p for node in graph.nodes for p in check_devices_of(node, document.model)], title
+        document.undo()
+        assert to_bytes(document.model) == before

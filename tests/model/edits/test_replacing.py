@@ -3,10 +3,15 @@
 import pytest
 
 from model.checks import check_model
-from model.edits import attributes
+from model.devices import ShardingSpec
+from model.document import Document
+from model.edits import attributes, devices, names, properties
 from model.edits.replacing import find_replacements, replace_all
 from model.errors import ModelError
+from model.io.read import load
+from model.io.save import to_bytes
 from tests.model import builders
+from tests.model.edits.rich_models import rich_bytes
 from tests.model.snapshots import assert_linked, snapshot
 
 
@@ -71,8 +76,10 @@ def test_names_may_change_places(chain):
 
 
 def test_wrong_expressions_are_refused_before_anything_is_looked_at(chain):
-    with pytest.raises(ModelError, match="not a regular expression"):
-        find_replacements(chain.model.graphs(), "(", "", ["node names"], regex=True)
+    for expression in ("(", "a{99999999999999999999}", "(" * 5000 + ")" * 5000):
+        with pytest.raises(ModelError, match="not a regular expression"):
+            find_replacements(chain.model.graphs(), expression, "", ["node names"], regex=True)
+    assert not list(filter(None, find_replacements(chain.model.graphs(), "[[q]", "", ["node names"], regex=True)))
     for replacement in (r"\9", r"\g<x>", "\\"):
         with pytest.raises(ModelError, match="does not work"):
             find_replacements(chain.model.graphs(), "nowhere", replacement, ["node names"], regex=True)
@@ -122,3 +129,51 @@ def test_a_search_can_be_interrupted(chain):
     steps = list(find_replacements(chain.model.graphs(), "nowhere", "", ["value names", "node names"]))
     assert set(steps) == {None}
     assert len(steps) >= len(list(chain.model.graph.nodes))
+
+
+@pytest.fixture
+def rich():
+    return Document(load(rich_bytes()))
+
+
+def test_bindings_and_shardings_follow_names_that_are_replaced(rich):
+    (training,) = rich.model.training_info
+    replace(rich, "^(w|b|w_new|w0)$", r"\1_2", "value names", regex=True)
+    assert training.update_binding == (("w_2", "w_new_2"),)
+    assert training.initialization_binding == (("w_2", "w0_2"),)
+    (part,) = builders.node(rich, "first").device_configurations
+    assert [spec.tensor_name for spec in part.sharding] == ["w_2"]
+    rich.undo()
+    assert to_bytes(rich.model) == rich_bytes()
+
+
+def test_bindings_and_shardings_follow_names_that_change_places(rich):
+    (training,) = rich.model.training_info
+    found = found_in(rich, "w", "b", "value names", whole=True) + found_in(rich, "b", "w", "value names", whole=True)
+    with rich.edit("Swap") as edit:
+        replace_all(edit, found)
+    assert training.update_binding == (("b", "w_new"),)
+    assert [s.tensor_name for s in builders.node(rich, "first").device_configurations[0].sharding] == ["b"]
+
+
+def test_a_name_that_training_has_is_refused(rich):
+    for before, after in (("y", "rate"), ("rate", "y")):
+        with pytest.raises(ModelError, match=f"Two would be named {after}"):
+            replace(rich, before, after, "value names", whole=True)
+    with pytest.raises(ModelError, match="Two would be named same"):
+        replace(rich, "^(y|rate)$", "same", "value names", regex=True)
+
+
+def test_bindings_and_shardings_follow_names_made_anew(rich):
+    (training,), first = rich.model.training_info, builders.node(rich, "first")
+    with rich.edit("Bind and spread") as edit:
+        properties.set_bindings(edit, training, update={"b": "w_new"})
+        devices.put_sharding(edit, first, 0, 1, ShardingSpec("a", (0, 1)))
+    weight = builders.value(rich, "b")
+    with rich.edit("Names") as edit:
+        names.regenerate_initializer_names(edit, rich.model)
+        names.regenerate_value_names(edit, rich.model)
+    assert weight.name != "b"
+    assert training.update_binding == ((weight.name, "w_new"),)
+    assert first.outputs[0].name == "first_output_0"
+    assert [s.tensor_name for s in first.device_configurations[0].sharding] == ["w", "first_output_0"]
