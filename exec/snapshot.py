@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, ValuesView
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain, islice
 from operator import attrgetter, is_
@@ -134,7 +134,9 @@ class _Seen:
 
     header: list[Any]
     pieces: list[list[_Part]]  # of _PIECE nodes each, the last one of those that are left
+    around: list[list[Node]]  # those of each piece that have bodies
     bodies: list[tuple[Graph, GraphSnapshot]]
+    shell: GraphSnapshot  # without its nodes
     snapshot: GraphSnapshot
 
 
@@ -249,20 +251,19 @@ class Snapshots:
         root = self.graph if self.graph is not None else model.graph
         functions = {f.key: self._function(f) for f in model.functions}
         graph = self._graph(root)
-        types = {self.values[v]: v.type for v in root.inputs}
         imports = dict(root.opset_imports if self.graph is not None else model.opset_imports)
         last = self._last
         if (
             last is not None
             and (last.graph.uid, last.state, last.ir_version) == (graph.uid, state, model.ir_version)
-            and (last.opset_imports, last.input_types) == (imports, types)  # quicker than to hash every type
+            and last.opset_imports == imports
             and [f.uid for f in last.functions.values()] == [f.uid for f in functions.values()]
         ):
             return last
         uid = self._uid((
             "model", graph.uid, tuple(f.uid for f in functions.values()), tuple(imports.items()), model.ir_version,
-            tuple(types.items()),
         ))  # fmt: skip
+        types = dict(zip(graph.inputs, graph.input_types, strict=True))
         self._last = ModelSnapshot(
             uid, graph, functions, imports, model.ir_version, self.names, self.tensors, types, state
         )
@@ -288,9 +289,10 @@ class Snapshots:
         header += [v for value in graph.initializers for v in (value, value.initializer)]
         seen = self._seen.get(graph)
         pieces = self._pieces(graph, [] if seen is None else seen.pieces)
+        is_framed = seen is not None and seen.header == header
         if (
             seen is not None
-            and seen.header == header
+            and is_framed
             and len(seen.pieces) == len(pieces)
             and all(map(is_, pieces, seen.pieces))
             and all(self._graph(body) is old for body, old in seen.bodies)
@@ -298,9 +300,10 @@ class Snapshots:
             return seen.snapshot
         nodes, around = self._nodes(pieces, seen)
         self._progress.check()
-        snapshot = self._new_graph(graph, tuple(nodes))
-        bodies = [(body, self._graph(body)) for node in around for body in node.bodies]
-        self._seen[graph] = _Seen(header, pieces, bodies, snapshot)
+        shell = seen.shell if seen is not None and is_framed else self._shell(graph)
+        snapshot = self._filled(shell, graph.name, tuple(nodes))
+        bodies = [(body, self._graph(body)) for node in chain(*around) for body in node.bodies]
+        self._seen[graph] = _Seen(header, pieces, around, bodies, shell, snapshot)
         return snapshot
 
     def _pieces(self, graph: Graph, before: list[list[_Part]]) -> list[list[_Part]]:
@@ -317,9 +320,9 @@ class Snapshots:
             found.append(same if same == fresh else fresh)
         return found
 
-    def _nodes(self, pieces: list[list[_Part]], seen: _Seen | None) -> tuple[list[NodeSnapshot], list[Node]]:
-        """The nodes, and those of them that have bodies."""
-        before = [] if seen is None else seen.pieces
+    def _nodes(self, pieces: list[list[_Part]], seen: _Seen | None) -> tuple[list[NodeSnapshot], list[list[Node]]]:
+        """The nodes, and those of each piece that have bodies."""
+        before, known_around = ([], []) if seen is None else (seen.pieces, seen.around)
         known = () if seen is None else seen.snapshot.nodes
         kept = {place for place, (new, old) in enumerate(zip(pieces, before, strict=False)) if new is old}
         old: dict[Node, tuple[_Part, NodeSnapshot]] = {}
@@ -328,18 +331,23 @@ class Snapshots:
                 self._progress.check()
                 old.update((p[0], (p, known[i])) for i, p in enumerate(piece, place * _PIECE))
         nodes: list[NodeSnapshot] = []
-        around: list[Node] = []
+        around: list[list[Node]] = []
         for place, piece in enumerate(pieces):
             self._progress.check()
-            with_bodies = [part[0] for part in piece if part[0].bodies]
-            if place in kept and not with_bodies:
-                nodes += known[len(nodes) : len(nodes) + len(piece)]
+            is_kept = place in kept
+            with_bodies = known_around[place] if is_kept else [part[0] for part in piece if part[0].bodies]
+            apart = set(with_bodies)  # what is in a body is not seen in its node
+            if is_kept:
+                same = known[len(nodes) : len(nodes) + len(piece)]
+                pairs = zip(piece, same, strict=True)
+                nodes += [self._new_node(p[0]) if p[0] in apart else n for p, n in pairs] if apart else same
             else:
-                nodes += [self._node(part, old.get(part[0])) for part in piece]
-            around += with_bodies
+                nodes += [self._node(p, None if p[0] in apart else old.get(p[0])) for p in piece]
+            around.append(with_bodies)
         return nodes, around
 
-    def _new_graph(self, graph: Graph, nodes: tuple[NodeSnapshot, ...]) -> GraphSnapshot:
+    def _shell(self, graph: Graph) -> GraphSnapshot:
+        """A graph without its nodes: few edits alter what is here."""
         number = self.values.__getitem__
         initializers = tuple(
             (number(v), self.tensors.number(v.initializer)) for v in graph.initializers if v.initializer is not None
@@ -348,19 +356,20 @@ class Snapshots:
         outputs = tuple(number(v) for v in graph.outputs)
         types = tuple(v.type for v in graph.inputs), tuple(v.type for v in graph.outputs)
         me = self.graphs[graph]
-        # A digest: the history of a long session would otherwise hold every list of nodes there ever was.
-        content = array("q")
+        uid = self._uid(("shell", me, inputs, outputs, types, _digest(chain(*initializers))))
+        return GraphSnapshot(uid, me, graph.name, inputs, outputs, *types, initializers, ())
+
+    def _filled(self, shell: GraphSnapshot, name: str, nodes: tuple[NodeSnapshot, ...]) -> GraphSnapshot:
+        """The same graph with its nodes."""
+        uids: list[int] = []
         for start in range(0, len(nodes), _PIECE):
             self._progress.check()
-            content.extend([n.uid for n in nodes[start : start + _PIECE]])
-        content.extend(chain([-1], inputs, [-1], outputs, [-1], chain(*initializers)))
-        uid = self._uid(("graph", me, types, blake2b(content.tobytes(), digest_size=16).digest()))
-        return GraphSnapshot(uid, me, graph.name, inputs, outputs, *types, initializers, nodes)
+            uids += [n.uid for n in nodes[start : start + _PIECE]]
+        uid = self._uid(("graph", shell.uid, _digest(uids)))
+        return replace(shell, uid=uid, name=name, nodes=nodes)
 
     def _node(self, part: _Part, old: tuple[_Part, NodeSnapshot] | None) -> NodeSnapshot:
-        if old is not None and old[0] == part and not part[0].bodies:
-            return old[1]
-        return self._new_node(part[0])
+        return old[1] if old is not None and old[0] == part else self._new_node(part[0])
 
     def _new_node(self, node: Node) -> NodeSnapshot:
         number = self.values.__getitem__
@@ -386,6 +395,11 @@ class Snapshots:
             return value
 
         return AttributeSnapshot(attribute.name, attribute.kind, convert(attribute.value), attribute.reference)
+
+
+def _digest(numbers: Iterable[int]) -> bytes:
+    """What stands for many: the history of a long session would otherwise hold every list of nodes there ever was."""
+    return blake2b(array("q", numbers).tobytes(), digest_size=16).digest()
 
 
 def attribute_key(attribute: AttributeSnapshot) -> Hashable:

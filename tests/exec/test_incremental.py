@@ -103,6 +103,29 @@ def test_a_snapshot_has_the_types_of_inputs_as_they_are(in_body: bool) -> None:
     assert after.uid != before.uid
 
 
+def test_after_an_edit_in_a_body_all_but_the_node_around_it_is_shared() -> None:
+    text = """g (bool c, float[3] x) => (float[3] z) {
+      y = If (c) < then_branch = t () => (float[3] a) { a = LeakyRelu <alpha = 0.5> (x) },
+                   else_branch = e () => (float[3] b) { b = Abs(x) } >
+      z = LeakyRelu <alpha = 0.5> (y)
+    }"""
+    document = Document(parse(text))
+    snapshots = Snapshots(document.model)
+    around, after = document.model.graph.nodes
+    inside = around.bodies[0].nodes.first
+    assert inside is not None
+    taken = [snapshots.take()]
+    for changed in (inside, after):
+        with document.edit("Set alpha") as edit:
+            edit.do(SetAttribute(changed, "alpha", make_attribute("alpha", 0.25)))
+        taken.append(snapshots.take())
+    first, second, third = (one.graph.nodes for one in taken)
+    assert [new is old for new, old in zip(second, first, strict=True)] == [False, True]
+    bodies = second[0].bodies
+    assert [g.nodes[0].attributes[0].value for g in bodies[:1]] == [0.25]
+    assert [new.uid == old.uid for new, old in zip(third, second, strict=True)] == [True, False]
+
+
 def test_notes_are_those_of_the_model_as_it_is() -> None:
     text = "g (float[3] x) => (float[3] y) { a = Neg <odd = 1> (x) y = LeakyRelu <odd = 1, alpha = 0.5> (a) }"
     document = Document(parse(text))
