@@ -258,8 +258,8 @@ def _make_tensor(
         case Constant():
             return _constant(source.value, shape, kind, value.name)
         case Range() if kind is not ElementType.STRING:
-            numbers = source.start + source.step * np.arange(prod(shape))
             with np.errstate(all="ignore"):
+                numbers = source.start + source.step * np.arange(prod(shape))
                 return numbers.reshape(shape).astype(kind.numpy_dtype)
         case Random():
             return _random(value, source, shape, kind, seed)
@@ -300,9 +300,11 @@ def _random(value: Value, source: Random, shape: tuple[int, ...], kind: ElementT
         if kind.is_integer:
             first, last = _integer_range(value, source, kind)
             as_elements([first, last], kind)
+            _check_bounds("uniform", first, last)
             wide = np.uint64 if kind is ElementType.UINT64 else np.int64
             return generator.integers(first, last, shape, wide, endpoint=True).astype(kind.numpy_dtype)
         low, high = (0.0 if source.low is None else source.low), (1.0 if source.high is None else source.high)
+        _check_bounds(source.distribution, low, high)
         draw = generator.normal if source.distribution == "normal" else generator.uniform
         numbers = draw(low, high, shape)
         if kind.is_complex:
@@ -311,6 +313,16 @@ def _random(value: Value, source: Random, shape: tuple[int, ...], kind: ElementT
         raise ModelError(f"No numbers can be drawn for {value.name!r}", str(error)) from None
     with np.errstate(all="ignore"):
         return np.asarray(numbers).astype(kind.numpy_dtype)
+
+
+def _check_bounds(distribution: str, low: float, high: float) -> None:
+    """ValueError when no numbers lie between them, or when the deviation is negative."""
+    if distribution == "normal" and high < 0:
+        msg = f"the deviation is {high:g}; from 0 on was expected"
+        raise ValueError(msg)
+    if distribution == "uniform" and low > high:
+        msg = f"they would be from {low:g} to {high:g}; the first is larger"
+        raise ValueError(msg)
 
 
 #: Pixels and quantized numbers use the whole of their range.
@@ -324,7 +336,7 @@ def _integer_range(value: Value, source: Random, kind: ElementType) -> tuple[int
     """
     if source.low is not None or source.high is not None:
         low = int(source.low or 0)
-        return low, max(low, int(low + 1 if source.high is None else source.high))
+        return low, int(low + 1 if source.high is None else source.high)
     tables = [rows for user, index in value.uses if isinstance(user, Node) for rows in _table_rows(user, index)]
     if tables:
         return 0, max(0, min(tables) - 1)
@@ -349,6 +361,9 @@ def read_value(source: File | Path | str, declared: Type | None = None) -> Runti
     file = source if isinstance(source, File) else File(Path(source))
     path = file.path
     suffix = path.suffix.lower()
+    title = f"{path.name} cannot be read as a value"
+    if path.is_dir():
+        raise ModelError(title, "it is a folder", str(path))
     try:
         if suffix in IMAGE_SUFFIXES:
             return read_image(path, file.image or ImageOptions(), declared)
@@ -370,8 +385,9 @@ def read_value(source: File | Path | str, declared: Type | None = None) -> Runti
     except ModelError:
         raise
     except _BROKEN as error:
-        raise ModelError(f"{path.name} cannot be read as a value", _reason(error), str(path)) from None
-    raise ModelError(f"{path.name} cannot be read as a value", f"unknown suffix {suffix or 'none'!r}", str(path))
+        raise ModelError(title, _reason(error), str(path)) from None
+    known = ", ".join([".npy", ".npz", ".pb", ".csv", ".tsv", ".txt", *sorted(IMAGE_SUFFIXES)])
+    raise ModelError(title, f"its suffix is {suffix or 'missing'}; expected one of {known}", str(path))
 
 
 def _one_of(arrays: dict[str, RuntimeValue], key: str, path: Path) -> RuntimeValue:

@@ -24,6 +24,7 @@ _MEANINGS = [
         "a value has more or fewer axes or elements than expected",
     ),
     (r"zero-size array|empty sequence", "a value has no elements"),
+    (r"magic string is not correct", "it does not begin like an .npy file"),
     (r"Object arrays cannot be loaded", "it holds Python objects; expected numbers, truth values or text"),
     (r"(?:division|modulo).* by zero", "a size or a count is 0"),
     (r"duplicate value in 'axis'|repeated axis", "an axis is named twice"),

@@ -307,6 +307,7 @@ def test_hostile_files_are_refused_without_believing_them(
         ("uint8", Random(low=0, high=300)),
         ("int64", Random(low=0, high=float("inf"))),
         ("int64", Random(low=0, high=1e30)),
+        ("int64", Random(low=5, high=2)),
         ("float", Random("normal", 0, -1)),
         ("float", Random("uniform", 0, float("inf"))),
         ("float", Constant(10**400)),
@@ -317,6 +318,30 @@ def test_numbers_that_do_not_fit_are_refused(kind: str, source: Any) -> None:
     model = parse(f"g ({kind}[2] x) => ({kind}[2] y) {{ y = Identity(x) }}")
     with pytest.raises(ModelError, match="'x'"):
         make_feeds(model.graph, sources={"x": source})
+
+
+def test_bounds_in_the_wrong_order_are_told_with_both_numbers() -> None:
+    model = parse("g (float[2] x) => (float[2] y) { y = Neg(x) }")
+    with pytest.raises(ModelError) as found:
+        make_feeds(model.graph, sources={"x": Random(low=8)})
+    assert found.value.detail == "they would be from 8 to 1; the first is larger"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("garbage.npy", "it does not begin like an .npy file"),
+        ("folder", "it is a folder"),
+        ("x.foo", "its suffix is .foo; expected one of .npy, "),
+        ("x", "its suffix is missing; expected one of .npy, "),
+    ],
+)
+def test_why_a_file_gives_no_value_is_told_in_plain_words(tmp_path: Path, name: str, reason: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "garbage.npy").write_bytes(b"no array at all")
+    with pytest.raises(ModelError) as found:
+        read_value(tmp_path / name)
+    assert found.value.detail.startswith(reason)
 
 
 @pytest.mark.parametrize("size", [-1, 1 << 50])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QMenu, QMenuBar, QToolBar, QWidget
 
 from model.errors import ModelError
 from viewer.actions import Action, Context, Glance, Menu, actions
@@ -88,6 +88,7 @@ class ActionBinding(QObject):
         self.refresh_soon()
         if not one.enabled(self.context):
             return
+        _enter_typed()
         try:
             run(self.context)
         except ModelError as error:
@@ -208,6 +209,15 @@ def tooltip(one: Action) -> str:
     keys = shortcut_text(one)
     title = f"{one.plain_title} ({keys})" if keys else one.plain_title
     return f"{title}\n{one.tip}" if one.tip else title
+
+
+def _enter_typed() -> None:
+    """Take what was typed into the field with the focus: neither keys, menus nor most buttons take the focus away."""
+    field = QApplication.focusWidget()
+    if isinstance(field, QAbstractSpinBox):
+        field.interpretText()
+    elif isinstance(field, QLineEdit) and field.isModified() and field.hasAcceptableInput():
+        field.editingFinished.emit()
 
 
 def without_mnemonic(text: str) -> str:

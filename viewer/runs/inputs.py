@@ -103,12 +103,17 @@ class RunInputs(QObject):
         found = symbols(self.graph)
         return found | {n: size for n, size in (self._made | self.sizes).items() if n in found}
 
+    @property
+    def folder(self) -> Path | None:
+        """Where the model is; None where it has no file."""
+        path = self._workspace.document.path
+        return None if path is None else path.parent
+
     def data_sets(self) -> list[Path]:
         """The folders of test data beside the model."""
-        path = self._workspace.document.path
-        if path is None:
+        if self.folder is None:
             return []
-        folders = [folder for folder in path.parent.glob("test_data_set_*") if folder.is_dir()]
+        folders = [folder for folder in self.folder.glob("test_data_set_*") if folder.is_dir()]
         return sorted(folders, key=lambda folder: (len(folder.name), folder.name))
 
     # -- choosing --------------------------------------------------------------------------------------------

@@ -3,34 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 
 from PySide6.QtCore import QRegularExpression
 from PySide6.QtGui import QRegularExpressionValidator
 from PySide6.QtWidgets import QLineEdit
 
-_NUMBER = QRegularExpression(r"\s*[-+]?(\d+\.?\d*|\.\d+)?([eE][-+]?\d+)?\s*")
+#: Numbers and the beginnings of such: a beginning alone, once typing ends, gives way to what stood there before.
+_NUMBER = QRegularExpression(r"\s*[-+]?\d*\.?\d*([eE][-+]?\d*)?\s*")
+_COUNT = QRegularExpression(r"\s*\d{0,9}\s*")
 
 
 class NumberEdit(QLineEdit):
-    """A number, or nothing, which means what the hint says; `changed(number)` once it is entered."""
+    """A number, or nothing, which means what the hint says; `changed(number)` once it is entered.
 
-    def __init__(self, name: str, hint: str, changed: Callable[[float | None], None]) -> None:
+    `count`: only whole numbers from 0 on.
+    """
+
+    def __init__(self, name: str, hint: str, changed: Callable[[float | None], None], *, count: bool = False) -> None:
         super().__init__()
         self.setAccessibleName(name)
         self.setPlaceholderText(hint)
-        self.setValidator(QRegularExpressionValidator(_NUMBER, self))
+        self.setValidator(QRegularExpressionValidator(_COUNT if count else _NUMBER, self))
         self.setMinimumWidth(48)
-        self.editingFinished.connect(lambda: changed(self.number()))
+        self._changed = changed
+        self._entered = ""
+        self.editingFinished.connect(self._enter)
 
     def number(self) -> float | None:
-        """What stands there; None for nothing or half a number."""
+        """What stands there; None for nothing, half a number or one that is too large to be any."""
         try:
-            return float(self.text())
+            number = float(self.text())
         except ValueError:
             return None
+        return number if isfinite(number) else None
 
     def show_number(self, number: float | None) -> None:
         """Show a number, or nothing."""
         text = "" if number is None else f"{number:.9g}"
         if text != self.text() and not self.hasFocus():
             self.setText(text)
+        self._entered = text
+
+    def _enter(self) -> None:
+        number = self.number()
+        if number is None and self.text().strip():
+            self.setText(self._entered)
+            return
+        self._entered = self.text()
+        self._changed(number)

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QScrollArea
 
 from exec.images import ImageOptions
-from exec.inputs import File
+from exec.inputs import Constant, File, Random
 from tests.viewer.runs.driving import idle, opened, run, value
 from viewer.runs import comparing
 
@@ -234,3 +234,106 @@ def test_the_verdict_of_a_comparison_is_read_whole_in_a_small_window(make_window
     label = panel.summary
     assert label.heightForWidth(label.width()) > 2 * label.fontMetrics().height(), "it goes on below"
     qtbot.waitUntil(lambda: label.height() >= label.heightForWidth(label.width()))
+
+
+@pytest.mark.parametrize("how", ["keys", "button", "menu"])
+def test_a_run_takes_what_was_typed_before_enter(window, qtbot, workspace, how):
+    window.activateWindow()
+    panel = window.docks.open("run")
+    workspace.runs.inputs.set_source("x", Constant(0.0))
+    run(qtbot, workspace)
+    field = panel.rows[0]._editors["constant"].text
+    field.setFocus()
+    field.selectAll()
+    qtbot.keyClicks(field, "3")
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=120_000):
+        if how == "keys":
+            qtbot.keyClick(field, Qt.Key.Key_F6)
+        elif how == "button":
+            qtbot.mouseClick(panel._action_buttons["run.run"][0], Qt.MouseButton.LeftButton)
+        else:
+            window.actions_binding.qaction("run.run").trigger()
+    idle(qtbot, workspace)
+    assert workspace.runs.inputs.source("x") == Constant(3)
+    workspace.results.fetch(value(workspace, "x"))
+    idle(qtbot, workspace)
+    assert (workspace.results.value_of(value(workspace, "x")) == 3).all()
+
+
+def test_a_run_takes_the_seed_that_was_typed_before_enter(window, qtbot, workspace):
+    window.activateWindow()
+    panel = window.docks.open("run")
+    panel.seed.setFocus()
+    panel.seed.selectAll()
+    qtbot.keyClicks(panel.seed, "7")
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=120_000):
+        qtbot.keyClick(panel.seed, Qt.Key.Key_F6)
+    idle(qtbot, workspace)
+    assert workspace.runs.inputs.seed == 7
+
+
+@pytest.mark.parametrize("typed", ["-", ".", "2e", "1e999"])
+def test_what_is_no_number_yet_gives_way_to_what_stood_there(window, qtbot, workspace, typed):
+    workspace.runs.inputs.set_source("x", Random(low=-2.0))
+    low = window.docks.open("run").rows[0]._editors["random"].low
+    low.setFocus()
+    low.selectAll()
+    qtbot.keyClicks(low, typed)
+    assert low.text() == typed
+    qtbot.keyClick(low, Qt.Key.Key_Return)
+    assert low.text() == "-2"
+    assert workspace.runs.inputs.source("x") == Random(low=-2.0)
+
+
+def test_a_seed_is_a_whole_number_from_0_on(window, qtbot, workspace):
+    seed = window.docks.open("run").rows[0]._editors["random"].seed
+    seed.setFocus()
+    qtbot.keyClicks(seed, "-1.5e3")
+    qtbot.keyClick(seed, Qt.Key.Key_Return)
+    assert workspace.runs.inputs.source("x") == Random(seed=153)
+
+
+def test_a_file_for_an_input_is_first_looked_for_beside_the_model(window, qtbot, workspace, monkeypatch, tmp_path):
+    starts = []
+    monkeypatch.setattr(
+        QFileDialog, "getOpenFileName", lambda _parent, _title, start, _filter: (starts.append(start), "")[::-1]
+    )
+    editor = window.docks.open("run").rows[0]._editors["file"]
+    editor.browse()
+    workspace.runs.inputs.set_source("x", File(tmp_path / "more" / "x.npy"))
+    editor.browse()
+    assert starts == [str(tmp_path), str(tmp_path / "more")]
+
+
+def test_a_path_that_was_emptied_comes_back(window, qtbot, workspace, tmp_path):
+    source = File(tmp_path / "x.npy")
+    workspace.runs.inputs.set_source("x", source)
+    path = window.docks.open("run").rows[0]._editors["file"].path
+    path.setFocus()
+    path.selectAll()
+    qtbot.keyClick(path, Qt.Key.Key_Delete)
+    qtbot.keyClick(path, Qt.Key.Key_Return)
+    assert path.text() == str(source.path)
+    assert workspace.runs.inputs.source("x") == source
+
+
+INTEGERS = """
+<ir_version: 9, opset_import: ["" : 17]>
+whole (int64[3] x, bool[3] b, float[3] f) => (int64[3] y) { y = Identity (x) }
+"""
+
+
+def test_bounds_and_distributions_stand_only_where_they_mean_something(window, qtbot, tmp_path):
+    path = tmp_path / "whole.onnx"
+    onnx.save(onnx.parser.parse_model(INTEGERS), path)
+    opened(window, qtbot, path)
+    rows = [row._editors["random"] for row in window.docks.open("run").rows]
+    shown = [(row.distribution.isVisible(), row.low.isVisible(), row.seed.isVisible()) for row in rows]
+    assert shown == [(False, True, True), (False, False, True), (True, True, True)]
+
+
+def test_what_stands_in_empty_fields_of_a_picture_is_what_they_mean(window, qtbot, workspace, tmp_path):
+    workspace.runs.inputs.set_source("x", File(tmp_path / "cat.png", "", ImageOptions()))
+    image = window.docks.open("run").rows[0]._editors["file"].image
+    fields = [image._size, image._scale, image._mean, image._std]
+    assert [field.placeholderText() for field in fields] == ["declared", "1/255", "0", "1"]

@@ -38,8 +38,8 @@ class BreakpointSection(Section):
         self._breakpoints = workspace.runs.breakpoints
         self.non_finite = QCheckBox("a value is not finite")
         self.above = QCheckBox("|x| is above")
-        self.limit = NumberEdit("Limit of |x|", "10000", self._on_limit)
-        self.limit.setText("10000")
+        self.limit = NumberEdit("Limit of |x|", f"{_USUAL_LIMIT:g}", self._on_limit)
+        self.limit.show_number(_USUAL_LIMIT)
         self.shape = QCheckBox("a shape differs from the declared")
         self.add(QLabel("Stop after a node when"))
         self.add(self.non_finite)

@@ -44,6 +44,7 @@ _KINDS: list[tuple[str, object]] = [
     ("Range", "range"),
     ("File or image", "file"),
 ]
+_WITHOUT_BOUNDS = (ElementType.STRING, ElementType.BOOL)
 _GIVEN: Literal["saved"] = "saved"  # no source one chooses: a run that was loaded gave the value
 _FILES = (
     "Values (*.npy *.npz *.pb *.csv *.tsv *.txt "
@@ -63,12 +64,11 @@ class InputRow(QWidget):
         element = _element_of(value.type)
         kinds = [kind for kind in _KINDS if kind[1] != "range" or element is not ElementType.STRING]
         self.source = Combo(f"Source of {shown}", kinds)
-        drawn = element not in (ElementType.STRING, ElementType.BOOL)
         self._editors: dict[str, _Editor] = {
-            "random": _RandomEditor(self._choose, shown, drawn=drawn),
+            "random": _RandomEditor(self._choose, shown, element),
             "constant": _ConstantEditor(self._choose, shown),
             "range": _RangeEditor(self._choose, shown),
-            "file": _FileEditor(self._choose, value.name),
+            "file": _FileEditor(self._choose, value.name, inputs.folder),
         }
         self._stack = _Stack()
         for editor in self._editors.values():
@@ -177,21 +177,25 @@ class _Editor(QWidget):
 
 
 class _RandomEditor(_Editor):
-    """`drawn`: numbers of some distribution, not texts or truth values."""
+    """Texts and truth values have no bounds, and whole numbers one distribution."""
 
-    def __init__(self, choose: Any, name: str, *, drawn: bool) -> None:
+    def __init__(self, choose: Any, name: str, element: object) -> None:
         super().__init__(choose)
         self._source = Random()
         self.distribution = Combo(f"Distribution of {name}", [("Uniform", "uniform"), ("Normal", "normal")])
         self.low = NumberEdit(f"Lowest value or mean of {name}", "from", lambda x: self._set(low=x))
         self.high = NumberEdit(f"Highest value or deviation of {name}", "to", lambda x: self._set(high=x))
-        self.seed = NumberEdit(f"Seed of {name}", "seed", lambda x: self._set(seed=None if x is None else int(x)))
+        self.seed = NumberEdit(
+            f"Seed of {name}", "seed", lambda x: self._set(seed=None if x is None else int(x)), count=True
+        )
         self.seed.setToolTip("Seed of this input; empty: that of the run")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(line(self.distribution, self.low, self.high, self.seed))
-        for widget in (self.distribution, self.low, self.high):
-            widget.setVisible(drawn)
+        is_whole = isinstance(element, ElementType) and element.is_integer
+        self.distribution.setVisible(not is_whole and element not in _WITHOUT_BOUNDS)
+        for bound in (self.low, self.high):
+            bound.setVisible(element not in _WITHOUT_BOUNDS)
         self.distribution.activated.connect(lambda _: self._set(distribution=self.distribution.currentData()))
 
     def _set(self, **fields: Any) -> None:
@@ -258,9 +262,12 @@ class _RangeEditor(_Editor):
 
 
 class _FileEditor(_Editor):
-    def __init__(self, choose: Any, name: str) -> None:
+    """`folder` is where files are looked for before any was chosen."""
+
+    def __init__(self, choose: Any, name: str, folder: Path | None) -> None:
         super().__init__(choose)
         self._name = name
+        self._folder = folder
         self._source: File | None = None
         shown = display(name, 60) or "(unnamed)"
         self.path = QLineEdit()
@@ -278,14 +285,16 @@ class _FileEditor(_Editor):
         layout.addWidget(line(self.path, self.button))
         layout.addWidget(self.key)
         layout.addWidget(self.image)
+        self.key.hide()
+        self.image.hide()
         self.button.clicked.connect(self.browse)
         self.path.editingFinished.connect(self._enter)
         self.key.activated.connect(self._enter)
 
     def browse(self) -> None:
         """Ask for a file."""
-        start = str(self._source.path.parent) if self._source is not None else ""
-        name, _ = QFileDialog.getOpenFileName(self, "Choose values", start, _FILES)
+        start = self._folder if self._source is None else self._source.path.parent
+        name, _ = QFileDialog.getOpenFileName(self, "Choose values", str(start or ""), _FILES)
         if name:
             self.path.setText(name)
             self._enter()
@@ -293,6 +302,8 @@ class _FileEditor(_Editor):
     def _enter(self, *_: object) -> None:
         if self.path.text():
             self._choose(self.first())
+        elif self._source is not None:
+            self.path.setText(str(self._source.path))
 
     def first(self) -> InputSource:
         path = Path(self.path.text()).expanduser()
@@ -343,10 +354,10 @@ class _ImageEditor(QWidget):
             [("Channels: declared", None), *((c, c) for c in ("RGB", "BGR", "L", "RGBA"))],
         )
         self._fit = Combo(f"Fit of {name}", [("Stretch", "stretch"), ("Crop", "crop"), ("Pad", "pad")])
-        self._size = _line(f"Height and width of {name}", "224×224")
-        self._scale = NumberEdit(f"Scale of {name}", "scale", lambda _: self._enter())
-        self._mean = _line(f"Mean of {name}", "0.485, 0.456, 0.406")
-        self._std = _line(f"Deviation of {name}", "0.229, 0.224, 0.225")
+        self._size = _line(f"Height and width of {name}", "declared")
+        self._scale = NumberEdit(f"Scale of {name}", "1/255", lambda _: self._enter())
+        self._mean = _line(f"Mean of {name}", "0")
+        self._std = _line(f"Deviation of {name}", "1")
         self._preset = QPushButton("ImageNet")
         self._preset.setToolTip("Mean and deviation of ImageNet, size 224×224")
         self.problem = QLabel()
@@ -436,6 +447,7 @@ class _ImageEditor(QWidget):
 
 
 def _line(name: str, hint: str) -> QLineEdit:
+    """A field; `hint` is what nothing means."""
     line = QLineEdit()
     line.setPlaceholderText(hint)
     line.setAccessibleName(name)
