@@ -13,7 +13,7 @@ from model.edits import attributes, functions, initializers, interface, nodes, v
 from model.errors import ModelError
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
-from tests.viewer.runs.driving import idle, node, opened, value
+from tests.viewer.runs.driving import edit, idle, node, opened, value
 
 WORK = """
 <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
@@ -147,6 +147,17 @@ def test_another_result_of_a_function_is_run_where_it_is_called(qtbot, work):
     assert work.results.is_stale(value(work, "y"))
     settled(qtbot, work)
     assert faults(work) == []
+
+
+def test_calls_of_functions_whose_values_differ_from_the_run_before_are_marked(window, qtbot, work):
+    """Nodes inside a function are on no graph that is shown with the call."""
+    work.runs.inputs.set_source("x", Constant(-0.5))
+    settled(qtbot, work)
+    edit(work, "leaky", "alpha", 0.25)
+    settled(qtbot, work)
+    calls = {node(work, "call"), node(work, "again")}
+    assert calls <= set(work.marks["changed"])
+    assert {thing.graph for thing in work.marks["changed"]} == {work.model.graph}
 
 
 # -- anything at all -------------------------------------------------------------------------------------------
