@@ -178,8 +178,9 @@ class RunControl(QObject):
         document, signature = self._workspace.document, self.inputs.recipe().signature
         state, revision = document.current.id, document.revision
         record = Record(result, state, revision, signature, feeds, whole=False, loaded=True, run=object())
+        self._live_timer.stop()  # in Live its inputs began a run, which would take its place at once
         self._workspace.results.take(record)
-        self._workspace.set_run_state(text)
+        self._tell.shown(record, text)
         self.state_changed.emit()
         self._workspace.offer("tensor")
 

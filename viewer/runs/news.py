@@ -77,6 +77,12 @@ class RunNews:
                 self._workspace.report(error, _TOPIC)
             self._told = text
 
+    def shown(self, record: Record, text: str) -> None:
+        """What a run gave that was not made here is shown."""
+        self._said = record, text
+        self._shown = record
+        self._workspace.set_run_state(text)
+
     def paused(self, result: RunResult, reason: str, node: Node | None, calls: Sequence[Node], *, live: bool) -> None:
         """A run waits before a node; `calls` of functions are around what it has stopped for, outermost first."""
         where = reason or (f"before {name_of(node)!r}" if node is not None else "before the next node")

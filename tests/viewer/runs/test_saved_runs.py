@@ -201,6 +201,24 @@ def test_an_undo_brings_the_values_of_a_loaded_run_back(window, qtbot, nested, s
     assert workspace.results.is_current
 
 
+def test_a_run_that_is_loaded_in_live_stays_until_the_next_edit(window, qtbot, nested, saved):
+    workspace = opened(window, qtbot, nested)
+    workspace.runs.set_live(True)
+    qtbot.waitUntil(lambda: workspace.results.current is not None, timeout=30_000)
+    idle(qtbot, workspace)
+    take_up_run(workspace, saved[0])
+    qtbot.waitUntil(lambda: workspace.results.current.loaded, timeout=30_000)
+    loaded = workspace.results.current
+    assert not workspace.runs.is_waiting_to_run
+    with workspace.document.edit("Rename") as transaction:
+        transaction.do(SetField(value(workspace, "odd"), "name", "even"))
+    assert not workspace.runs.is_waiting_to_run, "a name alters no value"
+    assert workspace.run_state == "Values of run.npz"
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000), workspace.document.edit("Scale") as edit:
+        edit.do(SetInput(node(workspace, "loop"), 2, value(workspace, "a")))
+    assert workspace.results.current is not loaded
+
+
 def test_inputs_of_another_kind_are_shown_and_refused_by_the_next_run(window, qtbot, tmp_path):
     texts, floats = tmp_path / "texts.onnx", tmp_path / "floats.onnx"
     head = '<ir_version: 9, opset_import: ["" : 17]>'
