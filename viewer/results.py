@@ -321,6 +321,7 @@ class Results(QObject):
         """A run starts; called by whoever runs."""
         self.is_running = self._was_begun = True
         self.run_started.emit()
+        self._tell_if_nothing()
 
     def see(self, record: Record, fresh: set[Value]) -> None:
         """Show what a run that goes on has computed; `fresh`: what was not there before. Called by whoever runs."""
@@ -346,7 +347,14 @@ class Results(QObject):
                 self.changed.emit(None)
             else:
                 self._show(before)
+        else:
+            self._tell_if_nothing()
         self.run_finished.emit()
+
+    def _tell_if_nothing(self) -> None:
+        """Before there are values, what invites to a run goes by whether one goes on."""
+        if self.current is None:
+            self.changed.emit(None)
 
     def keep(self, record: Record) -> None:
         """Remember what a run gave, without showing it: the model has gone on. Called by whoever runs."""

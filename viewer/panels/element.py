@@ -194,7 +194,8 @@ class ElementPanel(Panel):
 
     def _invite(self) -> None:
         """Show the value that is selected, or say what is missing."""
-        is_run = self.workspace.results.current is not None
+        results = self.workspace.results
+        is_run = results.current is not None or results.is_running
         self.name.setText("Select a value" if is_run else "Run the model and select a value")
         self._on_selection()
 
@@ -210,7 +211,9 @@ class ElementPanel(Panel):
         self.index.setText(", ".join(map(str, index)))
         self.back.setEnabled(bool(self._way))
         if record is None or key is None:
-            self._show(Trace(None, (), (), "not computed: run the model"))
+            is_running = self.workspace.results.is_running
+            why = "the run has not reached it yet" if is_running else "not computed: run the model"
+            self._show(Trace(None, (), (), why))
             return
         is_going_on = record.unfinished or self.workspace.runs.is_paused
         if is_going_on and record.result.info(key) is None:  # tracing would compute what this run has not reached

@@ -153,7 +153,8 @@ class ProfilePanel(Panel):
         self._finding.stop()
         record = self.workspace.results.current
         if record is None:
-            self.summary.setText("Run the model to see where time and memory go.")
+            invitation = "Run the model to see where time and memory go."
+            self.summary.setText("Running…" if self.workspace.results.is_running else invitation)
             return
         with_memory = self.stack.currentWidget() is self.memory
         self._finding.begin(

@@ -197,6 +197,27 @@ def test_panels_of_numbers_fit_below_the_graph_of_a_small_window(make_window, qt
     assert (window.width(), window.height()) == (1024, 700)
 
 
+def test_panels_that_invite_to_a_run_say_when_the_first_goes_on(window, qtbot, workspace):
+    outcome, profile, element = (
+        window.docks.open("run").outcome,
+        window.docks.open("profile"),
+        window.docks.open("element"),
+    )
+
+    def told():
+        return outcome.note.text(), profile.summary.text(), element.name.text()
+
+    invitations = told()
+    assert all("run" in text.lower() for text in invitations)
+    with workspace.runs._turn:  # nothing is computed yet
+        workspace.trigger("run.run")
+        qtbot.waitUntil(lambda: workspace.run_state == "Running…", timeout=20_000)
+        assert told() == ("Running…", "Running…", "Select a value")
+        workspace.trigger("run.stop")
+    idle(qtbot, workspace)
+    assert told() == invitations
+
+
 def test_a_long_reason_in_a_panel_does_not_widen_a_small_window(make_window, qtbot, net):
     window = make_window(size=(1024, 700))
     workspace = opened(window, qtbot, net)

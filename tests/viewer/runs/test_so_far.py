@@ -111,7 +111,9 @@ def test_the_end_of_a_run_takes_the_place_of_what_was_seen_before(window, qtbot,
     set_turns(workspace, 200_000)
     select(workspace, "q")
     unfinished = []
-    workspace.results.changed.connect(lambda _: unfinished.append(workspace.results.current.unfinished))
+    workspace.results.changed.connect(
+        lambda _: unfinished.extend(one.unfinished for one in (workspace.results.current,) if one)
+    )
     run(qtbot, workspace)
     assert unfinished[0]
     assert not workspace.results.current.unfinished

@@ -47,7 +47,7 @@ class OutcomeSection(Section):
         self._workspace = workspace
         self.tree = _Tree()
         self.tree.setAccessibleName("Outcome of the run")
-        self.note = muted("Press Run to see the values of every wire.")
+        self.note = muted("")
         self.add(self.note)
         self.add(self.tree)
         self.tree.itemActivated.connect(self._go)
@@ -98,6 +98,7 @@ class OutcomeSection(Section):
         self.tree.clear()
         record = results.current
         verdicts = self._workspace.runs.testing.verdicts
+        self.note.setText("Running…" if results.is_running else "Press Run to see the values of every wire.")
         self.note.setVisible(record is None and not verdicts)
         self._wrong = []
         if verdicts:
