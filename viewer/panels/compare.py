@@ -235,7 +235,8 @@ class ComparePanel(Panel):
         self.divergence.setEnabled(first is not None)
         self._verdict = first, off
         self._tell()
-        self.table.set_rows(MadeRows(range(len(self.rows)), partial(self._row, self.rows), _keys(self.rows)))
+        rows = self.rows
+        self.table.set_rows(MadeRows(range(len(rows)), partial(self._row, rows), _keys(rows), rows.__getitem__))
         self._colour()
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
@@ -191,7 +192,7 @@ class ProfilePanel(Panel):
             "Held: the most at a time, with every value that is kept to be looked at.\n"
             "Memory over the run: what it takes when each is freed after its last use."
         )
-        rows = MadeRows(found.nodes, lambda one: self._node_row(*one, total), _NODE_KEYS)
+        rows = MadeRows(found.nodes, lambda one: self._node_row(*one, total), _NODE_KEYS, itemgetter(0))
         self.nodes.set_rows(rows)
         self.operators.set_rows(_operator_rows(found.operators, total))
         if found.moments:

@@ -48,6 +48,7 @@ from viewer.text import bytes_text, count_text, display, plural
 from viewer.theme import theme
 from viewer.tips import for_role, plain_tip
 from viewer.widgets.elided_label import ElidedLabel
+from viewer.widgets.keeping import KeptSelection
 from viewer.widgets.row_table import Index, RowModel, RowTable
 from viewer.widgets.scope_box import ScopeBox
 from viewer.widgets.sorting import AT_ONCE, Key, order_of
@@ -319,6 +320,7 @@ class StatisticsPanel(Panel):
         table.setSortingEnabled(True)
         header.sortIndicatorChanged.connect(lambda *_: self._colour())
         table.selectionModel().currentRowChanged.connect(lambda *_: self._go())
+        KeptSelection(table, self._about)
         return table
 
     # -- finding out ---------------------------------------------------------------------------------------------
@@ -429,6 +431,10 @@ class StatisticsPanel(Panel):
         if self._is_colouring and self.workspace.runs.overlays.numbers is not self._shown:
             self._is_colouring = False
             self.colour.setChecked(False)
+
+    def _about(self, number: int) -> Node | str:
+        row = self.model.rows[number]
+        return row.title if row.node is None else row.node
 
     def _go(self) -> None:
         index = self.table.currentIndex()

@@ -21,6 +21,7 @@ from model.progress import SILENT, Progress
 from viewer.slices import Latest
 from viewer.theme import theme
 from viewer.tips import plain_tip
+from viewer.widgets.keeping import KeptSelection
 from viewer.widgets.sorting import AT_ONCE, Key, order_of
 
 Index = QModelIndex | QPersistentModelIndex
@@ -69,7 +70,8 @@ class Row:
 class MadeRows(Sequence[Row], Generic[Thing]):
     """A row for each of many things, made when it is looked at.
 
-    `keys` says by what the rows are sorted, for columns where that costs less than making their cells.
+    `keys` says by what the rows are sorted, for columns where that costs less than making their cells, and `about`
+    what a row is about.
     """
 
     def __init__(
@@ -77,10 +79,12 @@ class MadeRows(Sequence[Row], Generic[Thing]):
         things: Sequence[Thing],
         make: Callable[[Thing], Row],
         keys: Mapping[int, Callable[[Thing], Key]] | None = None,
+        about: Callable[[Thing], object] | None = None,
     ) -> None:
         self._things = things
         self._make = make
         self._keys = keys or {}
+        self._about = about
 
     def __len__(self) -> int:
         return len(self._things)
@@ -93,6 +97,10 @@ class MadeRows(Sequence[Row], Generic[Thing]):
         if isinstance(index, slice):
             return [self._make(thing) for thing in self._things[index]]
         return self._make(self._things[index])
+
+    def target(self, index: int) -> object:
+        """The object that a row is about."""
+        return self[index].target if self._about is None else self._about(self._things[index])
 
     def key(self, index: int, column: int) -> Key:
         """What a row is sorted by."""
@@ -158,6 +166,11 @@ class NumberModel(QAbstractTableModel):
                 self._made.clear()
             made = self._made[place] = self.rows[place]
         return made
+
+    def target(self, number: int) -> object:
+        """What the row shown at a place is about."""
+        place, rows = self._order[number], self.rows
+        return rows.target(place) if isinstance(rows, MadeRows) else rows[place].target
 
     def _arrange(self) -> None:
         rows = self.rows if self._coming is None else self._coming
@@ -282,6 +295,7 @@ class NumberTable(QTableView):
         self._sizing = False
         self._is_arranged = False  # by the person
         self.source.modelReset.connect(self._fit_columns)
+        KeptSelection(self, self.source.target)
         self.activated.connect(self._choose)
         self.clicked.connect(self._choose)
 

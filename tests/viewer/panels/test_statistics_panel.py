@@ -58,6 +58,22 @@ def test_a_selection_is_summed_up_by_itself(panel):
     assert len(cells(panel)) == 4
 
 
+def test_the_row_that_is_selected_stays_so_after_an_edit_and_goes_nowhere(panel, qtbot):
+    workspace = panel.workspace
+    panel.group.setCurrentIndex(panel.group.findData("node"))
+    panel.table.selectRow(next(r for r, row in enumerate(panel.model.rows) if row.node.name == "second"))
+    chosen = panel.model.rows[panel.table.currentIndex().row()].node
+    assert workspace.selection.current is chosen
+    other = builders.node(workspace.document, "first")
+    workspace.selection.set([other])
+    count = len(panel.model.rows)
+    with workspace.document.edit("Delete") as transaction:
+        nodes.delete_and_bridge(transaction, [builders.node(workspace.document, "third")])
+    qtbot.waitUntil(lambda: len(panel.model.rows) == count - 1)
+    assert panel.model.rows[panel.table.currentIndex().row()].node is chosen
+    assert workspace.selection.current is other
+
+
 def test_very_many_rows_are_sorted_over_several_turns_and_the_current_one_stays(panel, qtbot, monkeypatch):
     monkeypatch.setattr("viewer.panels.statistics.AT_ONCE", 0)
     monkeypatch.setattr("viewer.slices.SLICE_SECONDS", 0.0)

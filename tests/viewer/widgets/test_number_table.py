@@ -138,3 +138,46 @@ def test_words_after_numbers_stand_off_from_them(qtbot):
     assert [text.strip() for text, _ in drawn] == ["a", "1", "b"]
     assert [text != text.lstrip() for both in drawn for text in both] == [False] * 4 + [True] * 2
     assert table.source.index(0, 2).data() == "b", "what is copied is as it was"
+
+
+def test_what_is_selected_stays_so_when_rows_are_shown_anew(qtbot, table):
+    things = [object() for _ in range(30)]
+
+    def rows(times):
+        return [
+            Row(one, (Cell(f"v{n}"), Cell("Mul"), Cell("", times[n]), Cell(""))) for n, one in enumerate(things) if one
+        ]
+
+    table.sort_by(2)
+    table.set_rows(rows(list(range(30))))
+    told = []
+    table.selectionModel().currentRowChanged.connect(lambda *_: told.append(1))
+    table.setCurrentIndex(table.source.index(4, 1))
+    assert table.selected() == [things[25]]
+    told.clear()
+    scrolled = table.verticalScrollBar()
+    scrolled.setValue(10)
+    table.set_rows(rows([-n for n in range(30)]))
+    assert table.selected() == [things[25]]
+    assert (table.currentIndex().row(), table.currentIndex().column()) == (25, 1)
+    assert scrolled.value() == 10
+    assert not told, "nobody chose it anew"
+    things[25] = None
+    table.set_rows(rows([0] * 30))
+    assert table.selected() == []
+    assert not table.currentIndex().isValid()
+
+
+def test_only_what_was_selected_is_selected_among_rows_that_are_made_when_seen(qtbot, table):
+    made = []
+
+    def make(thing):
+        made.append(thing)
+        return Row(thing, (Cell("v"), Cell("Mul"), Cell("", 1.0), Cell("")))
+
+    things = [str(n) for n in range(1000)]
+    table.set_rows(MadeRows(things, make, about=lambda name: name))
+    table.selectRow(3)
+    table.set_rows(MadeRows(things[::-1], make, about=lambda name: name))
+    assert table.selected() == ["3"]
+    assert len(set(made)) < 100, "those that are not seen need no cells"
