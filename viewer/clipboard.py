@@ -53,6 +53,12 @@ def has_nodes() -> bool:
     return MODEL_FORMAT in formats or (bool(_copied) and _COPY_FORMAT in formats)
 
 
+def is_of_cells() -> bool:
+    """Whether a text on the clipboard comes from a spreadsheet, which offers its cells as a table as well."""
+    data: QMimeData | None = QApplication.clipboard().mimeData()
+    return data is not None and data.hasHtml() and "<table" in data.html().lower()
+
+
 def copied() -> Fragment:
     """The nodes on the clipboard, from here or another running program; ModelError when there are none."""
     data = QApplication.clipboard().mimeData() or QMimeData()

@@ -155,14 +155,17 @@ def paste(
     return _changed(tensor, change)
 
 
-def read_block(text: str, room: int | None = None) -> list[list[str]]:
+def read_block(text: str, room: int | None = None, *, cells: bool = False) -> list[list[str]]:
     """A block of numbers as spreadsheets copy it: tabs between columns, else semicolons, commas or blanks.
 
     1,500.25 stays one cell, which is then refused as no number, rather than becoming 1 and 500.25. Between tabs or
     semicolons 0,5 is a half, where all is written like that; 1,500 alone may be a thousand and a half, and is refused.
     So it is in a single column: where there is `room` for one only, or some lines have a comma and others none.
+    Of `cells` it is known that a spreadsheet wrote them, with nothing but tabs between.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
+    if cells:
+        return with_points([[cell.strip().strip('"') for cell in line.split("\t")] for line in lines])
     if _is_column(lines, room):
         return with_points([[line.strip()] for line in lines])
     marks = "\t;" if all(map(_GROUPED.fullmatch, lines)) else "\t;,"

@@ -160,6 +160,13 @@ def test_a_column_of_decimal_commas_is_one_where_it_cannot_be_two():
     assert tensors.read_block("1,500\n2,250", room=1) == [["1,500"], ["2,250"]]  # to be refused: thousands?
 
 
+def test_a_comma_in_a_cell_of_a_spreadsheet_separates_nothing():
+    assert tensors.read_block("0,5\n", cells=True) == [["0.5"]]
+    assert tensors.read_block("0,5\r\n1,5\r\n", room=2, cells=True) == [["0.5"], ["1.5"]]
+    assert tensors.read_block("1,500", cells=True) == [["1,500"]]  # to be refused: thousands?
+    assert tensors.read_block("1 2\t3", cells=True) == [["1 2", "3"]]
+
+
 @pytest.mark.parametrize("text", ["1\t2\n3\t4", "1,2\n3,4\n", "1;2\r\n3;4", "1 2\n3 4"])
 def test_blocks_of_spreadsheets_and_csv(text):
     assert tensors.read_block(text) == [["1", "2"], ["3", "4"]]

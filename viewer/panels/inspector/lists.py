@@ -20,9 +20,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.attributes import Attribute
+from model.attributes import Attribute, AttributeKind
 from model.attributetext import attribute_source, number_source, parse_attribute, plainest
 from model.edits import attributes as edits
+from model.edits.tensors import read_block
 from model.errors import ModelError
 from model.graph import Node
 from viewer.changes import is_in_model
@@ -259,7 +260,7 @@ class ListWindow(QDialog):
     def paste(self) -> None:
         """Put the list in the clipboard over the elements from the selected one on, or in the place of several."""
         try:
-            pasted = parse_attribute(QGuiApplication.clipboard().text().replace("\t", ","), self.kind)
+            pasted = parse_attribute(self._clipboard_text(), self.kind)
         except ModelError as error:
             self.tell(error)
             return
@@ -272,6 +273,14 @@ class ListWindow(QDialog):
             gone = set(chosen)
             after = (v for i, v in enumerate(values) if i > chosen[0] and i not in gone)
             self.put((*values[: chosen[0]], *pasted, *after))
+
+    def _clipboard_text(self) -> str:
+        from viewer.clipboard import is_of_cells
+
+        text = QGuiApplication.clipboard().text()
+        if self.kind is AttributeKind.STRINGS:
+            return text.replace("\t", ",")
+        return ",".join(cell for row in read_block(text, 1, cells=is_of_cells()) for cell in row)
 
     def copy(self) -> None:
         """The selected elements as text, or all."""

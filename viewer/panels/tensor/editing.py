@@ -145,13 +145,15 @@ class TensorEditing:
             detail = f"{plural(lost[0], 'result')} rounded to whole numbers."
             self._workspace.message("info", f"{self.name()} was changed", detail)
 
-    def paste(self, text: str, which: Slice, row: int, column: int, refused: Refused | None = None) -> None:
-        """A block of texts from a cell on; into a vector, one after the other."""
+    def paste(
+        self, text: str, which: Slice, row: int, column: int, refused: Refused | None = None, *, cells: bool = False
+    ) -> None:
+        """A block of texts, of a spreadsheet's `cells` or any other, from a cell on; into a vector, one by one."""
         place, held = self._held()
         strings = held.element_type is ElementType.STRING
         height, width = which.size(held.shape)
         room = 1 if which.wrap else width - column
-        rows = tensors.read_texts(text) if strings else tensors.read_block(text, room)
+        rows = tensors.read_texts(text) if strings else tensors.read_block(text, room, cells=cells)
         count = sum(map(len, rows))
         if not count:
             (refused or self.tell)(ModelError("The clipboard holds no values", "Copy some cells first."))

@@ -542,10 +542,10 @@ class TensorPane(QWidget):
 
     # -- edits -----------------------------------------------------------------------------------------------
 
-    def _on_paste(self, text: str, row: int, column: int) -> None:
+    def _on_paste(self, text: str, row: int, column: int, cells: bool) -> None:
         which = self.table.cells.slice
         if which is not None:
-            self.editing.paste(text, which, row, column)
+            self.editing.paste(text, which, row, column, cells=cells)
 
 
 _PICTURE_WORK: dict[str, Any] = {

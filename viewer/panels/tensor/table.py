@@ -114,7 +114,7 @@ class CellDelegate(QStyledItemDelegate):
 class TensorTable(QTableView):
     """One plane as numbers. Ctrl+C copies, Ctrl+V pastes, F2 or typing edits, Delete asks for a fill value."""
 
-    pasted = Signal(str, int, int)  # text, row and column of the plane
+    pasted = Signal(str, int, int, bool)  # text, row and column of the plane, whether a spreadsheet wrote it
     fill_wanted = Signal()
 
     def __init__(self, jobs: Jobs, parent: QWidget | None = None) -> None:
@@ -185,6 +185,8 @@ class TensorTable(QTableView):
 
     def paste(self) -> None:
         """Put what the clipboard holds where the selection begins."""
+        from viewer.clipboard import is_of_cells
+
         text = QGuiApplication.clipboard().text()
         if not text or self.cells.commit is None:
             return
@@ -192,7 +194,7 @@ class TensorTable(QTableView):
         current = self.currentIndex()
         row = min((b.top() for b in blocks), default=max(current.row(), 0))
         column = min((b.left() for b in blocks), default=max(current.column(), 0))
-        self.pasted.emit(text, row + self.cells.row_base, column)
+        self.pasted.emit(text, row + self.cells.row_base, column, is_of_cells())
 
     def selected_regions(self) -> list[Region]:
         """What is selected, as parts of the tensor; nothing when that is nothing, one cell or the whole plane."""

@@ -302,6 +302,19 @@ def test_a_long_list_opens_in_a_window_of_its_own(qtbot, workspace):
     window.close()
 
 
+def test_decimal_commas_are_pasted_into_a_list_of_numbers(qtbot, workspace):
+    node = relu(workspace)
+    node._attributes["long"] = Attribute("long", AttributeKind.FLOATS, (9.0,))
+    window = ListWindow(workspace, node, "long")
+    qtbot.addWidget(window)
+    for text in ("0,5\t1,5", "0,5\n1,5\n"):
+        QApplication.clipboard().setText(text)
+        window.table.selectAll()
+        window.paste()
+        assert node.attributes["long"].value == (0.5, 1.5)
+    window.close()
+
+
 def test_elements_of_a_long_list_are_copied_and_pasted_with_the_keys(qtbot, workspace):
     node = relu(workspace)
     node._attributes["long"] = Attribute("long", AttributeKind.INTS, tuple(range(5)))
