@@ -12,7 +12,7 @@ from model.devices import NodeDeviceConfiguration
 from model.document import Transaction
 from model.edits.values import ensure_order, follow_in_sharding
 from model.errors import ModelError
-from model.graph import Graph, Node, Value
+from model.graph import Graph, Model, Node, Value
 from model.lookup import ancestor_in
 from model.progress import SILENT, Progress
 from model.queries.scope import names_taken, node_names, run_order, unique_name
@@ -202,15 +202,18 @@ def fresh_names(graph: Graph) -> Cloner:
     return Cloner(rename=rename, rename_node=rename_node)
 
 
-def change_operator(edit: Transaction, node: Node, op_type: str, domain: str = "", overload: str = "") -> None:
-    """Turn a node into another operator, keeping the inputs, outputs and attributes its signature knows."""
+def change_operator(edit: Transaction, node: Node, op_type: str, domain: str = "", overload: str | None = None) -> None:
+    """Turn a node into another operator, keeping the inputs, outputs and attributes its signature knows.
+
+    Without an `overload` a function of the model is called by the node's one, if it has that, else by one it has.
+    """
     assert node.graph is not None
     if not op_type:
         raise ModelError("A node needs an operator type", "The operator type is empty.", node)
     schema = _signature(edit, node.graph, op_type, domain)
     edit.do(SetField(node, "op_type", op_type))
     edit.do(SetField(node, "domain", domain))
-    edit.do(SetField(node, "overload", overload))
+    edit.do(SetField(node, "overload", _overload(edit.model, node, op_type, domain) if overload is None else overload))
     if schema is None:
         return
     for name, attribute in list(node.attributes.items()):
@@ -220,6 +223,13 @@ def change_operator(edit: Transaction, node: Node, op_type: str, domain: str = "
     inputs = node.inputs[: schema.max_inputs]
     edit.do(SetInputs(node, (*inputs, *([None] * (schema.min_inputs - len(inputs))))))
     _fit_outputs(edit, node, schema)
+
+
+def _overload(model: Model, node: Node, op_type: str, domain: str) -> str:
+    for overload in (node.overload, ""):
+        if model.function(domain, op_type, overload) is not None:
+            return overload
+    return next((f.overload for f in model.functions if (f.domain, f.name) == (domain, op_type)), "")
 
 
 def _fit_outputs(edit: Transaction, node: Node, schema: schemas.Schema) -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from model.checks import check_model
 from model.devices import NodeDeviceConfiguration
-from model.edits import nodes
+from model.edits import functions, nodes
 from model.errors import ModelError
 from model.steps import SetInitializer
 from tests.model import builders
@@ -160,6 +160,20 @@ def test_changing_the_operator_keeps_what_fits(document):
         nodes.change_operator(edit, builders.node(document, "first"), "Neg")
     assert len(builders.node(document, "first").inputs) == 1
     assert problems(document) == []
+
+
+def test_a_function_is_called_by_an_overload_it_has():
+    other = builders.document(builders.BRANCHES)
+    call = builders.node(other, "call")
+    with other.edit("Overload") as edit:
+        functions.rename_function(edit, other.model.functions[0], domain="local", name="scale", overload="wide")
+        nodes.change_operator(edit, call, "Relu")
+        assert call.overload == ""
+        nodes.change_operator(edit, call, "scale", "local")
+        assert call.overload == "wide"
+        functions.rename_function(edit, other.model.functions[0], domain="local", name="other", overload="wide")
+        nodes.change_operator(edit, call, "other", "local")
+    assert (call.op_type, call.overload) == ("other", "wide")
 
 
 def test_a_node_on_an_edge(document):
