@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from weakref import WeakSet
 
 from PySide6.QtCore import QObject, QPoint, Signal
 
@@ -74,6 +75,8 @@ class Workspace(QObject):
     closed = Signal()  # the document is going away; heard while everything here still works
     menu_requested = Signal(QPoint, str)  # global position; "node", "value", "canvas" …: what was clicked
 
+    _open: ClassVar[WeakSet[Workspace]] = WeakSet()  # without those that belong to a view of others
+
     def __init__(
         self,
         document: Document,
@@ -107,6 +110,12 @@ class Workspace(QObject):
         self.visits = Visits(self._here, self)
         self.changes.removed.connect(self._leave_removed)
         self.jobs.failed.connect(self._on_job_failed)
+        if parent is None:
+            self._open.add(self)
+
+    def others_open(self) -> list[Workspace]:
+        """The other documents that are open, in the order of their titles."""
+        return sorted((one for one in self._open if one is not self), key=lambda one: one.title)
 
     @cached_property
     def results(self) -> Results:
@@ -284,6 +293,7 @@ class Workspace(QObject):
 
     def close(self) -> None:
         """Stop all work and listening; the tab is going away."""
+        self._open.discard(self)
         self.closed.emit()
         if self.comparing is not None:
             self.comparing.close()

@@ -21,7 +21,6 @@ from viewer.panels import Panel
 from viewer.results import Record
 from viewer.runs import comparing
 from viewer.runs.comparing import Work
-from viewer.runs.control import RunControl
 from viewer.slices import Latest
 from viewer.text import display, number_text, plural
 from viewer.widgets.flow import FlowLayout, labelled
@@ -134,11 +133,8 @@ class ComparePanel(Panel):
         menu.addAction("A file of arrays (.npz)…").triggered.connect(self.choose_file)
         for folder in workspace.runs.inputs.data_sets():
             self._offer(f"Expected outputs of {folder.name}", comparing.with_data_set(workspace, folder))
-        for other in RunControl.all_open():
-            if other.workspace is not workspace:
-                self._offer(
-                    f"The open model {display(other.workspace.title, 60)}", comparing.with_model(other.workspace)
-                )
+        for other in workspace.others_open():
+            self._offer(f"The open model {display(other.title, 60)}", comparing.with_model(other))
         runtime = comparing.with_onnxruntime(workspace) if reference.available() else None
         self._offer("ONNX Runtime" if runtime else "ONNX Runtime (not installed)", runtime)
         menu.addSeparator()

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -63,12 +62,9 @@ class RunControl(QObject):
     state_changed = Signal()  # running, paused, live or breakpoints
     nodes_finished = Signal(object)  # list[Node] that have been computed; not all that the end of a run overtakes
 
-    _open: ClassVar[weakref.WeakSet[RunControl]] = weakref.WeakSet()
-
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
-        self._open.add(self)
         self.inputs = RunInputs(workspace)
         self.breakpoints = Breakpoints(self)
         self.live = False
@@ -101,16 +97,6 @@ class RunControl(QObject):
         self.nodes_finished.connect(self.marks.finished)
         self.breakpoints.changed.connect(self.state_changed)
         self.state_changed.connect(lambda: self.marks.show_stops(self.breakpoints.awake, self.paused_at))
-
-    @classmethod
-    def all_open(cls) -> list[RunControl]:
-        """Those of every open document that has any, in the order of their titles."""
-        return sorted(cls._open, key=lambda one: one.workspace.title)
-
-    @property
-    def workspace(self) -> Workspace:
-        """The document that is run."""
-        return self._workspace
 
     # -- what there is ---------------------------------------------------------------------------------------
 
@@ -545,7 +531,6 @@ class RunControl(QObject):
 
     def close(self) -> None:
         """End everything; the document is closed."""
-        self._open.discard(self)
         self._serial += 1
         self._live_timer.stop()
         self._finished.stop()

@@ -96,6 +96,29 @@ def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot,
     assert first.results.current is None, "what it shows itself stays"
 
 
+def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net, tmp_path):
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    opened(window, qtbot, other_file)
+    other = window.tabs()[-1]
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+
+    def offered():
+        panel.menu.aboutToShow.emit()
+        return {action.text(): action for action in panel.menu.actions() if "open model" in action.text()}
+
+    assert "The open model net.onnx" not in offered()
+    assert not other.workspace.has_runs
+    offered()["The open model other.onnx"].trigger()
+    qtbot.waitUntil(lambda: bool(panel.rows), timeout=60_000)
+    assert panel.summary.text().startswith("The open model other.onnx: ")
+    window.remove_tab(other)
+    assert "The open model other.onnx" not in offered()
+
+
 def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, net, tmp_path):
     first = opened(window, qtbot, net)
     make_finite(first)
