@@ -157,7 +157,7 @@ def test_parameters_are_counted_before_and_after_a_run(window, qtbot, shared_mod
     panel = window.docks.open("run")
     title = next(text for text in rows(panel) if text.startswith("Parameters"))
     held = [v.initializer for v in workspace.model.graph.initializers]
-    assert f"({len(held)}): {sum(t.size for t in held):,} numbers" in title
+    assert f"({len(held)}): {sum(t.size for t in held):,} elements" in title
     sizes = [v.initializer.nbytes for v in workspace.model.graph.initializers]
     largest = max(workspace.model.graph.initializers, key=lambda v: v.initializer.nbytes)
     assert rows(panel)[title][0][0][-20:] == largest.name[-20:]
@@ -170,7 +170,7 @@ def test_parameters_are_counted_before_and_after_a_run(window, qtbot, shared_mod
 def test_constant_nodes_are_parameters_too(window, qtbot, workspace):
     found = rows(window.docks.open("run"))
     (title,) = [text for text in found if text.startswith("Parameters")]
-    assert title == "Parameters (2): 116 numbers, 464 B"
+    assert title == "Parameters (2): 116 elements, 464 B"
     assert [row[:2] for row in found[title]] == [("w", "float 4×3×3×3   432 B"), ("k", "float 4×2   32 B")]
 
 
@@ -358,3 +358,16 @@ def test_what_stands_in_empty_fields_of_a_picture_is_what_they_mean(window, qtbo
     image = window.docks.open("run").rows[0]._editors["file"].image
     fields = [image._size, image._scale, image._mean, image._std]
     assert [field.placeholderText() for field in fields] == ["declared", "1/255", "0", "1"]
+
+
+LABELS = """
+<ir_version: 9, opset_import: ["" : 17]>
+labels (int64[1] i) => (string[1] y) <string[2] names = {"cat", "dog"}> { y = Gather (names, i) }
+"""
+
+
+def test_texts_among_the_parameters_are_no_numbers_of_no_bytes(window, qtbot, tmp_path):
+    path = tmp_path / "labels.onnx"
+    onnx.save(onnx.parser.parse_model(LABELS), path)
+    opened(window, qtbot, path)
+    assert rows(window.docks.open("run"))["Parameters (1): 2 elements"] == [("names", "string [2]")]

@@ -175,10 +175,10 @@ class OutcomeSection(Section):
         if not held:
             return
         count = sum(prod(t.shape) for t in held.values() if all(d >= 0 for d in t.shape))
-        size = bytes_text(sum(t.nbytes for t in held.values()))
-        branch = self._branch(
-            f"Parameters ({len(held):,}): {number_text(count)} {'number' if count == 1 else 'numbers'}, {size}", None
-        )
+        nbytes = sum(t.nbytes for t in held.values())
+        size = f", {bytes_text(nbytes)}" if nbytes else ""  # of strings nobody knows
+        elements = f"{number_text(count)} {'element' if count == 1 else 'elements'}"
+        branch = self._branch(f"Parameters ({len(held):,}): {elements}{size}", None)
         for value, tensor in heapq.nlargest(_MOST_PARAMETERS, held.items(), key=lambda item: item[1].nbytes):
             size = f"   {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""  # of strings nobody knows
             text = f"{element_type_text(tensor.element_type)} {shape_text(tensor.shape)}{size}"

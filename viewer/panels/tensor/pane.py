@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from PySide6.QtCore import QModelIndex, QSignalBlocker, QSize, Signal
+from PySide6.QtCore import QModelIndex, QSignalBlocker, QSize, QTimer, Signal
 from PySide6.QtGui import QContextMenuEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _NARROW = 420  # px: no room for every word about a tensor
 _FACTS = 250  # px: how wide statistics are at most, before a person makes them wider
 _AT_ONCE = 1 << 16  # bytes that are read without a job
+_SLOW = 150  # ms, after which a view of other values gives way to a word
 _MOSAICS: tuple[View, ...] = ("Feature maps", "Attention")
 _PICTURES: tuple[View, ...] = ("Heat map", "Image", *_MOSAICS)
 
@@ -70,6 +71,9 @@ class TensorPane(QWidget):
         self._chosen_views: dict[tuple[object, ...], View] = {}  # by what they were chosen for
         self._shown: tuple[object, ...] = (None,)  # of the subject; () for none, and not yet that
         self._mode = 0  # as it was chosen; shown where there is a run before
+        self._drawn: tuple[object, ...] = ()  # of what, and how, the view is that was drawn last
+        self._slow = QTimer(self, singleShot=True, interval=_SLOW)
+        self._slow.timeout.connect(self._tell_drawing)
         self._make_header()
         self._make_body()
         self.ask = AskLine(self)
@@ -319,6 +323,7 @@ class TensorPane(QWidget):
     def _open(self, subject: Subject | None, mode: int) -> None:
         """Make a reader, have it prepared, then show."""
         self._reader = self._awaited = None
+        self._slow.stop()
         self._offer_views(subject)
         if subject is None or subject.kind == "none" or subject.problem or subject.waiting:
             self._say(_why_nothing(subject))
@@ -356,6 +361,7 @@ class TensorPane(QWidget):
         )
 
     def _say(self, text: str) -> None:
+        self._slow.stop()
         self.notice.setText(display(text, 600, keep_lines=True))
         self.stack.setCurrentWidget(self.notice)
         self.table.cells.show(None, None)
@@ -444,6 +450,7 @@ class TensorPane(QWidget):
         reader, view, which = self._reader, self.view, self.slices.slice
         if reader is None or view is None:
             return
+        self._slow.stop()
         self._show_options(view)
         self.slices.show_whole(_seen_at_once(view, reader.shape, which))
         if not reader.size:
@@ -465,15 +472,27 @@ class TensorPane(QWidget):
         else:
             widget, show, work = self.text, self.text.setPlainText, partial(plane_text, reader, which)
 
+        drawing = (self._shown[0], view, self.mode_box.currentIndex())
+
         def done(result: Any) -> None:
             if self._reader is reader and self.view == view and self.slices.slice == which:
+                self._slow.stop()
+                self._drawn = drawing
                 show(result)
                 self.stack.setCurrentWidget(widget)
 
+        if drawing != self._drawn:
+            self._slow.start()
         self.workspace.jobs.start(
             "Drawing a tensor", work if view == "Lines" else lambda _: work(),  # lines may read all of a vector
             done=done, failed=partial(self._failed, reader), supersede=f"tensor {id(self)} draw",
         )  # fmt: skip
+
+    def _tell_drawing(self) -> None:
+        """What is seen is of other values than what stands above it."""
+        self._drawn = ()
+        self.notice.setText("Drawing…")
+        self.stack.setCurrentWidget(self.notice)
 
     def _refine(self, part: Part) -> None:
         """Show the part of a sampled picture that is seen as finely as it can be."""

@@ -15,6 +15,7 @@ from model.types import ElementType
 from tests.viewer.panels.tensor.hands import look, put, select, settled
 from tests.viewer.pointer import hover
 from viewer.panels.tensor import pictures
+from viewer.panels.tensor.pane import _PICTURE_WORK
 from viewer.panels.tensor.readers import TensorReader
 from viewer.panels.tensor.subject import Subject, Target
 from viewer.panels.tensor.views import first_view
@@ -400,3 +401,40 @@ def test_a_long_vector_is_not_read_to_its_end_for_lines_that_nobody_looks_at_any
     settled(qtbot, panel)
     assert panel.pane.view == "Text"
     assert len(read) == 1
+
+
+# -- views that take long --------------------------------------------------------------------------------------
+
+
+def test_a_picture_of_other_values_does_not_stay_while_the_next_is_drawn(qtbot, panel, chain, monkeypatch):
+    first, second = put(chain, np.zeros((20, 20), np.float32)), put(chain, np.ones((20, 20), np.float32), name="s")
+    select(qtbot, panel, first)
+    look(qtbot, panel, "Heat map", panel.pane.picture)
+    free, work = threading.Event(), _PICTURE_WORK["Heat map"]
+    monkeypatch.setitem(_PICTURE_WORK, "Heat map", lambda *given: free.wait(30) and work(*given))
+    chain.selection.set([second])
+    try:
+        qtbot.waitUntil(lambda: panel.pane.notice.isVisible() and panel.pane.notice.text() == "Drawing…")
+    finally:
+        free.set()
+    qtbot.waitUntil(panel.pane.picture.isVisible)
+    settled(qtbot, panel)
+    assert panel.pane.picture.isVisible()
+    assert panel.pane.picture.picture.about(0, 0).endswith("1")
+
+
+def test_the_next_plane_of_the_same_values_is_drawn_over_the_one_before(qtbot, panel, chain, monkeypatch):
+    select(qtbot, panel, put(chain, np.arange(1200, dtype=np.float32).reshape(3, 20, 20)))
+    look(qtbot, panel, "Heat map", panel.pane.picture)
+    free, work = threading.Event(), _PICTURE_WORK["Heat map"]
+    began = threading.Event()
+    monkeypatch.setitem(_PICTURE_WORK, "Heat map", lambda *given: began.set() or (free.wait(30) and work(*given)))
+    spin = panel.pane.slices.findChild(QSpinBox)
+    spin.setValue(1)
+    try:
+        qtbot.waitUntil(began.is_set)
+        assert not panel.pane._slow.isActive()
+        assert panel.pane.picture.isVisible()
+    finally:
+        free.set()
+    settled(qtbot, panel)
