@@ -299,7 +299,11 @@ class Document:
     @property
     def saved_entry(self) -> Entry | None:
         """The state that the file holds; None when it is in no file."""
-        return None if self._saved is None else self._entries.get(self._saved)
+        return None if self._saved is None else self.entry(self._saved)
+
+    def entry(self, state: int) -> Entry | None:
+        """The edit that led to a state of the model, by the id of that; None when it was dropped or merged since."""
+        return self._entries.get(state)
 
     def way(self, start: Entry) -> list[tuple[Entry, tuple[Step, ...], tuple[Step, ...]]]:
         """How the model gets from a state of the history to the one now: states reached, steps, what undoes them.

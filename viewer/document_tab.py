@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 from model.graph import Node, Value
 from model.queries.calls import holders
 from viewer import garbage
+from viewer.files.keeper import Keeper
 from viewer.files.opening import identity_at
-from viewer.files.recovery import Keeper
 from viewer.widgets.breadcrumb import Breadcrumb
 from viewer.widgets.message_bar import MessageBar
 from viewer.workspace import Workspace

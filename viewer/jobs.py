@@ -31,6 +31,7 @@ Work = Callable[[Progress], T]
 #: Threads of the lane "read" at least: some only wait, for a file or for the process that runs the model.
 _LEAST_READERS = 4
 _IDLE_SECONDS = 10  # a thread without work ends after this long
+_LOOK_SECONDS = 0.05  # how long to wait for the GUI thread before looking whether to stop
 
 
 class Job(Generic[T]):
@@ -185,6 +186,22 @@ def _mailbox() -> _Mailbox:
 def post(call: Callable[[], None]) -> None:
     """Have `call` called on the GUI thread at its next turn. Any thread, once a Jobs exists."""
     _mailbox().post(call)
+
+
+def post_and_wait(call: Callable[[], object], progress: Progress) -> None:
+    """Have `call` called on the GUI thread, and wait for that. From a job; raises `Cancelled` where that is stopped."""
+    called = threading.Event()
+
+    def do() -> None:
+        try:
+            if not progress.cancelled:
+                call()
+        finally:
+            called.set()
+
+    post(do)
+    while not called.wait(_LOOK_SECONDS):
+        progress.check()
 
 
 class Jobs(QObject):

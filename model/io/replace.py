@@ -19,7 +19,7 @@ from typing import Final
 
 from model.errors import ModelError
 from model.io.payloads import Payload, Pieces, total_length
-from model.io.source import FileSource, readers_of
+from model.io.source import FileSource, Identity, identity_of, readers_of
 from model.isolation import is_running
 from model.progress import SILENT, Progress
 
@@ -131,6 +131,10 @@ class NewFile:
             os.fsync(self._descriptor)
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
+
+    def identity(self) -> Identity:
+        """What the file will be known by at its place, once it is finished."""
+        return identity_of(self._temporary.stat())
 
     def commit(self) -> None:
         """Take the place of the file at `path`. Whoever reads that goes on reading what was in it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,6 +44,8 @@ _FORMS = {
     ".onnxjson": Form.JSON,
 }
 _BINARY = (".onnx", ".pb", ".ort", ".onnxopset")
+
+Placing = Callable[[Path, Identity], object]  # called with a file that is whole, of this identity, before it is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +84,14 @@ class Saving:
         """Bytes of the model file."""
         return total_length(self.pieces)
 
-    def run(self, progress: Progress = SILENT, *, durable: bool = True) -> Saved:
+    def run(
+        self, progress: Progress = SILENT, *, durable: bool = True, placing: Placing = lambda _path, _identity: None
+    ) -> Saved:
         """Write everything; ModelError leaves the old files as they were and no new ones behind.
 
         Blocks for as long as the disk needs; what need survive only the end of the program is not `durable` and takes
-        a fraction of that. Any thread; `Cancelled` likewise leaves no trace.
+        a fraction of that. Any thread; `Cancelled` likewise leaves no trace. `placing` hears of the model's file (where
+        links lead) when all is written and nothing replaced yet.
         """
         target = target_of(self.path)
         self._check_expected(target)
@@ -102,7 +107,7 @@ class Saving:
                     made.append(path)
                 if made and durable:
                     sync_folder(folder)  # the model must never be there without its data
-                _write(target, self.pieces, progress, durable=durable)
+                _write(target, self.pieces, progress, durable=durable, placing=placing)
         except BaseException:
             for path in made:
                 path.unlink(missing_ok=True)
@@ -329,12 +334,15 @@ def _padded(data_file: DataFile) -> Pieces:
     return pieces
 
 
-def _write(path: Path, pieces: Pieces, progress: Progress, *, durable: bool) -> None:
+def _write(
+    path: Path, pieces: Pieces, progress: Progress, *, durable: bool, placing: Placing = lambda _path, _identity: None
+) -> None:
     """Replace a file by these bytes; nothing has changed when this raises."""
     file = NewFile(path)
     try:
         write_pieces(file, pieces, progress)
         file.finish(durable=durable)
+        placing(path, file.identity())
         file.commit()
     except BaseException:
         file.discard()

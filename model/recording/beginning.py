@@ -16,6 +16,8 @@ from model.progress import SILENT, Cancelled, Progress
 from model.recording.store import base_path, new_path, sync
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from model.graph import Model
     from model.io.save import Saving
 
@@ -38,24 +40,38 @@ def write_beginning(model: Model, folder: Path, progress: Progress = SILENT) -> 
 
     It is there whole or not at all. `progress` hears how far it is; to stop it is a problem like any other.
     """
-    journal, problems = new_path(folder), list[Exception]()
-    with errors_to(problems.append):
-        folder.mkdir(parents=True, exist_ok=True)
-        saved = _prepared(model, base_path(journal), progress).run(progress, durable=False)
-        for path in (saved.path, *saved.data_files):
-            sync(os.open(path, os.O_RDONLY))
-    return Beginning.missing(folder, reason_of(problems[0])) if problems else Beginning(journal)
+    journal = new_path(folder)
+    return _written(journal, lambda: prepare_beginning(model, journal, progress), progress)
 
 
-def _prepared(model: Model, path: Path, progress: Progress) -> Saving:
-    """Each tensor where it is, in the model or beside it; all beside it where they do not fit into one file."""
+def prepare_beginning(model: Model, journal: Path, progress: Progress = SILENT) -> Saving:
+    """Look at a model that is edited on, as `model.io.save.prepare` does; `finish_beginning` then writes it.
+
+    Each tensor will be where it is, in the model or beside it; all beside it where they do not fit into one file.
+    """
     from model.io.place import Layout, Storage
     from model.io.save import prepare
 
+    path = base_path(journal)
     try:
         return prepare(model, path, Storage(apart=True), progress=progress)  # what it was recovered from will go
     except ModelError:
         return prepare(model, path, Storage(Layout.ONE_FILE), progress=progress)
+
+
+def finish_beginning(journal: Path, saving: Saving, progress: Progress = SILENT) -> Beginning:
+    """Write down what was prepared, for this journal, as `write_beginning` does."""
+    return _written(journal, lambda: saving, progress)
+
+
+def _written(journal: Path, prepared: Callable[[], Saving], progress: Progress) -> Beginning:
+    problems = list[Exception]()
+    with errors_to(problems.append):
+        journal.parent.mkdir(parents=True, exist_ok=True)
+        saved = prepared().run(progress, durable=False)
+        for path in (saved.path, *saved.data_files):
+            sync(os.open(path, os.O_RDONLY))
+    return Beginning.missing(journal.parent, reason_of(problems[0])) if problems else Beginning(journal)
 
 
 def reason_of(error: Exception) -> str:

@@ -1,84 +1,32 @@
 """The crash journal: every edit of a document, appended as it happens to a file in the user's state folder.
 
 One journal per open document, begun with the first edit and removed when the document is saved or closed. What is
-left at the next start belongs to a program that died: see `leftovers`. It is JSON lines: a header that says which
-file it belongs to, then edits (numbered steps, and where in the model what they speak of was met), undo and redo. A
-model that is in no file is written beside it before anything is done to it, see `beginning`, and an edit with the
-bytes it brings within the turn it is made in, whatever its size, or before it is made, see `ahead`: what a person has
-seen is on file.
+left at the next start belongs to a program that died: see `leftovers`. A model that is in no file is written beside it
+before anything is done to it, see `beginning`, and an edit with the bytes it brings within the turn it is made in,
+whatever its size, or before it is made, see `ahead`: what a person has seen is on file.
+
+A save begins a new log on the new file before that takes its place, and until the document is told, what is done goes
+into both, see `expect`: whenever the program ends, one of them fits the file that is there.
 """
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING
 
-from model.document import Change, Document, Entry
 from model.errors import errors_to
-from model.graph import Model
-from model.io.payloads import Payload
-from model.progress import SILENT, Cancelled, Progress
+from model.progress import SILENT, Progress
 from model.recording.ahead import Ahead, Recording
-from model.recording.beginning import Beginning, reason_of, write_beginning
-from model.recording.numbers import Numbers
-from model.recording.steps import encode_in_place
-from model.recording.store import Store, new_path, remove_files
-from model.steps import SetField, Step
+from model.recording.beginning import Beginning, write_beginning
+from model.recording.log import BaseFile, Log
+from model.recording.store import new_path
 
-FORMAT: Final = "onnx-workbench journal"
-VERSION: Final = 6
+if TYPE_CHECKING:
+    from pathlib import Path
 
-
-@dataclass(frozen=True, slots=True)
-class BaseFile:
-    """The file a document was opened from, as it was then. No path for a new document."""
-
-    path: str
-    size: int = 0
-    mtime_ns: int = 0
-
-    @classmethod
-    def of(cls, path: Path | None) -> BaseFile:
-        """The file as it is on disk now."""
-        if path is None:
-            return cls("")
-        status = path.stat()
-        return cls(str(path.resolve()), status.st_size, status.st_mtime_ns)
-
-    def is_unchanged(self) -> bool:
-        """Whether the file on disk is still the one the journal was begun on."""
-        try:
-            return not self.path or BaseFile.of(Path(self.path)) == self
-        except OSError:
-            return False
-
-
-@dataclass(slots=True, eq=False)
-class _State:
-    """A state in the history that replaying the journal will have."""
-
-    parent: _State | None = None
-    children: list[_State] = field(default_factory=list)
-
-    def next(self) -> _State:
-        """The state after one more edit."""
-        child = _State(self)
-        self.children.append(child)
-        return child
-
-
-@dataclass(slots=True)
-class _Line:
-    """A change that is to be written, and its line but for the steps of an edit."""
-
-    line: dict[str, Any]
-    steps: Sequence[Step]
-    inverses: Sequence[Step]
+    from model.document import Change, Document, Entry
+    from model.graph import Model
 
 
 class Journal:
@@ -88,9 +36,6 @@ class Journal:
     shows the document gives a `beginning` that is written already; otherwise it is written here and now.
     `failed` is called, on any thread, when something could not be written in the background: then `look`. A disk that
     cannot be written to stops the journal, not the work: `problem` says so.
-
-    Replaying begins with what the base file holds, so what was done before the last save is no undo there: such an
-    undo is written as an edit.
     """
 
     def __init__(
@@ -104,37 +49,48 @@ class Journal:
     ) -> None:
         self._document = document
         self._folder = folder
-        self._base = BaseFile.of(document.path) if base is None else base
         self._failed = failed
-        self._source = document.model.source.data if self._base.path and document.model.source is not None else None
-        self._numbers: Numbers | None = None
-        self._store: Store | None = None
-        self._path = new_path(folder)
-        self.problem = ""
         self.ahead: Ahead | None = None  # whose steps are being made
         self._until_kept: list[Callable[[], object]] = []
-        self._begin_at(document.current)
-        if not self._base.path:
-            self._begin_with(beginning or write_beginning(document.model, folder))
+        self._next: Log | None = None  # on a file that is about to be there
+        self._log = self._first(BaseFile.of(document.path) if base is None else base, beginning)
+        self._note_unsaved()
         self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
 
-    def _begin_with(self, beginning: Beginning) -> None:
-        self._path = beginning.journal
-        if beginning.problem:
-            self.give_up(beginning.problem)
-        self._note_unsaved()
+    def _first(self, base: BaseFile, beginning: Beginning | None) -> Log:
+        document = self._document
+        if not base.path:
+            return self._log_on(beginning or write_beginning(document.model, self._folder), document.current)
+        source = None if document.model.source is None else document.model.source.data
+        path, is_copy = new_path(self._folder), document.path is None
+        return Log(document, document.current, base, path, source=source, failed=self._failed, is_copy=is_copy)
 
-    def _begin_at(self, beginning: Entry) -> None:
-        """What is written from now on applies to the model in this state of its history."""
-        self._numbers = None
-        self._entry = self._document.current
-        self._at = _State()
-        self._states = {beginning: self._at}
+    def _log_on(self, beginning: Beginning, state: Entry, *, is_unsaved: bool = False) -> Log:
+        path = beginning.journal
+        log = Log(self._document, state, BaseFile(""), path, failed=self._failed, is_unsaved=is_unsaved)
+        if beginning.problem:
+            log.give_up(beginning.problem)
+        return log
 
     @property
     def path(self) -> Path | None:
         """The journal's file; None before there is anything to do again."""
-        return None if self._store is None else self._store.path
+        return self._log.path if self._log.is_on_file else None
+
+    @property
+    def problem(self) -> str:
+        """Why edits are not being kept any more, or nothing."""
+        return self._log.problem
+
+    @property
+    def lacks_base(self) -> bool:
+        """Whether the file that edits would be done again on is not there any more as it was. Looks at the disk.
+
+        Nor is it where that file was written anew from here, and does not hold all.
+        """
+        base, path = self._log.base, self._document.path
+        is_own = self._document.left_out and path is not None and base.path == str(path.resolve())
+        return is_own or not base.is_unchanged()
 
     def when_kept(self, call: Callable[[], object]) -> None:
         """Call once, on any thread, when all that was done so far is written here, saved, or given up by the person.
@@ -146,13 +102,11 @@ class Journal:
 
     def meet_nodes(self) -> None:
         """Walk along the nodes of the main graph, if nothing was edited yet, so that the first edit need not."""
-        first = self._document.model.graph.nodes.first
-        if self._numbers is None and first is not None:
-            self._known().of(first)
+        self._log.meet_nodes()
 
     def recording(self, copy: Model) -> Recording:
         """What is to take down what is done to a copy of the model as it is now, or will be done to the model."""
-        return Recording(self, copy, self._source)
+        return Recording(self, copy, self._log.source)
 
     def write_ahead(self, recording: Recording, progress: Progress = SILENT) -> Ahead | None:
         """Write edits in the background that were made to a copy of the model as it is now, and will be made here.
@@ -160,147 +114,59 @@ class Journal:
         None when they can be written only as they are made. `progress` hears how far it is, and can stop it.
         """
         ahead = None
-        if recording.problem is None and recording.base is self._source and recording.steps and not self.problem:
-            with errors_to(self._run_into):
-                ahead = Ahead(self, self._opened(), recording, progress)
+        if recording.problem is None and recording.base is self._log.source and recording.steps and not self.problem:
+            with errors_to(self._log.run_into):
+                ahead = Ahead(self, self._log.store(), recording, progress)
         return ahead
 
     def look(self) -> None:
         """Take notice of what writing in the background ran into."""
-        if self._store is not None and self._store.problem is not None:
-            self._run_into(self._store.problem)
-
-    def give_up(self, reason: str) -> None:
-        """Write no more; `problem` says why."""
-        self.problem = f"Edits are not being kept for recovery: {reason}."
-        self._detached()()
+        self._log.look()
 
     def close(self) -> None:
         """The document is closed: saved or given up. Nothing is left to recover."""
         while self._endings:
             self._endings.pop()()
-        self._detached()()
+        self.expect_nothing()
+        self._log.remove()
         for call in list(self._until_kept):
             self._let_go(call)
 
-    # -- writing -------------------------------------------------------------------------------------------------
-
     def _on_change(self, change: Change) -> None:
-        if not self.problem:
-            line = _Line(self._line(change), change.steps, change.inverses)
-            if self.ahead is not None and self.ahead.store is self._store and self.ahead.is_on_file():
-                self._confirm(line, self.ahead)
-            else:
-                self._write_down([line])
-        self._entry = self._document.current
-
-    def _confirm(self, change: _Line, ahead: Ahead) -> None:
-        """Write a change whose steps are on file."""
-        change.line |= {"confirms": ahead.confirm(len(change.steps)), "of": ahead.number}
-        if self._numbers is not None and (met := self._numbers.take_met()):  # before all that changes their places
-            change.line["met"] = met
-        self._put_down(change)
-
-    def _write_down(self, changes: Sequence[_Line]) -> None:
-        """Write changes that were just made: each step as it is in the state of the model that it applies to."""
-        edits = [change for change in changes if "edit" in change.line]
-        moves = any(_moves_something(step) for change in edits for step in change.steps)
-        for change in reversed(edits if moves else []):
-            for step in reversed(change.inverses):
-                step.apply()
-        with errors_to(self._run_into):
-            self._opened()
-        for change in changes:
-            if "edit" in change.line:
-                change.line["steps"] = self._encoded(change, again=moves)
-            self._put_down(change)
-
-    def _put_down(self, change: _Line) -> None:
-        if not self.problem:
-            with errors_to(self._run_into):
-                self._opened().line(change.line)
-
-    def _encoded(self, change: _Line, *, again: bool) -> list[dict[str, Any]]:
-        """The steps of a change as they are written; makes the change again where it was taken back for that."""
-        numbers, written = self._known(), list[dict[str, Any]]()
-        numbers.begin_edit(change.steps)
-        for step in change.steps:
-            if not self.problem:
-                with errors_to(self._run_into):
-                    written += encode_in_place(step, numbers)
-            if again:
-                step.apply()
-        return written
-
-    def _run_into(self, error: Exception) -> None:
-        """Trouble with the journal, of whatever kind, is no trouble for the edit."""
-        if isinstance(error, Cancelled):
-            raise error
-        self.give_up(reason_of(error))
-
-    def _line(self, change: Change) -> dict[str, Any]:
-        entry = self._document.current
-        known = self._states.get(entry)
-        if change.kind == "undo" and known is not None and known is self._at.parent:
-            self._at = known
-            return {"undo": True}
-        if change.kind == "redo" and known is not None and known.parent is self._at:
-            index = self._at.children.index(known)
-            self._at = known
-            return {"redo": index}
-        line: dict[str, Any] = {"edit": change.title}
-        joined = change.kind == "edit" and (entry is self._entry or entry is self._entry.parent)
-        if change.kind == "edit" and (entry.merge or joined):
-            line["merge"] = entry.merge or self._entry.merge
-            line["joined"] = joined
-        if not joined:
-            self._at = self._at.next()
-            self._states[entry] = self._at
-        elif entry is not self._entry:  # what was typed is as it was before: the entry is gone
-            outer = self._at.parent
-            assert outer is not None
-            outer.children.remove(self._at)
-            self._at = outer
-        return line
-
-    def _known(self) -> Numbers:
-        """What was met since the journal began; nothing before anything is written."""
-        if self._numbers is None:
-            self._numbers = Numbers(self._document.model, self._source, self._keep)
-        return self._numbers
-
-    def _keep(self, payload: Payload) -> tuple[int, int]:
-        """Write the bytes of a large tensor."""
-        return self._opened().keep(payload)
-
-    def _opened(self) -> Store:
-        """The files, made when there is something to do again: an edit, or a model that nobody has saved.
-
-        Raises what writing to them in the background ran into.
-        """
-        if self._store is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._store = Store(self._path, self._failed)
-            self._store.line(self._header())
-        elif self._store.problem is not None:
-            raise self._store.problem
-        return self._store
-
-    def _header(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "pid": os.getpid(),
-            "path": self._base.path,
-            "size": self._base.size,
-            "mtime_ns": self._base.mtime_ns,
-            "copy": bool(self._base.path) and self._document.path is None,
-            "unsaved": self._document.saved_entry is None,
-            "nodes": len(self._document.model.graph.nodes),
-            "time": time.time(),
-        }
+        for log in (self._log, self._next):
+            if log is not None:
+                log.add(change, self.ahead)
 
     # -- saving --------------------------------------------------------------------------------------------------
+
+    def expect(self, base: BaseFile, state: Entry) -> None:
+        """A file is about to be there that holds a state of the document: then the document is told that it is saved.
+
+        When the program ends before, that file tells at the next start which log is to be done again.
+        """
+        self.expect_nothing()
+        self._next = Log(
+            self._document, state, base, new_path(self._folder), failed=self._failed, follows=self._log.path
+        )
+        if self._log.is_on_file:
+            self._next.open()
+
+    def expect_nothing(self) -> None:
+        """What was expected is not there, or not what the document is saved in."""
+        if self._next is not None:
+            self._next.remove()
+            self._next = None
+
+    def begin_anew(self, beginning: Beginning, state: Entry) -> None:
+        """A state of the document, whose file is not there any more as it was, was written like that of one in no file.
+
+        Where that did not succeed, all stays as it is: somebody may bring the file back.
+        """
+        if not beginning.problem:
+            old, self._log = self._log, self._log_on(beginning, state, is_unsaved=True)
+            self._log.open()
+            old.remove()
+            self._pass_on()
 
     def _on_saved(self) -> None:
         """What was saved is safe. Later edits belong to the new file, whose objects are numbered anew when read."""
@@ -308,50 +174,39 @@ class Journal:
         if saved is None:
             self._note_unsaved()
             return
-        if self._document.left_out and not self.problem and self._base.is_unchanged():
-            return  # what this began on, and the edits since, hold what the file does not
-        remove_old = self._detached()
-        self._begin_at(saved)
-        self._source = None  # the new file may have the values in other places
-        self.problem = ""
-        with errors_to(self._run_into):
-            self._base = BaseFile.of(self._document.path)
-            since = self._document.way(saved)
-            for entry, _, _ in since:
-                self._at = self._states[entry] = self._at.next()
-            if since:
-                self._write_down([_Line({"edit": entry.title}, steps, inverses) for entry, steps, inverses in since])
-        remove_old()  # only now: what was done while it was saved is on file all the time
+        if self._document.left_out and not (self.problem or self.lacks_base):
+            self.expect_nothing()  # what this began on, and the edits since, hold what the file does not
+            return
+        old, self._log = self._log, self._log_on_saved(saved)
+        old.remove()  # only now: what was done while it was saved is on file all the time
         self._pass_on()
+
+    def _log_on_saved(self, saved: Entry) -> Log:
+        """The one that was begun for this file, if that is as was expected and something was done since."""
+        base, problems = BaseFile(str(self._document.path)), list[Exception]()
+        with errors_to(problems.append):
+            base = BaseFile.of(self._document.path)
+        log, self._next = self._next, None
+        if log is not None:
+            if log.state is saved and log.base == base and not (log.problem or saved is self._document.current):
+                return log
+            log.remove()
+        log = Log(self._document, saved, base, new_path(self._folder), failed=self._failed)
+        for problem in problems:
+            log.run_into(problem)
+        return log
 
     def _note_unsaved(self) -> None:
         """Have a model offered at the next start that is in no file and that nobody has saved, edited or not."""
-        if not (self.problem or self._base.path) and self._document.saved_entry is None:
-            with errors_to(self._run_into):
-                self._opened()
+        if not self._log.base.path and self._document.saved_entry is None:
+            self._log.open()
 
     def _pass_on(self) -> None:
         """Have what waits until all is kept called after that, if it is on its way."""
-        if self.problem:
-            return
-        for call in list(self._until_kept):
-            if self._store is None:
-                self._let_go(call)
-            else:
-                self._store.after(partial(self._let_go, call))
+        for call in list(self._until_kept if not self.problem else ()):
+            self._log.after(partial(self._let_go, call))
 
     def _let_go(self, call: Callable[[], object]) -> None:
         if call in self._until_kept:
             self._until_kept.remove(call)
             call()
-
-    def _detached(self) -> Callable[[], object]:
-        """Begin new files, and have those that there were removed by what this returns."""
-        store, path = self._store, self._path
-        self._store, self._path = None, new_path(self._folder)
-        return partial(remove_files, path) if store is None else store.remove
-
-
-def _moves_something(step: Step) -> bool:
-    """Whether objects are at other places after a step, or have another name."""
-    return not (isinstance(step, SetField) and step.field in ("type", "doc_string", "metadata"))

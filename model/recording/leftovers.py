@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -17,7 +17,7 @@ from model.document import Document
 from model.errors import ModelError
 from model.io.source import Source, open_file
 from model.isolation import is_running
-from model.recording.journal import FORMAT, VERSION, BaseFile
+from model.recording.log import FORMAT, VERSION, BaseFile
 from model.recording.numbers import Numbers
 from model.recording.steps import decode
 from model.recording.store import SUFFIX, base_path, data_path, lone_files, remove, remove_files
@@ -37,6 +37,8 @@ class Leftover:
     titles: tuple[str, ...]  # of the edits in force at the end, undone ones left out
     is_unsaved: bool = False  # whether the model was in no file even before the first edit
     is_copy: bool = False  # whether the document with the edits did not belong to the file
+    name: str = ""  # of the file that the document belonged to
+    follows: str = ""  # the name of the journal in whose place it is, if its file is there
 
     @property
     def fits(self) -> bool:
@@ -59,7 +61,7 @@ def leftovers(folder: Path, tell: Callable[[Path, str], object] | None = None) -
     """Journals in a folder whose program is not running any more, newest first.
 
     Unreadable ones are set aside for `DAYS_KEPT`, of which `tell` hears: where each is now, and why it cannot be read.
-    What lies beside no journal is removed.
+    What lies beside no journal is removed, and of two for the file before and after a save the one for the other file.
     """
     if not folder.is_dir():
         return
@@ -78,7 +80,20 @@ def leftovers(folder: Path, tell: Callable[[Path, str], object] | None = None) -
             continue
         if leftover is not None:
             found.append(leftover)
-    yield from sorted(found, key=lambda leftover: -leftover.time)
+    yield from sorted(_of_the_files_there(found), key=lambda leftover: -leftover.time)
+
+
+def _of_the_files_there(found: Sequence[Leftover]) -> list[Leftover]:
+    """Without those that a save which was about to end has overtaken, or that were to hold what is after it."""
+    named = {leftover.path.name.partition(".")[0]: leftover for leftover in found}
+    gone = []
+    for leftover in found:
+        before = named.get(leftover.follows.partition(".")[0])
+        if before is not None:
+            gone.append(before if leftover.fits else leftover)
+    for leftover in gone:
+        discard(leftover)
+    return [leftover for leftover in found if leftover not in gone]
 
 
 def _is_in_use(path: Path) -> bool:
@@ -108,8 +123,16 @@ def _read_header(path: Path) -> Leftover | None:
         elif "redo" in line and undone:
             titles.append(undone.pop())
     base = BaseFile(str(header["path"]), int(header["size"]), int(header["mtime_ns"]))
-    unsaved = header["unsaved"] is True and not base.path
-    return Leftover(path, base, float(header["time"]), tuple(titles), unsaved, header.get("copy") is True)
+    return Leftover(
+        path,
+        base,
+        float(header["time"]),
+        tuple(titles),
+        is_unsaved=header["unsaved"] is True and not base.path,
+        is_copy=header["copy"] is True,
+        name=str(header["name"]),
+        follows=str(header["follows"]),
+    )
 
 
 def _lines(path: Path) -> Generator[dict[str, Any]]:

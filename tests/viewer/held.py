@@ -21,7 +21,7 @@ def until_stopped(began):
 def hold_up(monkeypatch, owner, name):
     """Have a method wait until the event that this gives is set."""
     free, method = Event(), getattr(owner, name)
-    monkeypatch.setattr(owner, name, lambda *given: free.wait(30) and method(*given))
+    monkeypatch.setattr(owner, name, lambda *given, **named: free.wait(30) and method(*given, **named))
     return free
 
 

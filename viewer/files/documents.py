@@ -17,7 +17,7 @@ from viewer import garbage
 from viewer.dialogs.files import ask_open
 from viewer.files import opening, operator_sets, unused_data
 from viewer.files.closing import Closing
-from viewer.files.recovery import journal_folder
+from viewer.files.folders import journal_folder
 from viewer.jobs import Job, Jobs
 from viewer.settings import RELOAD_SILENTLY
 from viewer.text import display, plural
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from model.io.save import Saved
     from model.recording.beginning import Beginning
     from viewer.document_tab import DocumentTab
-    from viewer.files.saving import Save, SaveOptions
+    from viewer.files.saving import Coming, Save, SaveOptions
     from viewer.main_window import MainWindow
 
 _SETTLE = 400  # ms a file must be left alone before it is read again
@@ -266,6 +266,7 @@ class Files(QObject):
                 self._check(tab, path)
 
     def _check(self, tab: DocumentTab, path: Path) -> None:
+        tab.keeper.look_at_file()
         if not path.exists():
             self._gone.add(path)
             self._watcher.addPath(str(path.parent))
@@ -388,8 +389,15 @@ class Files(QObject):
 
         fail = partial(self._not_saved, tab, then)
 
+        def is_copy() -> bool:
+            return options.copy and not self._is_own(tab, options.path)
+
+        def placing(coming: Coming) -> None:
+            if not is_copy():
+                tab.keeper.expect(coming)
+
         def written(saved: Saved, state: int) -> None:
-            if options.copy and not self._is_own(tab, options.path):
+            if is_copy():
                 self._copied(tab, saved)
             else:
                 self._written(tab, saved, state)
@@ -400,7 +408,7 @@ class Files(QObject):
             tab.workspace.withdraw(unused_data.UNUSED)
             prepared()
 
-        answers = Answers(begun, refused or fail, fail, written, lambda: self._save_ended(tab))
+        answers = Answers(begun, refused or fail, fail, placing, written, lambda: self._save_ended(tab))
         save = Save(tab.workspace, options, answers)
         self._when_written(tab, partial(self._begin, tab, save, then))
         return save
@@ -445,6 +453,7 @@ class Files(QObject):
 
     def _save_ended(self, tab: DocumentTab) -> None:
         ended = self._saves.pop(tab, None)
+        tab.keeper.expect_nothing()
         for what, call in ended.waiting.items() if ended is not None else ():
             if tab not in self._window.tabs():
                 return

@@ -21,3 +21,8 @@ def state_folder() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "ONNX Workbench"
     return Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state") / "onnx-workbench"
+
+
+def journal_folder() -> Path:
+    """Where journals are: beside the user's other state, never beside the model."""
+    return state_folder() / "journals"

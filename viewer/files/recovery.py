@@ -1,4 +1,4 @@
-"""Keeps a journal of every open document, and offers at the start what a program that died left behind."""
+"""Offers at the start what a program that died left behind, and does it again."""
 
 from __future__ import annotations
 
@@ -9,94 +9,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, Signal
-
 from model.errors import ModelError
-from viewer.files.folders import state_folder
+from viewer.files.folders import journal_folder
 from viewer.text import display, plural
-from viewer.workspace import Message, Workspace
+from viewer.workspace import Message
 
 if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
     from model.passes.rehearsal import Rehearsal
     from model.progress import Progress
-    from model.recording.beginning import Beginning
-    from model.recording.journal import Journal
     from model.recording.leftovers import Leftover
     from viewer.document_tab import DocumentTab
     from viewer.main_window import MainWindow
+    from viewer.workspace import Workspace
 
-_IDLE_MS = 1500
 _SHOWN_TITLES = 12
 _MUCH = 1 << 18  # bytes of a journal: more steps than are done again in a few frames
-
-
-def journal_folder() -> Path:
-    """Where journals are: beside the user's other state, never beside the model."""
-    return state_folder() / "journals"
-
-
-class Keeper(QObject):
-    """Writes the journal of one document for as long as its workspace lives; `close` forgets it.
-
-    A document that belongs to no file comes with the `beginning` that was written of its model before, or with the file
-    that `holds` it.
-    """
-
-    _failed = Signal()  # from the thread that writes
-
-    def __init__(self, workspace: Workspace, beginning: Beginning | None = None, holds: Path | None = None) -> None:
-        from model.recording.journal import BaseFile, Journal
-
-        super().__init__(workspace)
-        self._workspace = workspace
-        self._told = ""
-        self.journal: Journal | None = None
-        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)
-        self._idle.timeout.connect(self._on_idle)
-        self._failed.connect(self._look)
-        self._endings = list[Callable[[], None]]()
-        document = workspace.document
-        try:
-            self.journal = workspace.journal = Journal(
-                document,
-                journal_folder(),
-                BaseFile.of(holds or document.path),
-                beginning=beginning,
-                failed=self._failed.emit,
-            )
-        except OSError:
-            return  # the file is gone already; saving will say so
-        self._idle.start()
-        # of a change the journal hears first: it may be that very change that it cannot write
-        self._endings = [document.subscribe(self._tell), document.on_saved(self._on_saved)]
-        self._tell()
-
-    def _on_saved(self) -> None:
-        self._idle.start()
-        self._tell()
-
-    def _on_idle(self) -> None:
-        if self.journal is not None:
-            self.journal.meet_nodes()
-
-    def _look(self) -> None:
-        if self.journal is not None:
-            self.journal.look()
-        self._tell()
-
-    def _tell(self, _change: object = None) -> None:
-        problem = "" if self.journal is None else self.journal.problem
-        if problem and problem != self._told:
-            self._workspace.message("warning", "A crash would lose edits", problem)
-        self._told = problem
-
-    def close(self) -> None:
-        """The document was saved or given up."""
-        self._idle.stop()
-        while self._endings:
-            self._endings.pop()()
-        if self.journal is not None:
-            self.journal.close()
 
 
 def offer(window: MainWindow) -> None:
@@ -123,7 +50,7 @@ def _tell_unreadable(window: MainWindow, path: Path, reason: str) -> None:
 def _question(window: MainWindow, leftover: Leftover) -> Message:
     from model.recording.leftovers import discard
 
-    name = display(Path(leftover.base.path).name, 80) if leftover.base.path else "a new model"
+    name = display(Path(leftover.base.path).name or leftover.name, 80) or "a new model"
     when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
     throw_away = ("Discard", partial(discard, leftover))
     recover = ("Recover", partial(_recover, window, leftover))
@@ -166,7 +93,8 @@ def _recover(window: MainWindow, leftover: Leftover) -> None:
         else:
             files.open_then(path, lambda tab: _replay(window, tab, leftover))
     elif leftover.beginning is not None:
-        files.open_copy_then(leftover.beginning, "recovered", lambda tab: _replay(window, tab, leftover))
+        title = f"{Path(leftover.name).stem} recovered".strip()
+        files.open_copy_then(leftover.beginning, title, lambda tab: _replay(window, tab, leftover))
     else:
         window.report(ModelError("The model cannot be recovered", "What it began with is not there any more."))
 

@@ -11,6 +11,7 @@ from model.errors import ModelError
 from model.io.place import UNMOVED, Storage
 from model.io.save import Saved, Saving, prepare
 from viewer.files.preparation import Preparation
+from viewer.jobs import post_and_wait
 
 if TYPE_CHECKING:
     from model.io.sniff import Form
@@ -30,16 +31,28 @@ class SaveOptions:
 
 
 @dataclass(frozen=True)
+class Coming:
+    """The file of a save that is about to take its place: the state that it holds, or what of it is `left_out`."""
+
+    path: Path
+    identity: Identity
+    state: int
+    left_out: bool
+
+
+@dataclass(frozen=True)
 class Answers:
     """What is called of a save, on the GUI thread. Either `refused`, `failed` or `written`, unless it is stopped.
 
-    `refused` comes before anything is written, where the options do not fit the model; `written` with the state of
-    the document that the file holds; `ended` after all, whatever became of the save.
+    `refused` comes before anything is written, where the options do not fit the model; `placing` when all is written
+    and the old file still there, with what the new one will be; `written` with the state of the document that the file
+    holds; `ended` after all, whatever became of the save.
     """
 
     prepared: Callable[[], object]
     refused: Callable[[ModelError], object]
     failed: Callable[[ModelError], object]
+    placing: Callable[[Coming], object]
     written: Callable[[Saved, int], object]
     ended: Callable[[], object]
 
@@ -85,9 +98,16 @@ class Save:
         self._stop()
 
     def _write(self, saving: Saving, state: int) -> None:
+        def work(progress: Progress) -> Saved:
+            def place(path: Path, identity: Identity) -> None:
+                coming = Coming(path, identity, state, left_out=bool(saving.left_out))
+                post_and_wait(lambda: self.answers.placing(coming), progress)
+
+            return saving.run(progress, placing=place)
+
         job = self.workspace.jobs.start(
             self.title,
-            saving.run,
+            work,
             done=lambda saved: self.answers.written(saved, state),
             failed=self._fail,
             finished=self.answers.ended,

@@ -8,7 +8,8 @@ def abandon(journal):
     while journal._endings:
         journal._endings.pop()()
     journal._until_kept.clear()
-    if journal._store is not None:
-        journal._store.close()
-        journal._store = None
-    journal._path = new_path(journal._folder)  # closing its tab then finds nothing to remove
+    for log in filter(None, (journal._log, journal._next)):
+        if log._store is not None:
+            log._store.close()
+            log._store = None
+        log._path = new_path(journal._folder)  # closing its tab then finds nothing to remove

@@ -63,18 +63,20 @@ def saved_file(tmp_path, text=builders.CHAIN):
     return Document(load(path), path)
 
 
-def killed_now(folder, document=None):
+def killed_now(folder):
     """What the next start makes of a folder of journals if the program is killed at this moment, and of which journal.
 
-    Of a document in no file it begins with what lies beside the journal. The folder is left as it is.
+    It begins with the file that the journal names, or what lies beside it. The folder is left as it is.
     """
     with tempfile.TemporaryDirectory() as copied:
         state = Path(copied) / "state"
         shutil.copytree(folder, state)
         (leftover,) = leftovers(state)
-        base = leftover.beginning if document is None else document.path
-        again = Document(load(base.read_bytes()), None if document is None else base)
+        assert leftover.fits
+        path = Path(leftover.base.path) if leftover.base.path else None
+        again = Document(load((path or leftover.beginning).read_bytes()), path)
         recover(again, leftover)
+        assert list(state.iterdir()) == []
         return again, leftover
 
 

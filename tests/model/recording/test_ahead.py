@@ -58,7 +58,7 @@ def make(document, ahead, *entries):
 
 
 def wait_for(journal, ahead):
-    journal._store.flush()
+    journal._log._store.flush()
     assert ahead.is_settled
 
 
@@ -127,7 +127,7 @@ def test_weights_are_on_file_before_the_edit_that_brings_them(tmp_path, dead):
     entries, ahead = prepared(document, kept, change_weights)
     wait_for(kept, ahead)
     make(document, ahead, *entries)
-    again, _ = killed_now(tmp_path / "state", document)
+    again, _ = killed_now(tmp_path / "state")
     assert snapshot(again.model) == snapshot(document.model)
     kept.close()
 
@@ -178,9 +178,9 @@ def test_an_edit_is_written_ahead_on_the_model_itself(tmp_path, dead):
     ahead = recording.write_ahead()
     rename(document)  # what is done meanwhile does not wait for it
     document.undo()
-    assert killed_now(tmp_path / "state", document)[1].titles == ()
+    assert killed_now(tmp_path / "state")[1].titles == ()
     make(document, ahead, ("Weights", steps))
-    again, leftover = killed_now(tmp_path / "state", document)
+    again, leftover = killed_now(tmp_path / "state")
     assert leftover.titles == ("Weights",)
     assert snapshot(again.model) == snapshot(document.model)
     kept.close()

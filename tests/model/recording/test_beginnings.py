@@ -16,8 +16,9 @@ from model.io.save import save
 from model.progress import Progress
 from model.recording import store
 from model.recording.beginning import write_beginning
-from model.recording.journal import BaseFile, Journal
+from model.recording.journal import Journal
 from model.recording.leftovers import discard, leftovers, recover
+from model.recording.log import BaseFile
 from model.recording.store import SUFFIX, base_path
 from model.steps import SetField, SetInitializer
 from model.tensors import ArrayTensor

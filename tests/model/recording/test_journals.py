@@ -23,7 +23,8 @@ from model.io.save import save
 from model.passes.rehearsal import Rehearsal
 from model.recording import script
 from model.recording.journal import Journal
-from model.recording.leftovers import leftovers, recover
+from model.recording.leftovers import discard, leftovers, recover
+from model.recording.log import VERSION
 from model.steps import SetAttribute, SetField
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
@@ -44,8 +45,9 @@ from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 def header(**wrong):
     """The first line of a journal with something wrong in it."""
-    right = {"format": "onnx-workbench journal", "version": 5, "pid": 0, "path": "", "size": 0, "mtime_ns": 0}
-    return json.dumps({**right, "time": 0, "nodes": 0, "unsaved": False, **wrong}).encode() + b"\n"
+    right = {"format": "onnx-workbench journal", "version": VERSION, "pid": 0, "path": "", "size": 0, "mtime_ns": 0}
+    said = {"copy": False, "unsaved": False, "name": "", "follows": ""}
+    return json.dumps({**right, **said, "time": 0, "nodes": 0, **wrong}).encode() + b"\n"
 
 
 def test_a_journal_brings_back_what_a_crash_took(tmp_path, dead):
@@ -182,11 +184,13 @@ def test_a_changed_file_is_noticed(tmp_path, dead):
         b"[" * 100000 + b"\n",
         b'{"pid": "x"}\n',
         header(pid=10**30, size="many"),
-        header(pid=10**30) + b'{"waiting": 1}\n',
         header(pid=10**30, time=[]),
     ],
 )
 def test_damaged_journals_are_set_aside(tmp_path, dead, content):
+    (tmp_path / "right.journal").write_bytes(header(pid=10**30))
+    (right,) = leftovers(tmp_path)
+    discard(right)
     (tmp_path / "x.journal").write_bytes(content)
     assert list(leftovers(tmp_path)) == []
     assert list(leftovers(tmp_path)) == []

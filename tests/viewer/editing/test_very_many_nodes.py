@@ -19,7 +19,7 @@ from tests.model.snapshots import assert_linked, snapshot
 from viewer import patience
 from viewer.dialogs.ask_text import AskText
 from viewer.dialogs.find_replace import FindReplaceDialog
-from viewer.files.recovery import journal_folder
+from viewer.files.folders import journal_folder
 from viewer.panels import problems
 from viewer.panels.node_table import NodeTablePanel
 from viewer.panels.problems import ProblemsPanel

@@ -45,10 +45,10 @@ def slow_saves(monkeypatch):
     """Saves wait for `.set()`."""
     gate, run = threading.Event(), Saving.run
 
-    def wait(saving, progress):
+    def wait(saving, progress, **given):
         while not gate.wait(0.01):
             progress.check()
-        return run(saving, progress)
+        return run(saving, progress, **given)
 
     monkeypatch.setattr(Saving, "run", wait)
     yield gate
@@ -280,7 +280,7 @@ def test_an_edit_made_while_the_save_before_closing_is_written_is_asked_about(wi
 def test_a_save_that_fails_offers_another_place(window, qtbot, tab, tmp_path, monkeypatch):
     rename(tab, "mine")
 
-    def fail(_saving, _progress):
+    def fail(_saving, _progress, **_given):
         raise ModelError("The model could not be saved", "the disk is full")
 
     with monkeypatch.context() as patch:
@@ -339,7 +339,7 @@ def test_a_copy_that_does_not_hold_all_changes_nothing_of_what_is_saved(window, 
 def test_why_a_save_failed_is_told_until_the_next_one_begins(window, qtbot, tab, write, monkeypatch):
     rename(tab, "mine")
 
-    def fail(_saving, _progress):
+    def fail(_saving, _progress, **_given):
         raise ModelError("The model could not be saved", "the disk is full")
 
     monkeypatch.setattr(Saving, "run", fail)

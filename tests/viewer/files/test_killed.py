@@ -18,7 +18,7 @@ from tests.viewer.opening import opened
 from tests.viewer.panels.tensor.hands import panel_of
 from viewer.comparison.pairing import Comparing
 from viewer.dialogs.merge import MergeDialog
-from viewer.files import recovery
+from viewer.files.folders import journal_folder
 from viewer.passes.many import change_many
 
 MANY = 2_500
@@ -33,8 +33,7 @@ class Killed:
         document.subscribe(lambda _change: self.look())
 
     def look(self):
-        base = None if self._document.path is None else self._document
-        again, leftover = killed_now(recovery.journal_folder(), base)
+        again, leftover = killed_now(journal_folder())
         assert snapshot(again.model) == snapshot(self._document.model)
         assert_linked(again.model)
         self.states.append(leftover.titles)
@@ -172,6 +171,6 @@ def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_don
     dialog.reject()
     assert job.finished
     held_up.set()
-    workspace.journal._store.flush()
+    workspace.journal._log._store.flush()
     let_take_turns(qtbot)
     assert workspace.document.undo_title is None

@@ -20,7 +20,7 @@ from tests.viewer.held import job_of
 from tests.viewer.opening import added, opened
 from viewer.dialogs.extract import ExtractDialog
 from viewer.dialogs.new_model import NewModelDialog
-from viewer.files import recovery
+from viewer.files.folders import journal_folder
 
 TITLE = "Keep new for recovery"
 
@@ -56,7 +56,7 @@ def killed(window):
     def look(tab):
         document = tab.workspace.document
         if document.path is None:
-            again, leftover = killed_now(recovery.journal_folder())
+            again, leftover = killed_now(journal_folder())
             assert snapshot(again.model) == snapshot(document.model)
             assert_linked(again.model)
             states.append(leftover)
@@ -83,7 +83,7 @@ def rename_last(document, name="renamed"):
 def at_once(document):
     """Edit it, and see what the next start would make of that."""
     rename_last(document)
-    again, leftover = killed_now(recovery.journal_folder())
+    again, leftover = killed_now(journal_folder())
     assert leftover.titles == ("Rename",)
     assert snapshot(again.model) == snapshot(document.model)
 
@@ -126,8 +126,8 @@ def test_both_parts_of_a_model_that_is_split_come_up_in_their_order(qtbot, windo
     extract(qtbot, window, tab, builders.value(tab.workspace.document, "r"))
     qtbot.waitUntil(lambda: len(window.tabs()) == 3)
     assert [tab.workspace.title for tab in window.tabs()[1:]] == ["large-1", "large-2"]
-    assert {leftover.is_unsaved for leftover in leftovers(recovery.journal_folder())} == {True}
-    assert len(list(leftovers(recovery.journal_folder()))) == 2
+    assert {leftover.is_unsaved for leftover in leftovers(journal_folder())} == {True}
+    assert len(list(leftovers(journal_folder()))) == 2
 
 
 @pytest.mark.parametrize("source", ["standard input", "sample", "copy"])
@@ -142,17 +142,17 @@ def test_what_is_read_but_belongs_to_no_file(qtbot, window, large_file, monkeypa
     }
     with qtbot.waitSignal(window.files.opened):
         ways[source]()
-    assert len(list(recovery.journal_folder().glob("*.onnx"))) == 1
+    assert len(list(journal_folder().glob("*.onnx"))) == 1
     at_once(window.tab.workspace.document)
     window.remove_tab(window.tab)
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
 
 
 def test_what_was_looked_at_only_leaves_nothing(qtbot, window):
     with qtbot.waitSignal(window.files.opened):
         window.files.open_sample()
-    assert list(leftovers(recovery.journal_folder())) == []  # which removes what is not offered
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(leftovers(journal_folder())) == []  # which removes what is not offered
+    assert list(journal_folder().iterdir()) == []
 
 
 def test_a_large_model_shows_once_it_is_on_file_as_the_status_line_says(qtbot, window, killed, large_model, slow):
@@ -188,7 +188,7 @@ def test_a_large_model_shows_at_once_when_that_is_stopped(qtbot, window, large_m
     assert "stopped" in message.detail
     rename_last(window.tab.workspace.document)
     assert window.tab.modified
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
 
 
 def test_a_model_for_which_the_disk_has_no_room_shows_all_the_same(qtbot, window, large_model, monkeypatch):
@@ -201,29 +201,29 @@ def test_a_model_for_which_the_disk_has_no_room_shows_all_the_same(qtbot, window
     (message,) = tab.messages.messages
     assert message.title == "A crash would lose edits"
     assert "the disk is full" in message.detail
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
     rename_last(tab.workspace.document)
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
 
 
 def test_a_model_shows_where_there_is_no_folder_for_it(qtbot, window, monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setattr("viewer.files.documents.journal_folder", lambda: tmp_path / "file" / "journals")
-    monkeypatch.setattr(recovery, "journal_folder", lambda: tmp_path / "file" / "journals")
+    monkeypatch.setattr("viewer.files.keeper.journal_folder", lambda: tmp_path / "file" / "journals")
     tab = added(window, qtbot, builders.model())
     assert [message.title for message in tab.messages.messages] == ["A crash would lose edits"]
 
 
 def test_a_new_model_that_is_saved_or_closed_leaves_nothing(qtbot, window, tmp_path):
     tab = added(window, qtbot, builders.model())
-    assert any(recovery.journal_folder().iterdir())
+    assert any(journal_folder().iterdir())
     path = tmp_path / "saved.onnx"
     save(tab.workspace.model, path)
     tab.workspace.document.mark_saved(path)
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
     added(window, qtbot, builders.model())
     window.remove_tab(window.tab)
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
 
 
 def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, large_model, slow):
@@ -240,7 +240,7 @@ def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, larg
     assert window.tab.modified
     with qtbot.waitSignal(window.closing):
         qtbot.mouseClick(box.button(QMessageBox.StandardButton.Discard), Qt.MouseButton.LeftButton)
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
 
 
 def test_closing_is_taken_back_while_a_model_is_being_kept(qtbot, window, large_model, slow):

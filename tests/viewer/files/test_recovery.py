@@ -17,6 +17,7 @@ from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import snapshot
 from tests.viewer.opening import added
 from viewer.files import recovery
+from viewer.files.folders import journal_folder
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, mode
     qtbot.waitUntil(lambda: document.undo_title == "Rename first")
     assert builders.node(document, "renamed").op_type == "Mul"
     assert document.modified
-    assert len(list(recovery.journal_folder().iterdir())) == 1  # of the document that is open now
+    assert len(list(journal_folder().iterdir())) == 1  # of the document that is open now
 
 
 @pytest.fixture
@@ -113,8 +114,8 @@ def test_very_many_steps_are_done_again_while_the_window_goes_on(qtbot, window, 
     qtbot.waitUntil(lambda: [m.title for m in window.tab.messages.messages] == ["Recovered"])
     assert snapshot(document.model) == before
     assert document.modified
-    window.tab.keeper.journal._store.flush()
-    qtbot.waitUntil(lambda: len(list(recovery.journal_folder().iterdir())) == 1)
+    window.tab.keeper.journal._log._store.flush()
+    qtbot.waitUntil(lambda: len(list(journal_folder().iterdir())) == 1)
     document.undo()
     assert document.undo_title == "One"
 
@@ -144,7 +145,7 @@ def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file,
     recovery.offer(window)
     press(qtbot, window, "Show changes")
     press(qtbot, window, "Discard")
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
 
 
 def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_file, monkeypatch):
@@ -153,7 +154,7 @@ def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_fil
     kill(window, monkeypatch)
     recovery.offer(window)
     assert window.messages.messages == []
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
 
 
 def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
@@ -204,20 +205,20 @@ def test_a_second_kill_while_edits_are_done_again_loses_nothing(qtbot, window, m
 
 def test_a_recovered_model_is_kept_anew_and_goes_when_it_is_given_up(qtbot, window, monkeypatch):
     document = recover_new(qtbot, window, monkeypatch)
-    again, leftover = killed_now(recovery.journal_folder())  # the only one
+    again, leftover = killed_now(journal_folder())  # the only one
     assert leftover.titles == ("Rename",)
     assert snapshot(again.model) == snapshot(document.model)
     window.remove_tab(window.tab)
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
 
 
 def test_closing_leaves_nothing_to_recover(qtbot, window, model_file):
     tab = opened(qtbot, window, model_file)
     with tab.workspace.document.edit("Rename") as edit:
         nodes.rename_node(edit, builders.node(tab.workspace.document, "first"), "renamed")
-    assert len(list(recovery.journal_folder().iterdir())) == 1
+    assert len(list(journal_folder().iterdir())) == 1
     window.remove_tab(tab)
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
 
 
 def test_types_are_inferred_in_the_background(qtbot, window, model_file):
@@ -261,7 +262,7 @@ def test_edits_of_a_copy_of_a_saved_file_come_into_a_copy(qtbot, window, model_f
     """As when a document is compared with what its file holds."""
     with qtbot.waitSignal(window.files.opened):
         window.files.open_saved_then(model_file, "chain as saved", lambda _tab: None)
-    assert not recovery.journal_folder().exists()
+    assert not journal_folder().exists()
     rename_in(window.tab.workspace.document, "mine")
     kill(window, monkeypatch)
     recovery.offer(window)
@@ -284,11 +285,11 @@ def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monke
     again = window.tab.workspace.document
     qtbot.waitUntil(lambda: again.modified)
     assert snapshot(again.model) == snapshot(document.model)
-    assert len(list(recovery.journal_folder().glob("*.journal"))) == 1  # of the document that is open now
+    assert len(list(journal_folder().glob("*.journal"))) == 1  # of the document that is open now
 
 
 def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, window, monkeypatch):
-    monkeypatch.setattr("model.recording.journal.time.time", lambda: 1e9)
+    monkeypatch.setattr("model.recording.log.time.time", lambda: 1e9)
     for _ in range(2):
         new_model(qtbot, window)
         abandon(window.tab.keeper.journal)
@@ -297,14 +298,14 @@ def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, win
     assert [message.title for message in window.messages.messages] == ["Unsaved: a new model"] * 2
     press(qtbot, window, "Discard")
     press(qtbot, window, "Discard")
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
 
 
 def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with_a_word(
     qtbot, window, model_file, monkeypatch
 ):
     crash(qtbot, window, model_file, monkeypatch)
-    (journal,) = recovery.journal_folder().glob("*.journal")
+    (journal,) = journal_folder().glob("*.journal")
     journal.rename(f"{journal}.trying-1")
     recovery.offer(window)
     (message,) = window.messages.messages
@@ -313,7 +314,7 @@ def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with
         press(qtbot, window, "Recover")
     tab = window.tab
     qtbot.waitUntil(lambda: tab.workspace.document.undo_title == "Rename first")
-    assert [path for path in recovery.journal_folder().iterdir() if "trying" in path.name] == []
+    assert [path for path in journal_folder().iterdir() if "trying" in path.name] == []
 
 
 def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, window, model_file, monkeypatch):
@@ -323,12 +324,12 @@ def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, windo
         tensor = ArrayTensor(np.ones((1 << 15,), np.int64))
         edit.do(SetInitializer(tab.workspace.graph, Value("new"), tensor))
     qtbot.waitUntil(lambda: "not being kept" in tab.keeper.journal.problem)
-    assert list(recovery.journal_folder().iterdir()) == []
+    assert list(journal_folder().iterdir()) == []
 
 
 def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
-    (journal,) = recovery.journal_folder().glob("*.journal")
+    (journal,) = journal_folder().glob("*.journal")
     journal.write_text(re.sub('"version":[0-9]+', '"version":0', journal.read_text()))
     recovery.offer(window)
     (message,) = window.messages.messages
@@ -341,6 +342,6 @@ def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, mon
 def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, tmp_path, monkeypatch):
     """As where there is no home folder: it was told with the second edit."""
     (tmp_path / "file").touch()
-    monkeypatch.setattr(recovery, "journal_folder", lambda: tmp_path / "file" / "journals")
+    monkeypatch.setattr("viewer.files.keeper.journal_folder", lambda: tmp_path / "file" / "journals")
     rename_first(qtbot, window, model_file)
     assert [m.title for m in window.tab.messages.messages] == ["A crash would lose edits"]

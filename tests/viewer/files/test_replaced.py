@@ -1,0 +1,212 @@
+"""Files that are replaced, by a save or by another program, and a kill then: the next start has all that was done."""
+
+from threading import Event
+
+import pytest
+
+from model.edits.nodes import rename_node
+from model.io.replace import NewFile
+from model.io.save import save
+from model.steps import SetField
+from tests.model import builders
+from tests.model.recording.recorded_work import killed_now
+from tests.model.snapshots import assert_linked, snapshot
+from tests.viewer.opening import opened
+from viewer.files.folders import journal_folder
+from viewer.files.saving import SaveOptions
+from viewer.settings import RELOAD_SILENTLY
+
+pytestmark = pytest.mark.usefixtures("dead")
+
+
+@pytest.fixture
+def tab(window, qtbot, tmp_path):
+    path = tmp_path / "m.onnx"
+    save(builders.document().model, path)
+    return opened(window, qtbot, path)
+
+
+@pytest.fixture
+def another_program(tmp_path):
+    """Puts other contents in the place of a file."""
+
+    def write(path):
+        save(builders.document().model, tmp_path / "theirs.onnx")
+        with (tmp_path / "theirs.onnx").open("ab") as file:
+            file.write(b"\x32\x05other")  # another doc string, which is the last one
+        (tmp_path / "theirs.onnx").replace(path)
+
+    return write
+
+
+def rename(tab, name):
+    with tab.workspace.document.edit("Rename") as edit:
+        rename_node(edit, tab.workspace.graph.nodes.last, name)
+
+
+def has_all(tab):
+    """Whether the next start would have the model as it is, if the program was killed now; and what it would offer."""
+    again, leftover = killed_now(journal_folder())
+    assert_linked(again.model)
+    assert snapshot(again.model) == snapshot(tab.workspace.model)
+    return leftover
+
+
+def idle(window):
+    return not (window.files.saving or window.tab.workspace.jobs.running)
+
+
+def is_beside(tab):
+    """Whether the model is kept beside its journal."""
+    journal = tab.workspace.journal
+    return journal.path is not None and not journal.lacks_base and bool(list(journal_folder().glob("*.onnx")))
+
+
+@pytest.fixture
+def at_its_place(monkeypatch):
+    """The new file of a save is at its place, and the window does not hear of it until `free` is set."""
+    commit, there, free = NewFile.commit, Event(), Event()
+
+    def commit_and_wait(file):
+        commit(file)
+        if file.path.suffix == ".onnx" and journal_folder() not in file.path.parents:
+            there.set()
+            free.wait(20)
+
+    monkeypatch.setattr(NewFile, "commit", commit_and_wait)
+    yield there, free
+    free.set()
+
+
+@pytest.mark.parametrize("name", ["m.onnx", "other.onnx"])
+def test_a_kill_before_the_window_hears_of_a_save(window, qtbot, tab, tmp_path, at_its_place, name):
+    there, free = at_its_place
+    rename(tab, "saved")
+    window.files.save_with(tab, SaveOptions(tmp_path / name))
+    qtbot.waitUntil(there.is_set)
+    assert has_all(tab).titles == ()
+    rename(tab, "meanwhile")
+    assert has_all(tab).titles == ("Rename",)
+    tab.workspace.document.undo()
+    assert has_all(tab).titles == ()
+    free.set()
+    qtbot.waitUntil(lambda: idle(window))
+    assert not tab.modified
+    assert list(journal_folder().glob("*.journal")) == []
+
+
+def test_a_save_that_fails_at_its_last_step(window, qtbot, tab, monkeypatch):
+    def fail(_file):
+        raise OSError(5, "Input/output error")
+
+    rename(tab, "mine")
+    with monkeypatch.context() as patch:
+        patch.setattr(NewFile, "commit", fail)
+        window.files.save(tab)
+        qtbot.waitUntil(lambda: idle(window))
+    assert has_all(tab).titles == ("Rename",)
+    rename(tab, "again")
+    assert has_all(tab).titles == ("Rename", "Rename")
+    assert len(list(journal_folder().glob("*.journal"))) == 1
+
+
+def test_edits_of_a_file_that_another_program_replaces(window, qtbot, tab, another_program):
+    rename(tab, "before")
+    another_program(tab.path)
+    qtbot.waitUntil(lambda: is_beside(tab))
+    leftover = has_all(tab)
+    assert (leftover.is_unsaved, leftover.name) == (True, "m.onnx")
+    rename(tab, "after")
+    tab.workspace.document.undo()
+    tab.workspace.document.undo()
+    tab.workspace.document.redo()
+    has_all(tab)
+
+
+def test_edits_of_a_file_that_is_removed(window, qtbot, tab):
+    rename(tab, "before")
+    tab.path.unlink()
+    qtbot.waitUntil(lambda: is_beside(tab))
+    has_all(tab)
+
+
+def test_edits_that_come_once_a_file_was_replaced(window, qtbot, tab, another_program):
+    window.settings.set(RELOAD_SILENTLY, False)
+    another_program(tab.path)
+    qtbot.waitUntil(lambda: bool(tab.messages.messages))
+    assert not journal_folder().exists() or list(journal_folder().iterdir()) == []
+    rename(tab, "mine")
+    qtbot.waitUntil(lambda: is_beside(tab))
+    has_all(tab)
+
+
+def test_what_is_to_stay_though_another_program_replaced_it(window, qtbot, tab, another_program):
+    window.settings.set(RELOAD_SILENTLY, False)
+    another_program(tab.path)
+    qtbot.waitUntil(lambda: bool(tab.messages.messages))
+    dict(tab.messages.messages[0].choices)["Keep mine"]()
+    qtbot.waitUntil(lambda: is_beside(tab))
+    assert has_all(tab).titles == ()
+
+
+def test_what_is_read_again_leaves_nothing(window, qtbot, tab, another_program):
+    rename(tab, "mine")
+    another_program(tab.path)
+    qtbot.waitUntil(lambda: is_beside(tab))
+    dict(tab.messages.messages[0].choices)["Reload"]()
+    qtbot.waitUntil(lambda: window.tab is not tab and idle(window))
+    assert list(journal_folder().iterdir()) == []
+
+
+def test_what_is_saved_in_its_place_leaves_nothing(window, qtbot, tab, another_program):
+    rename(tab, "mine")
+    another_program(tab.path)
+    qtbot.waitUntil(lambda: is_beside(tab))
+    window.files.save(tab)
+    dict(tab.messages.messages[-1].choices)["Replace it"]()
+    qtbot.waitUntil(lambda: not tab.modified and idle(window))
+    assert list(journal_folder().iterdir()) == []
+    rename(tab, "more")
+    assert has_all(tab).titles == ("Rename",)
+
+
+def test_a_model_of_which_its_own_file_does_not_hold_all(window, qtbot, tmp_path):
+    path = tmp_path / "m.onnxtxt"
+    save(builders.document().model, path)
+    tab = opened(window, qtbot, path)
+    node = tab.workspace.graph.nodes.first
+    with tab.workspace.document.edit("Describe") as edit:
+        edit.do(SetField(node, "doc_string", "why it is here"))
+    window.files.save(tab)
+    qtbot.waitUntil(lambda: is_beside(tab))
+    assert "why it is here" not in path.read_text()
+    has_all(tab)
+    rename(tab, "more")
+    window.files.save(tab)
+    qtbot.waitUntil(lambda: idle(window))
+    assert has_all(tab).titles == ("Rename",)
+
+
+def test_an_edit_that_is_on_its_way_when_a_file_is_replaced(window, qtbot, being_written, held_up, another_program):
+    workspace, _ = being_written
+    tab = window.tab
+    another_program(tab.path)
+    qtbot.waitUntil(lambda: bool(tab.messages.messages))
+    held_up.set()
+    qtbot.waitUntil(lambda: is_beside(tab))
+    has_all(tab)
+    assert builders.value(workspace.document, "w").initializer.numpy()[1] == 7
+
+
+def test_a_file_that_is_written_over_in_place_is_no_trouble_for_the_edits(window, qtbot, large_file, monkeypatch):
+    """The weights are gone with it; what was done is still on file, as before."""
+    monkeypatch.setattr("model.io.read.PARSED_WHOLE", 1 << 10)  # so that they are left in the file
+    tab = opened(window, qtbot, large_file)
+    rename(tab, "mine")
+    large_file.write_bytes(bytes(large_file.stat().st_size))
+    qtbot.waitUntil(lambda: bool(tab.messages.messages) and idle(window))
+    rename(tab, "more")
+    assert tab.workspace.journal.problem == ""
+    (journal,) = journal_folder().glob("*.journal")
+    assert [line.partition('"')[2][:4] for line in journal.read_text().splitlines()] == ["form", "edit", "edit"]
+    assert list(journal_folder().glob("*.onnx")) == []

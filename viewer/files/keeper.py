@@ -1,0 +1,161 @@
+"""Keeps a journal of an open document, on the file that is there, or beside the model where none holds it any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from viewer.files.folders import journal_folder
+from viewer.files.preparation import Preparation
+from viewer.text import display
+
+if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
+    from model.io.save import Saving
+    from model.progress import Progress
+    from model.recording.beginning import Beginning
+    from model.recording.journal import Journal
+    from viewer.files.saving import Coming
+    from viewer.jobs import Job
+    from viewer.workspace import Workspace
+
+_IDLE_MS = 1500
+
+
+class Keeper(QObject):
+    """Writes the journal of one document for as long as its workspace lives; `close` forgets it.
+
+    A document that belongs to no file comes with the `beginning` that was written of its model before, or with the file
+    that `holds` it.
+    """
+
+    _failed = Signal()  # from the thread that writes
+
+    def __init__(self, workspace: Workspace, beginning: Beginning | None = None, holds: Path | None = None) -> None:
+        from model.recording.journal import Journal
+        from model.recording.log import BaseFile
+
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._told = ""
+        self._lacks_file = False  # the file was not there any more as it was when that was looked at last
+        self._is_writing = False  # the model, for that
+        self.journal: Journal | None = None
+        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)
+        self._idle.timeout.connect(self._on_idle)
+        self._failed.connect(self._look)
+        workspace.jobs.ended.connect(self._on_job_ended)
+        self._endings = list[Callable[[], None]]()
+        document = workspace.document
+        try:
+            self.journal = workspace.journal = Journal(
+                document,
+                journal_folder(),
+                BaseFile.of(holds or document.path),
+                beginning=beginning,
+                failed=self._failed.emit,
+            )
+        except OSError:
+            return  # the file is gone already; saving will say so
+        self._idle.start()
+        # of a change the journal hears first: it may be that very change that it cannot write
+        self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
+        self._tell()
+
+    def _on_change(self, _change: object) -> None:
+        self._tell()
+        if self._lacks_file:
+            self.look_at_file()
+
+    def _on_saved(self) -> None:
+        self._idle.start()
+        self._tell()
+        self.look_at_file()
+
+    def _on_idle(self) -> None:
+        if self.journal is not None:
+            self.journal.meet_nodes()
+
+    def _look(self) -> None:
+        if self.journal is not None:
+            self.journal.look()
+        self._tell()
+
+    def _tell(self) -> None:
+        problem = "" if self.journal is None else self.journal.problem
+        if problem and problem != self._told:
+            self._workspace.message("warning", "A crash would lose edits", problem)
+        self._told = problem
+
+    def close(self) -> None:
+        """The document was saved or given up."""
+        self._idle.stop()
+        while self._endings:
+            self._endings.pop()()
+        if self.journal is not None:
+            self.journal.close()
+
+    # -- the file ------------------------------------------------------------------------------------------------
+
+    def expect(self, coming: Coming) -> None:
+        """A save is about to put its file in its place: whenever the program ends, edits fit the file that is there."""
+        state = self._workspace.document.entry(coming.state)
+        if self.journal is not None and state is not None and not coming.left_out:
+            from model.recording.log import BaseFile
+
+            identity = coming.identity
+            self.journal.expect(BaseFile(str(coming.path), identity.size, identity.modified_ns), state)
+
+    def expect_nothing(self) -> None:
+        """The save has ended, whatever became of it."""
+        if self.journal is not None:
+            self.journal.expect_nothing()
+
+    def look_at_file(self) -> None:
+        """Write a model down that was edited, or is to stay, and whose file is not there any more as it was."""
+        workspace, journal = self._workspace, self.journal
+        if journal is None or self._is_writing:
+            return
+        self._lacks_file = journal.lacks_base
+        if not (self._lacks_file and workspace.document.modified) or workspace.jobs.making("edit"):
+            return
+        from model.recording.beginning import prepare_beginning
+        from model.recording.store import new_path
+
+        self._is_writing = True
+        path, model, title = new_path(journal_folder()), workspace.model, f"Keep {display(workspace.title, 60)}"
+
+        def prepare(progress: Progress) -> Saving:
+            return prepare_beginning(model, path, progress)
+
+        def stop(_error: object = None) -> None:
+            self._begun(None, 0)
+
+        Preparation(workspace, title, prepare, partial(self._write, title, path), stop, stop)
+
+    def _on_job_ended(self, _job: object) -> None:
+        if self._lacks_file:
+            self.look_at_file()
+
+    def _write(self, title: str, path: Path, saving: Saving, state: int) -> None:
+        from model.recording.beginning import finish_beginning
+
+        job: Job[Beginning] = self._workspace.jobs.start(
+            title, partial(finish_beginning, path, saving), finished=lambda: self._begun(job.result, state)
+        )
+
+    def _begun(self, beginning: Beginning | None, state: int) -> None:
+        """What was written is what edits are done again on, if that is still needed."""
+        from model.recording.store import remove_files
+
+        self._is_writing = self._lacks_file = False  # not again for each edit, where it did not succeed
+        entry = self._workspace.document.entry(state)
+        if beginning is None or self.journal is None:
+            return
+        if self.journal.lacks_base and entry is not None:
+            self.journal.begin_anew(beginning, entry)
+        else:
+            remove_files(beginning.journal)
