@@ -2,7 +2,9 @@
 
 Made on the first question and kept at the outermost graph; from then on the steps tell it what comes in. Names only
 ever come in: whether one is still there is asked of its holder when someone wants to know. So nothing has to be told
-when things go, and an undone edit leaves at most a name nobody holds.
+when things go, and an undone edit leaves at most a name nobody holds. Of nodes that come in, or may stand out of order
+since a step, only the nodes are kept: they are looked at when someone asks, or bit by bit before that, not in an edit
+or undo of all there is.
 """
 
 from __future__ import annotations
@@ -10,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from model.graph import Graph, Node, Use, Value
+from model.graph import Graph, Node, Value
 
 _Thing = TypeVar("_Thing", Node, Value)
 _Holders = dict[str, _Thing | dict[_Thing, None]]  # a name may have many: nodes need not have one
 
 _BREATH = 256
+_FEW = 2000  # nodes that came, so that an edit of hundreds may still look at them at once
 
 
 class Lookup:
@@ -24,13 +27,16 @@ class Lookup:
     Making one costs a walk over the tree; `of` makes it only once.
     """
 
-    __slots__ = ("_nodes", "_root", "_sorted", "_values")
+    __slots__ = ("_came", "_makers", "_nodes", "_root", "_sorted", "_takers", "_values")
 
     def __init__(self, root: Graph, *, empty: bool = False) -> None:
         self._root = root
         self._values: _Holders[Value] = {}
         self._nodes: _Holders[Node] = {}
         self._sorted: bool | None = None  # None: not known
+        self._came: dict[Node, None] = {}  # nodes whose names are still to be taken up
+        self._takers: dict[Node, None] = {}  # nodes that may stand before what they take, where all was sorted before
+        self._makers: dict[Node, None] = {}  # nodes that may stand after what takes from them, likewise
         if not empty:
             self._graph_came(root)
 
@@ -51,8 +57,10 @@ class Lookup:
     def prepare(cls, graph: Graph) -> Iterator[None]:
         """Make what `of` returns bit by bit, so that later questions cost nothing. No edit may come in between."""
         root = graph.root
-        if root._lookup is not None and root._lookup._sorted is not None:
-            return
+        if root._lookup is not None:
+            yield from root._lookup._settle()
+            if root._lookup._sorted is not None:
+                return
         made = cls(root, empty=True)
         yield from made._take_up(root)
         made._sorted = True
@@ -72,6 +80,7 @@ class Lookup:
 
     def values(self, name: str) -> Iterator[Value]:
         """Every value of this name; several only where names are hidden or given twice."""
+        self._settle_all()
         return (v for v in _held(self._values, name) if v.name == name and _is_in(v, self._root))
 
     def node(self, name: str) -> Node | None:
@@ -80,21 +89,61 @@ class Lookup:
 
     def nodes(self, name: str) -> Iterator[Node]:
         """Every node of this name."""
+        self._settle_all()
         for node in _held(self._nodes, name):
-            if node.name == name and node.graph is not None and node.graph.root is self._root:
+            if node.name == name and self._has(node):
                 yield node
 
     @property
     def is_known_sorted(self) -> bool:
-        """Whether it is known that every node stands after the nodes it needs. Costs nothing."""
-        return self._sorted is True
+        """Whether it is known that every node stands after the nodes it needs. Costs a look at a few that came."""
+        if len(self._came) + len(self._takers) + len(self._makers) > _FEW:
+            return False
+        self._settle_all()
+        return bool(self._sorted)
 
     @property
     def is_sorted(self) -> bool:
         """Whether every node stands after the nodes it needs. Costs a walk over the tree when that is not known."""
+        self._settle_all()
         if self._sorted is None:
             self._sorted = all(map(_is_in_place, _nodes_of(self._root)))
         return self._sorted
+
+    def _settle_all(self) -> None:
+        if self._came or self._takers or self._makers:
+            for _ in self._settle():
+                pass
+
+    def _settle(self) -> Iterator[None]:
+        """Take up the names and look at the order of what came, with chances to go on with something else."""
+        for count, node in enumerate(self._taken_out(self._came)):
+            if not count % _BREATH:
+                yield
+            _hold(self._nodes, node)
+            self.used(*node.inputs, *node.outputs)
+        for nodes, is_in_order in ((self._takers, _is_in_place), (self._makers, _is_before_users)):
+            for count, node in enumerate(self._taken_out(nodes)):
+                if not count % _BREATH:
+                    yield
+                if not is_in_order(node):
+                    self._order_is(False)
+                    return
+
+    def _taken_out(self, nodes: dict[Node, None]) -> Iterator[Node]:
+        """Those that are still in the tree, until there are no more."""
+        while nodes:
+            node, _ = nodes.popitem()
+            if self._has(node):
+                yield node
+
+    def _has(self, node: Node) -> bool:
+        return node.graph is not None and node.graph.root is self._root
+
+    def _order_is(self, is_sorted: bool | None) -> None:
+        self._sorted = is_sorted
+        self._takers.clear()
+        self._makers.clear()
 
     # -- hearing, from the steps -----------------------------------------------------------------------------------
 
@@ -113,36 +162,47 @@ class Lookup:
 
     def node_came(self, node: Node) -> None:
         """A node with all that is in it is in the tree."""
-        _hold(self._nodes, node)
-        self.used(*node.inputs, *node.outputs)
-        for body in node.bodies:
+        self._came[node] = None
+        bodies = node.bodies
+        for body in bodies:
             self._graph_came(body)
-        self.wired(node, node.inputs)
-        self.moved(node)
+        if self._sorted and not bodies:
+            self._takers[node] = self._makers[node] = None
+        else:
+            self._order_is(None)
 
     def bodies_came(self, *graphs: Graph) -> None:
         """Bodies of a node came or went."""
         for graph in graphs:
             self._graph_came(graph)
-        self._sorted = None
+        self._order_is(None)
 
-    def wired(self, node: Node, values: Iterable[Value | None]) -> None:
+    def wired(self, node: Node) -> None:
         """Values became inputs of a node, or results of a body of it."""
-        self._sorted = _has_before(values, node) if self._sorted and not node.bodies else None
+        if self._sorted and not node.bodies:
+            self._takers[node] = None
+        else:
+            self._order_is(None)
 
-    def taken(self, value: Value, users: Iterable[Node | Graph]) -> None:
-        """A value is what nodes take, or graphs return, from now on. Costs as many as these are."""
+    def taken(self, value: Value) -> None:
+        """A value is what others take, or graphs return, from now on."""
         self.used(value)
-        self._sorted = _is_before(value, ((user, 0) for user in users)) if self._sorted else None
+        if not self._sorted:
+            self._order_is(None)
+        elif value.producer is not None:
+            self._makers[value.producer] = None
 
     def moved(self, node: Node) -> None:
-        """A node stands elsewhere in its list, or has other outputs. Costs as many as use these."""
-        self._sorted = _is_before_users(node) if self._sorted and not node.bodies else None
+        """A node stands elsewhere in its list, or has other outputs."""
+        if self._sorted and not node.bodies:
+            self._makers[node] = None
+        else:
+            self._order_is(None)
 
     def gone(self) -> None:
         """Something was taken away: what was sorted still is."""
         if not self._sorted:
-            self._sorted = None
+            self._order_is(None)
 
     def _graph_came(self, root: Graph) -> None:
         for _ in self._take_up(root):
@@ -212,15 +272,12 @@ def _has_before(values: Iterable[Value | None], node: Node) -> bool:
 
 
 def _is_before_users(node: Node) -> bool:
-    return not [value for value in node.outputs if value is not None and not _is_before(value, value.uses)]
-
-
-def _is_before(value: Value, uses: Iterable[Use]) -> bool:
-    """Whether what makes a value stands before each that uses it, or before the node that holds it."""
-    for user, _ in uses:
-        node = user if isinstance(user, Node) else user.owner
-        if isinstance(node, Node) and not _comes_before(value, node):
-            return False
+    """Whether a node stands before each that uses what it makes, or before the one that holds what uses it."""
+    for value in node.outputs:
+        for user, _ in () if value is None else value.uses:
+            anchor = user if isinstance(user, Node) else user.owner
+            if isinstance(anchor, Node) and not _comes_before(value, anchor):
+                return False
     return True
 
 

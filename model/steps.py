@@ -211,16 +211,16 @@ class MoveUses:
         target._take_uses_of(source, self.uses, self.order)
         if self.uses and target.graph is None:
             target.graph = _level(self.uses[0][0])
-        users: dict[Graph | None, list[Node | Graph]] = {}
+        levels: dict[Graph | None, None] = {}
         for user, uses in groupby(self.uses, itemgetter(0)):  # one node's mostly follow each other
             if isinstance(user, Graph):
                 user.outputs = Values(_exchanged(user.outputs, uses, target))
             else:
                 user.inputs = tuple(_exchanged(user.inputs, uses, target))
-            users.setdefault(_level(user), []).append(user)
-        for level, there in users.items():
+            levels[_level(user)] = None
+        for level in levels:
             if known := _lookup(level):
-                known.taken(target, there)
+                known.taken(target)
         return MoveUses(target, source, self.uses, before)
 
 
@@ -283,7 +283,7 @@ class SetGraphOutputs:
         if known := _lookup(graph):
             known.used(*self.outputs)
             if isinstance(graph.owner, Node):
-                known.wired(graph.owner, self.outputs)
+                known.wired(graph.owner)
         return SetGraphOutputs(graph, old)
 
 
@@ -518,7 +518,7 @@ def _note_wires(node: Node, values: Collection[Value | None]) -> None:
     """Tell of values that became inputs of a node."""
     if known := _lookup(node.graph):
         known.used(*values)
-        known.wired(node, values)
+        known.wired(node)
 
 
 def _note_field(target: Target, field: str, content: Any) -> None:

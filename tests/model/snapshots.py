@@ -141,10 +141,10 @@ def assert_known(model: Model) -> None:
     """Every root graph knows exactly the names in it, and whether its nodes are in order."""
     for root in model.root_graphs():
         known = Lookup.of(root)
+        assert known.is_sorted == is_sorted(root)
         used, named = _names(root)
         assert {n for n in known._values if any(_is_known_by(root, v) for v in known.values(n))} == used
         assert {name for name in known._nodes if known.node(name)} == named
-        assert known.is_sorted == is_sorted(root)
 
 
 def _is_known_by(root: Graph, value: Value) -> bool:

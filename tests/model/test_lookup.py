@@ -1,12 +1,14 @@
 """What is known of a tree of graphs: names and order, kept right by the steps, compared with looking through it."""
 
+import random
+
 import pytest
 
 from model.edits import nodes, values
 from model.graph import Graph, Model, Node, Value
 from model.lookup import Lookup
 from model.queries.scope import makes_cycle, names_taken, nodes_upstream, unique_name
-from model.steps import InsertNode, RemoveNode, SetAttribute, SetInput
+from model.steps import InsertNode, MoveUses, RemoveNode, SetAttribute, SetField, SetInput
 from tests.model import builders
 from tests.model.snapshots import assert_known, is_sorted
 
@@ -114,6 +116,72 @@ def test_a_node_connected_to_later_ones_moves_with_what_they_need_and_nothing_el
     assert found.index(side) == 13
     document.undo()
     assert list(model.graph.nodes) == order
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_names_and_order_are_right_after_many_steps_of_which_nobody_asked(seed):
+    rng = random.Random(seed)
+    model = chain(12)
+    graph = model.graph
+    assert_known(model)
+    everything, inverses = list(graph.nodes), []
+    for number in range(200):
+        inside = list(graph.nodes)
+        kind = rng.choice(["remove", "insert", "wire", "move", "name", "undo"])
+        step = None
+        if kind == "remove" and len(inside) > 4:
+            step = RemoveNode(rng.choice(inside))
+        elif kind == "insert" and (out := [node for node in everything if node.graph is None]):
+            step = InsertNode(graph, rng.choice(out), rng.choice([*inside, None]))
+        elif kind == "wire":
+            step = SetInput(rng.choice(everything), 0, rng.choice(everything).outputs[0])
+        elif kind == "move":
+            source, target = (rng.choice(everything).outputs[0] for _ in range(2))
+            step = MoveUses(source, target, tuple(source.uses))
+        elif kind == "name":
+            step = SetField(rng.choice(everything), "name", f"named_{number}")
+        elif kind == "undo" and inverses:
+            for _ in range(rng.randrange(len(inverses))):
+                inverses.pop().apply()
+        if step is not None:
+            inverses.append(step.apply())
+        if rng.random() < 0.15:
+            assert_known(model)
+    assert_known(model)
+
+
+def test_very_many_nodes_that_came_back_are_looked_at_bit_by_bit_before_anybody_asks():
+    model = chain(5000)
+    graph, order = model.graph, list(model.graph.nodes)
+    known = Lookup.of(graph)
+    assert known.is_sorted
+    back = [RemoveNode(node).apply() for node in order]
+    for step in reversed(back):
+        step.apply()
+    assert not known.is_known_sorted  # to look at all at once would take too long
+    breaths = sum(1 for _ in Lookup.prepare(graph))
+    assert breaths > 10
+    assert known.is_known_sorted
+    assert known.node("n_4999") is order[-1]
+    assert_known(model)
+
+
+def test_what_is_taken_back_while_it_is_prepared_is_not_forgotten():
+    model = chain(1000)
+    graph, order = model.graph, list(model.graph.nodes)
+    assert Lookup.of(graph).is_sorted
+    for step in reversed([RemoveNode(node).apply() for node in order]):
+        step.apply()
+    preparing = Lookup.prepare(graph)
+    next(preparing)
+    moved = RemoveNode(order[0]).apply()
+    InsertNode(graph, order[0], None).apply()  # last of all, and nobody is told
+    for _ in preparing:
+        pass
+    assert not Lookup.of(graph).is_sorted
+    RemoveNode(order[0]).apply()
+    moved.apply()
+    assert_known(model)
 
 
 def test_a_free_name_is_found_in_a_crowd():
