@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from PySide6.QtCore import QObject, Signal
@@ -78,6 +79,7 @@ class Changes(QObject):
 
     def __init__(self, document: Document, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self._held: list[Change] | None = None  # to be told together
         self.touched = Touched()  # by the change that is being told, or was last
         self._endings = [document.subscribe(self._on_change), document.on_saved(self.state_changed.emit)]
 
@@ -86,7 +88,27 @@ class Changes(QObject):
         while self._endings:
             self._endings.pop()()
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What changes within it is told as one change at its end, as on a way through many edits.
+
+        Who asks the document itself, as the journal does, hears each.
+        """
+        held = self._held = []
+        try:
+            yield
+        finally:
+            self._held = None
+            if held:
+                self._tell(_as_one(held))
+
     def _on_change(self, change: Change) -> None:
+        if self._held is None:
+            self._tell(change)
+        else:
+            self._held.append(change)
+
+    def _tell(self, change: Change) -> None:
         touched = self.touched = touched_by(change)
         if touched.removed:
             self.removed.emit(touched.removed)
@@ -100,6 +122,15 @@ class Changes(QObject):
             self.model_changed.emit()
         self.changed.emit(change)
         self.state_changed.emit()
+
+
+def _as_one(changes: Sequence[Change]) -> Change:
+    """To the state after the last, all at once."""
+    if len(changes) == 1:
+        return changes[0]
+    steps = tuple(step for change in changes for step in change.steps)
+    inverses = tuple(inverse for change in changes for inverse in change.inverses)
+    return replace(changes[-1], steps=steps, inverses=inverses)
 
 
 def touched_by(change: Change) -> Touched:

@@ -186,6 +186,48 @@ def test_a_new_node_is_heard_by_undo_and_redo_alike(document, signals):
     assert signals["removed"] == [{node}]
 
 
+def test_many_edits_are_told_together_as_one(qapp, document):
+    each = []
+    document.subscribe(each.append)
+    changes = Changes(document)
+    told = []
+    changes.changed.connect(told.append)
+    first, second, kept = named(document, "Relu_0"), Node("Abs", (), (Value("a"),)), Node("Abs", (), (Value("b"),))
+    with changes.together():
+        do(document, SetAttribute(first, "axis", make_attribute("axis", 1)))
+        do(document, InsertNode(document.model.graph, second), InsertNode(document.model.graph, kept))
+        do(document, RemoveNode(second))
+        assert told == []
+    (change,) = told
+    assert change.state == document.current.id
+    assert (change.steps, change.inverses) == tuple(
+        tuple(step for one in each for step in getattr(one, side)) for side in ("steps", "inverses")
+    )
+    assert changes.touched.nodes >= {first, second, kept}
+    assert changes.touched.removed == {second}
+    with changes.together():
+        pass
+    assert len(told) == 1
+    document.undo()
+    assert len(told) == 2
+    changes.close()
+
+
+def test_what_fails_among_edits_that_are_told_together_keeps_none_from_being_told(qapp, document):
+    changes, told = Changes(document), []
+    changes.changed.connect(told.append)
+
+    def fail():
+        with changes.together():
+            do(document, SetField(document.model, "domain", "d"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert len(told) == 1
+    changes.close()
+
+
 def test_saving_changes_the_state_alone(document, signals):
     do(document, SetField(document.model, "domain", "d"))
     document.mark_saved()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from time import perf_counter
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -13,6 +14,7 @@ from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 from model.document import Document, Entry
 from viewer.panels import Panel
 from viewer.patience import busy_over
+from viewer.shifts import SLICE_SECONDS
 from viewer.text import display
 from viewer.theme import theme
 from viewer.tips import for_role
@@ -20,6 +22,9 @@ from viewer.turns import Turns
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
+
+#: So many steps of edits are gone through before views hear of them; a longer edit by itself.
+_MOST_TOGETHER = 100
 
 
 class HistoryModel(QAbstractListModel):
@@ -142,12 +147,21 @@ class HistoryPanel(Panel):
             self._going.go_on()
 
     def _way_to(self, entry: Entry) -> Iterator[None]:
-        """Edit by edit; the pointer shows where one that may be next is of very much."""
-        document = self.workspace.document
+        """As many edits a turn as take a few milliseconds; the pointer shows where the next may be of very much."""
+        document, changes = self.workspace.document, self.workspace.changes
         steps = document.steps_to(entry)
-        while True:
+
+        def most_ahead() -> int:
             here = document.current
-            with busy_over(max(len(near.steps) for near in (here, *here.children))):
-                if next(steps, steps) is steps:
-                    return
+            return max(len(near.steps) for near in (here, *here.children))
+
+        while True:
+            end, room = perf_counter() + SLICE_SECONDS, _MOST_TOGETHER
+            with busy_over(most_ahead()), changes.together():
+                while True:
+                    room -= most_ahead()
+                    if next(steps, steps) is steps:
+                        return
+                    if most_ahead() > room or perf_counter() > end:
+                        break
             yield

@@ -12,7 +12,7 @@ from model.graph import Function, Graph, Model, Node, Value
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
-from viewer import patience
+from viewer import patience, turns
 from viewer.panels.find import FindPanel, fitted
 from viewer.panels.history import HistoryPanel
 from viewer.panels.outline import OutlinePanel
@@ -375,7 +375,8 @@ def test_history_lists_states_and_goes_to_any(qtbot, workspace):
     qtbot.waitUntil(lambda: model.doc_string == "three")
 
 
-def test_an_edit_on_the_way_through_history_stays(qtbot, workspace):
+def test_an_edit_on_the_way_through_history_stays(qtbot, workspace, monkeypatch):
+    monkeypatch.setattr(turns, "SLICE_MS", 0)
     document = workspace.document
     for number in range(500):
         with document.edit("Write") as edit:
@@ -401,6 +402,26 @@ def test_a_way_through_very_many_edits_is_listed_at_its_end(qtbot, workspace):
     qtbot.waitUntil(lambda: not panel._going.running)
     assert listed == [workspace.document.root]
     assert panel.list.currentIndex().row() == 0
+
+
+def test_views_hear_of_many_edits_on_a_way_through_history_at_once(qtbot, workspace):
+    """The journal hears of each; views took 20 ms an edit. A long edit is told alone: it may touch very much."""
+    for number in range(60):
+        with workspace.document.edit("Write") as edit:
+            for step in range(150 if number == 30 else 1):
+                edit.do(SetField(workspace.model, "doc_string", f"{number} {step}"))
+    panel = shown(qtbot, HistoryPanel(workspace))
+    each, told = [], []
+    workspace.document.subscribe(each.append)
+    workspace.changes.changed.connect(told.append)
+    panel._go(panel.model.index(0))
+    qtbot.waitUntil(lambda: not panel._going.running)
+    assert len(each) == 60
+    assert len(told) < len(each)
+    assert [step for change in told for step in change.steps] == [step for change in each for step in change.steps]
+    (long,) = [change for change in told if len(change.steps) >= 100]
+    assert len(long.steps) == 150
+    assert told[-1].state == workspace.document.root.id
 
 
 def test_the_pointer_shows_that_a_way_through_history_goes_over_very_much(qtbot, workspace, monkeypatch):
