@@ -21,7 +21,7 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
 from model.progress import SILENT, Progress
 from model.queries.calls import functions_used
-from model.queries.scope import names_taken, visible_values
+from model.queries.scope import dependencies, makes_cycle, names_taken, visible_values
 from model.steps import (
     InsertNode,
     SetField,
@@ -117,14 +117,19 @@ def _annotations(graph: Graph, cloner: Cloner) -> Iterator[QuantizationAnnotatio
 def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node | None = None) -> list[Node]:
     """Insert a fragment. What it took from outside is taken from values of the same name here, or left out.
 
+    Left out is also what depends on the node that holds the graph. Nodes whose values are taken are moved where they
+    would come too late.
     Initializers and Constants come along under free names, except where the very same one is here under its name.
     Returns the nodes but for such Constants.
     """
     _bring_operators(edit, graph, fragment)
     here = visible_values(graph)
     cloner = fresh_names(graph)
+    holder = graph.owner if isinstance(graph.owner, Node) else None
     for value in fragment.graph.inputs:
-        cloner.values[value] = here.get(value.name)
+        found = here.get(value.name)
+        is_cycle = holder is not None and found is not None and makes_cycle(holder, found)
+        cloner.values[value] = None if is_cycle else found
     for value in fragment.graph.initializers:
         present = here.get(value.name)
         if present is not None and present.initializer is value.initializer:
@@ -135,6 +140,9 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
     copies = cloner.nodes([node for node in fragment.graph.nodes if node not in shared])
     for node in copies:
         edit.do(InsertNode(graph, node, before))
+    for node in copies:
+        for value in dependencies(node):
+            ensure_order(edit, value, node)
     return copies[len(fragment.along) - len(shared) :]
 
 

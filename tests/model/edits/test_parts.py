@@ -5,7 +5,7 @@ import pytest
 from exec.kernels.shared.dtypes import cast
 from model.checks import check_model
 from model.devices import DeviceConfiguration
-from model.edits import cutting, functions, initializers, interface, properties, subgraphs
+from model.edits import cutting, functions, initializers, interface, properties, subgraphs, values
 from model.edits.initializers import constant_tensor
 from model.errors import ModelError
 from model.graph import QuantizationAnnotation, Value
@@ -595,3 +595,40 @@ def test_a_call_takes_the_place_of_nodes_given_in_any_order(chain):
     assert [node.title for node in graph.nodes] == ["first", call.title, "fourth"]
     assert_linked(chain.model)
     chain.undo()
+
+
+LATER = """
+<ir_version: 10, opset_import: ["" : 21]>
+later (float[4] x, bool flag) => (float[4] y)
+{
+    [choose] z = If (flag) <
+        then_branch: graph = yes () => (float[4] yes_out) { [yes] yes_out = Neg (x) },
+        else_branch: graph = no () => (float[4] no_out) { [no] no_out = Abs (x) }
+    >
+    [early] e = Relu (x)
+    [late] l = Exp (e)
+    [last] y = Add (z, l)
+}
+"""
+
+
+@pytest.mark.parametrize("place", ["body", "before", "nested"])
+def test_nodes_whose_values_are_taken_come_before_what_is_pasted(place):
+    document = builders.document(LATER)
+    graph, choose = document.model.graph, builders.node(document, "choose")
+    copied = builders.node(document, "last")
+    if place == "nested":  # what the body of a pasted node captures
+        with document.edit("Capture") as edit:
+            values.connect(edit, builders.node(document, "yes"), 0, builders.value(document, "l"))
+        copied = choose
+    before = to_bytes(document.model)
+    with document.edit("Paste") as edit:
+        if place == "body":
+            (node,) = subgraphs.paste(edit, choose.bodies[0], subgraphs.copy([copied]))
+        else:
+            (node,) = subgraphs.paste(edit, graph, subgraphs.copy([copied]), before=next(iter(graph.nodes)))
+    assert [p.rule for p in check_model(document.model) if p.rule in ("order", "cycle")] == []
+    if place == "body":
+        assert [value and value.name for value in node.inputs] == [None, "l"], "z would be a cycle"
+    document.undo()
+    assert to_bytes(document.model) == before
