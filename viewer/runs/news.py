@@ -51,7 +51,8 @@ class RunNews:
         said, text = self._said
         if record is not said:
             failures = record.result.failures
-            failed = f": {plural(len(failures), 'node')} failed" if failures else ""
+            lack = f"{plural(len(failures), 'node')} failed" if failures else _lack(record.result)
+            failed = f": {lack}" if lack else ""
             part = ": of some nodes only" if record.is_part else ""
             text = f"Values of an earlier run are back{failed or part}"
         self._workspace.set_run_state(text)
@@ -97,7 +98,7 @@ class RunNews:
         if result.stopped:
             text = "Stopped" if result.stopped == "cancelled" else f"Ended early: {result.stopped}"
         else:
-            text = f"{plural(len(failures), 'node')} failed" if failures else _summary(result)
+            text = f"{plural(len(failures), 'node')} failed" if failures else _lack(result) or _summary(result)
         current = self._workspace.results.current
         if current is not None and current.result is not result:
             self._stands(current)  # while the run went on, the model went back to where it has values
@@ -135,6 +136,13 @@ class RunNews:
             workspace.message("error", "The run ended early", stopped, topic=_TOPIC)
         else:
             workspace.withdraw(_TOPIC)
+
+
+def _lack(result: RunResult) -> str:
+    """What was not computed though no node failed, as a value was missing that nothing gives."""
+    skipped = result.nodes.places(State.SKIPPED)
+    cause = result.nodes[int(skipped[0])].because if len(skipped) else None
+    return "" if cause is None else f"{plural(len(skipped), 'node')} not computed: {display(cause.reason, 80)}"
 
 
 def _summary(result: RunResult) -> str:

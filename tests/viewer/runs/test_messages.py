@@ -5,6 +5,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 
 from exec.inputs import Constant
+from model.edits.nodes import delete, rename_node
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 
 
@@ -46,6 +47,23 @@ def test_a_failure_that_was_closed_is_told_again_when_one_asks_again(qtbot, work
     workspace.parent().messages.close_newest()
     run(qtbot, workspace)
     assert bars(workspace) == ["Failed: mean"]
+
+
+def test_what_lacks_a_value_that_nothing_defines_is_told(window, qtbot, workspace):
+    run(qtbot, workspace)
+    pane = window.docks.open("tensor").pane
+    with workspace.document.edit("Delete") as transaction:
+        delete(transaction, [node(workspace, "log")])
+    run(qtbot, workspace)
+    assert workspace.run_state == "3 nodes not computed: nothing defines 'l'"
+    workspace.selection.set([value(workspace, "y")])
+    qtbot.waitUntil(lambda: pane.notice.text() == "Not computed, because nothing defines 'l'.")
+    workspace.selection.set([value(workspace, "l")])
+    qtbot.waitUntil(lambda: pane.notice.text() == "Nothing defines this value.")
+    with workspace.document.edit("Rename") as transaction:
+        rename_node(transaction, node(workspace, "fc"), "last")
+    workspace.document.undo()
+    assert workspace.run_state == "3 nodes not computed: nothing defines 'l'"
 
 
 def test_other_messages_stay(qtbot, workspace):

@@ -235,9 +235,13 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
         return "The value is nothing (an empty optional)."
     if results.current is None:
         return "No value yet: press Run (F6)."
+    if not value.is_defined:
+        return "Nothing defines this value."
     node = None if value.producer is None else results.node_of(value.producer)
     if node is not None and node.failure is not None:
         return f"Not computed, because its node failed:\n{node.failure.reason}"
+    if node is not None and node.because is not None and not node.because.node:
+        return f"Not computed, because {node.because.reason}."
     if node is not None and node.because is not None:
         return f"Not computed, because {node.because.title or node.because.operator} failed, which it needs."
     if workspace.runs.is_paused:
