@@ -385,6 +385,12 @@ def test_a_folder_with_test_data_is_run_and_judged(window, qtbot, net):
     first, second = (tree.topLevelItem(0).child(row) for row in range(2))
     name = testing.verdicts[0].output
     assert (first.text(0), second.text(0)) == (f"{name} · test_data_set_0", f"{name} · test_data_set_1")
+    heading = tree.topLevelItem(0)
+    assert heading.text(0) == "Test data: 1 of 2 as expected"
+    edit(workspace, "relu", "alpha", 0.0)
+    assert heading.text(0) == "Test data, before an edit: 1 of 2 as expected"
+    workspace.document.undo()
+    assert heading.text(0) == "Test data: 1 of 2 as expected"
     tree.setFixedWidth(300)  # why it failed is longer than that
     qtbot.waitUntil(lambda: tree.columnWidth(0) >= tree.sizeHintForColumn(0))
     idle(qtbot, workspace)

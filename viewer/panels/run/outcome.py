@@ -60,6 +60,7 @@ class OutcomeSection(Section):
         self._wrong: list[tuple[Value, Contradiction]] = []
         self._seeking = Latest(self)  # values that are declared otherwise
         self._counting = Latest(self)  # the constants of the model
+        self._tested: QTreeWidgetItem | None = None  # the heading of what test data showed
         self._above = 0  # rows of the tree that stand before those
         workspace.results.changed.connect(self._on_results)
         workspace.changes.changed.connect(self._on_change)
@@ -85,6 +86,8 @@ class OutcomeSection(Section):
             self._is_behind = True
 
     def _on_change(self, _change: object) -> None:
+        if self._tested is not None:
+            self._tested.setText(0, self._verdict)
         if self._seeking.running:
             self._seek_wrong()  # it has gone through half of the model as it was
         if self._counting.running:
@@ -96,6 +99,7 @@ class OutcomeSection(Section):
         self._seeking.stop()
         self._counting.stop()
         self.tree.clear()
+        self._tested = None
         record = results.current
         verdicts = self._workspace.runs.testing.verdicts
         self.note.setText("Running…" if results.is_running else "Press Run to see the values of every wire.")
@@ -116,9 +120,16 @@ class OutcomeSection(Section):
         self.tree.expandAll()
         self.tree.fit()
 
+    @property
+    def _verdict(self) -> str:
+        """How many outputs were as the test data expect, and whether the model was another then."""
+        testing = self._workspace.runs.testing
+        passed = sum(not v.problem for v in testing.verdicts)
+        when = "" if testing.state == self._workspace.document.current.id else ", before an edit"
+        return f"Test data{when}: {passed} of {len(testing.verdicts)} as expected"
+
     def _add_verdicts(self, verdicts: list[Verdict]) -> None:
-        passed = sum(not v.problem for v in verdicts)
-        branch = self._branch(f"Test data: {passed} of {len(verdicts)} as expected", None)
+        branch = self._tested = self._branch(self._verdict, None)
         values = {v.name: v for v in self._workspace.model.graph.outputs}
         for one in verdicts[:_MOST_ROWS]:
             text = f"fail: {one.problem}" if one.problem else f"pass, error {one.error:.2g}"
