@@ -24,8 +24,8 @@ from model.types import Type
 #: The number of an input or output that is left out.
 ABSENT = 0
 
-#: Nodes between two checks of progress: what they take is far below a frame.
-_PIECE = 250
+#: Nodes between two checks of progress, and gone through again when one of them changed: far below a frame.
+_PIECE = 50
 
 
 FunctionKey = tuple[str, str, str]
