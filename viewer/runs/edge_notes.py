@@ -8,6 +8,7 @@ shows it at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from math import sqrt
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -26,6 +27,7 @@ from viewer.canvas.captions import short_type
 from viewer.canvas.notes import Note, NoteOf
 from viewer.results import Record
 from viewer.settings import EDGE_NOTES
+from viewer.shifts import Shift
 from viewer.text import number_text
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 _GATHER = 20
 #: Values looked at in one go, so that a newer run need not wait for long.
 _BATCH = 32
+#: Notes that are told together: painting them anew leaves most of a frame.
+_AT_ONCE = 8
 #: With more notes than this out of date, all are painted anew instead of those that differ.
 _MOST_KEPT = 150
 
@@ -52,6 +56,8 @@ class EdgeNotes(QObject):
         self._results = workspace.results
         self._known: WeakKeyDictionary[Record, dict[ValueKey, Glimpse | None]] = WeakKeyDictionary()
         self._given: dict[Value, Note | None] = {}  # what was told last of each value that was painted
+        self._untold: dict[Value, None] = {}  # of those, which may have another note; the one that was told still holds
+        self._telling = Shift(self._tell_some, self)
         self._wanted: dict[Value, None] = {}  # the newest last
         self._kind = workspace.settings.get(EDGE_NOTES)
         self._seen: Record | None = None
@@ -67,8 +73,12 @@ class EdgeNotes(QObject):
         """What to write beside the edges of a value now; asks for what is not known. Cheap."""
         if self._results.current is None or self._kind == "none":
             return None
-        note = self._given[value] = self._note(value)
-        return note
+        if value not in self._untold:  # else all places where it stands are painted anew soon, not this one alone
+            self._given[value] = self._note(value)
+        return self._given[value]
+
+    def _newest(self, value: Value) -> Note | None:
+        return None if self._results.current is None or self._kind == "none" else self._note(value)
 
     def glimpse_of(self, value: Value) -> Glimpse | None:
         """What is seen of a value of the last run, whatever is written on edges; `looked` tells when there is more."""
@@ -88,7 +98,7 @@ class EdgeNotes(QObject):
         keys = [] if record is None or self._kind == "none" else [k for v in values if (k := record.key(v))]
         asked = [key for key in dict.fromkeys(keys) if key not in known]
         if record is None or not asked:
-            then(self.note_of)
+            then(self._newest)
             return
         result = record.result
 
@@ -102,7 +112,7 @@ class EdgeNotes(QObject):
 
         def done(found: dict[ValueKey, Glimpse | None]) -> None:
             known.update(found)
-            then(self.note_of)
+            then(self._newest)
 
         self._workspace.jobs.start("Look at values", work, done=done, lane="count")
 
@@ -147,12 +157,12 @@ class EdgeNotes(QObject):
         if self._kind == "none" or (record is self._seen and (values is not None or self._is_live)):
             return
         if isinstance(values, set) and record is not None:  # more of a run that goes on
-            self._tell_differing([value for value in self._given if value in values])
+            self._tell_differing(value for value in self._given if value in values)
         elif self._seen is None or len(self._given) > _MOST_KEPT or not self._given:
             self._forget()
             self._workspace.noted.emit(None)
         else:
-            self._tell_differing(list(self._given))
+            self._tell_differing(self._given)
 
     def _carry_over(self, before: Record | None, now: Record | None) -> None:
         """What a node has given stays as it is for the rest of the run; the values of a body do not."""
@@ -169,13 +179,20 @@ class EdgeNotes(QObject):
     def _forget(self, *_: object) -> None:
         self._given.clear()
         self._wanted.clear()
+        self._untold.clear()
 
-    def _tell_differing(self, values: list[Value]) -> None:
-        differing = set()
-        for value in values:
-            before = self._given.get(value)
-            if self._note(value) != before:
-                differing.add(value)
+    def _tell_differing(self, values: Iterable[Value]) -> None:
+        """Have those of some values that were painted painted anew, a few in each of the next turns."""
+        self._untold.update(dict.fromkeys(values))
+        self._telling.start()
+
+    def _tell_some(self) -> None:
+        some = list(islice(self._untold, _AT_ONCE))
+        for value in some:
+            del self._untold[value]
+        if not self._untold:
+            self._telling.stop()
+        differing = {value for value in some if self._newest(value) != self._given[value]}
         if differing:
             self._workspace.noted.emit(differing)
 
@@ -200,7 +217,7 @@ class EdgeNotes(QObject):
         def finished() -> None:
             self._is_asking = False
             if record is self._results.current:
-                self._tell_differing([value for value in asked.values() if value in self._given])
+                self._tell_differing(value for value in asked.values() if value in self._given)
                 self.looked.emit(set(asked.values()))
             if self._wanted:
                 self._gather.start()

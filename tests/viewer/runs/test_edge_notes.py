@@ -92,12 +92,20 @@ def test_an_edit_makes_notes_stale_and_a_run_brings_new_ones(qtbot, workspace):
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")
     edit(workspace, "relu", "alpha", 0.25)
-    assert shown(qtbot, workspace, "r") == replace(before, stale=True)
+    qtbot.waitUntil(lambda: shown(qtbot, workspace, "r") == replace(before, stale=True))
     assert not shown(qtbot, workspace, "l").stale
     workspace.runs.inputs.set_source("x", Constant(0.5))
     run(qtbot, workspace)
     qtbot.waitUntil(lambda: not shown(qtbot, workspace, "r").stale)
     assert shown(qtbot, workspace, "r").text != before.text
+
+
+def test_news_of_a_note_reach_the_edge_though_it_was_asked_for_before_they_are_told(qtbot, workspace):
+    run(qtbot, workspace)
+    before = shown(qtbot, workspace, "r")
+    edit(workspace, "relu", "alpha", 0.25)
+    assert workspace.note_of(value(workspace, "r")) == before, "as where it was painted, until all is painted anew"
+    qtbot.waitUntil(lambda: shown(qtbot, workspace, "r").stale)
 
 
 def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace):
@@ -110,7 +118,7 @@ def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace):
     heard = []
     workspace.jobs.started.connect(lambda job: heard.append(job.title))
     workspace.document.undo()
-    assert shown(qtbot, workspace, "r") == before
+    qtbot.waitUntil(lambda: shown(qtbot, workspace, "r") == before)
     assert "Look at values" not in heard
 
 
