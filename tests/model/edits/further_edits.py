@@ -321,6 +321,8 @@ ELSEWHERE = {
     "unknown.add_unknown": "by add_unknown_field",
     "unknown.change_unknown": "by remove_field and set_field of such a field",
     "values.ensure_order": "by connect and replace_uses",
+    "values.follow_in_sharding": "by insert_on_edge, redirect_output and delete_and_bridge",
+    "values.follow_names": "by rename_value, replace_all and the names made anew",
     "properties.set_opset": "a rule of AnyEdits",
     "remnants.bring_back": "by merge, of parts of one model",
 }
