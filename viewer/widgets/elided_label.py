@@ -10,10 +10,11 @@ _LEAST = 40  # px
 
 
 class ElidedLabel(QLabel):
-    """`text` is all of it; the end that does not fit is left out where it is painted."""
+    """`text` is all of it; what does not fit, the end or the `elide`d part, is left out where it is painted."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
         super().__init__(parent)
+        self._elide = elide
         self.setTextFormat(Qt.TextFormat.PlainText)
 
     def minimumSizeHint(self) -> QSize:
@@ -26,7 +27,7 @@ class ElidedLabel(QLabel):
         if self.autoFillBackground():
             painter.fillRect(self.rect(), self.palette().color(self.backgroundRole()))
         area = self.contentsRect()
-        shown = painter.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, area.width())
+        shown = painter.fontMetrics().elidedText(self.text(), self._elide, area.width())
         self.style().drawItemText(
             painter, area, int(self.alignment()), self.palette(), self.isEnabled(), shown, self.foregroundRole()
         )

@@ -9,7 +9,9 @@ from PySide6.QtWidgets import QFileDialog, QScrollArea
 from exec.images import ImageOptions
 from exec.inputs import Constant, File, Random
 from tests.viewer.runs.driving import idle, opened, run, value
+from viewer.panels.run.input_row import InputRow
 from viewer.runs import comparing
+from viewer.widgets.elided_label import ElidedLabel
 
 
 @pytest.fixture
@@ -371,3 +373,24 @@ def test_texts_among_the_parameters_are_no_numbers_of_no_bytes(window, qtbot, tm
     onnx.save(onnx.parser.parse_model(LABELS), path)
     opened(window, qtbot, path)
     assert rows(window.docks.open("run"))["Parameters (1): 2 elements"] == [("names", "string [2]")]
+
+
+LONG = """
+<ir_version: 9, opset_import: ["" : 17]>
+long (float[batch_size_of_everything, sequence_length_at_most, 16] the_first_of_all_inputs_that_there_are) => (float y)
+{ y = ReduceSum <keepdims = 0> (the_first_of_all_inputs_that_there_are) }
+"""
+
+
+def test_a_long_type_leaves_room_for_the_name_of_its_input(window, qtbot, tmp_path):
+    path = tmp_path / "long.onnx"
+    onnx.save(onnx.parser.parse_model(LONG), path)
+    inputs = opened(window, qtbot, path).runs.inputs
+    row = InputRow(inputs, inputs.inputs()[0])
+    qtbot.addWidget(row)
+    row.resize(300, 100)
+    row.show()
+    name, kind = row.findChildren(ElidedLabel)
+    assert min(name.width(), kind.width()) >= 80
+    assert name.toolTip() == "the_first_of_all_inputs_that_there_are"
+    assert kind.toolTip() == "float batch_size_of_everything×sequence_length_at_most×16"

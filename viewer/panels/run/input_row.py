@@ -36,6 +36,7 @@ from viewer.runs.inputs import RunInputs, SourceKind, kind_of
 from viewer.text import display, type_text
 from viewer.theme import theme
 from viewer.tips import plain_tip
+from viewer.widgets.elided_label import ElidedLabel
 from viewer.widgets.number_edit import NumberEdit
 
 _KINDS: list[tuple[str, object]] = [
@@ -44,6 +45,7 @@ _KINDS: list[tuple[str, object]] = [
     ("Range", "range"),
     ("File or image", "file"),
 ]
+_NAME_LEAST = 120  # px
 _WITHOUT_BOUNDS = (ElementType.STRING, ElementType.BOOL)
 _GIVEN: Literal["saved"] = "saved"  # no source one chooses: a run that was loaded gave the value
 _FILES = (
@@ -124,16 +126,18 @@ class InputRow(QWidget):
 
 
 def _title(value: Value, shown: str) -> QHBoxLayout:
-    """The name of an input and its type."""
-    name = QLabel(shown)
-    name.setTextFormat(Qt.TextFormat.PlainText)
+    """The name of an input and its type; where both are long, each gives way, the type more."""
+    name = ElidedLabel(elide=Qt.TextElideMode.ElideMiddle)
+    name.setText(shown)
     font = QFont(name.font())
     font.setWeight(QFont.Weight.Medium)
     name.setFont(font)
+    name.setMinimumWidth(min(name.sizeHint().width(), _NAME_LEAST))
     name.setToolTip(plain_tip(display(value.name, 500)))
-    name.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-    kind = QLabel(type_text(value.type))
-    kind.setTextFormat(Qt.TextFormat.PlainText)
+    kind = ElidedLabel(elide=Qt.TextElideMode.ElideMiddle)
+    kind.setText(display(type_text(value.type), 200))
+    kind.setToolTip(plain_tip(kind.text()))
+    kind.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
     kind.setForegroundRole(QPalette.ColorRole.PlaceholderText)
     row = QHBoxLayout()
     row.addWidget(name, 1)

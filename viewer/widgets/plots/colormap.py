@@ -46,6 +46,12 @@ class Scale:
         return result
 
 
+def shows_not_finite(pixels: NDArray[np.uint8]) -> bool:
+    """Whether a picture of a scale's colours has cells that are no finite numbers."""
+    code = np.array([*NOT_FINITE[::-1], 255], np.uint8).view(np.uint32)
+    return bool((np.ascontiguousarray(pixels).view(np.uint32) == code).any())
+
+
 @cache
 def table(name: Name) -> NDArray[np.uint8]:
     """The 256 colours of a map as [256, 4]: blue, green, red, alpha."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
+    QColor,
     QFontMetricsF,
     QImage,
     QKeyEvent,
@@ -22,7 +23,7 @@ from PySide6.QtWidgets import QWidget
 
 from viewer.text import number_text
 from viewer.theme import monospace, theme, themes
-from viewer.widgets.plots.colormap import Scale, table
+from viewer.widgets.plots.colormap import NOT_FINITE, Scale, shows_not_finite, table
 from viewer.widgets.plots.focus import paint_focus
 
 if TYPE_CHECKING:
@@ -68,15 +69,17 @@ class _Layer:
 
     picture: Picture
     image: QImage
+    with_gaps: bool  # that are no finite numbers
 
 
 def _layer(picture: Picture) -> _Layer:
     if not picture.pixels.size:
-        return _Layer(picture, QImage())
+        return _Layer(picture, QImage(), with_gaps=False)
     height, width = picture.pixels.shape[:2]
     pixels = np.ascontiguousarray(picture.pixels)
     image = QImage(pixels.data, width, height, width * 4, QImage.Format.Format_ARGB32)
-    return _Layer(picture, image.copy())
+    with_gaps = picture.scale is not None and shows_not_finite(pixels)
+    return _Layer(picture, image.copy(), with_gaps)
 
 
 class PictureView(QWidget):
@@ -398,16 +401,26 @@ class PictureView(QWidget):
     def _paint_legend(self, painter: QPainter, scale: Scale) -> None:
         colors = theme()
         frame = self._frame()
+        painter.setFont(monospace(max(self.font().pointSizeF() - 1, 8)))
+        metrics = QFontMetricsF(painter.font())
         bar = QRectF(frame.right() + 8, frame.top(), 10, frame.height())
+        marks: list[tuple[float, str]] = []  # the height of their middle, and what they say
+        if any(layer.with_gaps for layer in self._layers):
+            gaps = QRectF(bar.left(), bar.bottom() - 10, 10, 10)
+            painter.fillRect(gaps, QColor(*NOT_FINITE))
+            marks.append((gaps.center().y(), "NaN, ∞"))
+            bar.setBottom(gaps.top() - metrics.height())
         steps = np.ascontiguousarray(table(scale.name)[::-1].reshape(256, 1, 4))
         painter.drawImage(bar, QImage(steps.data, 1, 256, 4, QImage.Format.Format_ARGB32).copy())
-        painter.setFont(monospace(max(self.font().pointSizeF() - 1, 8)))
+        ends = bar.top() + metrics.height() / 2, bar.bottom() - metrics.height() / 2
+        middle = (bar.center().y(), number_text((scale.low + scale.high) / 2, 3))
+        if scale.low < scale.high:
+            marks += [(ends[0], number_text(scale.high, 3)), (ends[1], number_text(scale.low, 3))]
+        marks.append(middle)
         painter.setPen(colors.muted)
-        metrics = QFontMetricsF(painter.font())
-        for part, number in ((0.0, scale.high), (0.5, (scale.low + scale.high) / 2), (1.0, scale.low)):
-            y = bar.top() + part * bar.height() - part * metrics.height()
-            room = QRectF(bar.right() + 4, y, _LEGEND - 22, metrics.height())
-            painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, number_text(number, 3))
+        for y, text in marks:
+            room = QRectF(bar.right() + 4, y - metrics.height() / 2, _LEGEND - 22, metrics.height())
+            painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, text)
         painter.setFont(self.font())
 
 

@@ -19,6 +19,7 @@ from viewer.panels.tensor.pane import _PICTURE_WORK
 from viewer.panels.tensor.readers import TensorReader
 from viewer.panels.tensor.subject import Subject, Target
 from viewer.panels.tensor.views import first_view
+from viewer.widgets.plots.colormap import NOT_FINITE
 
 
 def choose(qtbot, panel, box, text):
@@ -401,6 +402,26 @@ def test_a_long_vector_is_not_read_to_its_end_for_lines_that_nobody_looks_at_any
     settled(qtbot, panel)
     assert panel.pane.view == "Text"
     assert len(read) == 1
+
+
+# -- legends ---------------------------------------------------------------------------------------------------
+
+
+def colors_right_of(picture):
+    """The colours that are painted beside a picture, where its legend is."""
+    seen = picture.grab().toImage()
+    ratio = seen.devicePixelRatio()
+    columns = range(int(picture._frame().right() * ratio) + 1, seen.width())
+    return {seen.pixelColor(x, y).getRgb()[:3] for x in columns for y in range(seen.height())}
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 3.0])
+def test_a_legend_tells_the_colour_of_what_is_not_finite(qtbot, panel, chain, bad):
+    array = np.arange(400, dtype=np.float32).reshape(20, 20)
+    array[5, 5] = bad
+    select(qtbot, panel, put(chain, array))
+    look(qtbot, panel, "Heat map", panel.pane.picture)
+    assert (NOT_FINITE in colors_right_of(panel.pane.picture)) is not bool(np.isfinite(bad))
 
 
 # -- views that take long --------------------------------------------------------------------------------------
