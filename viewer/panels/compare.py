@@ -261,8 +261,14 @@ class ComparePanel(Panel):
         if values is not None or self._is_of_another == self._is_old:
             return
         self._tell()
-        if overlays.kind == "own" and overlays.title in (_ERROR, _OLD_ERROR):
+        if self._is_colouring:
             overlays.show(overlays.numbers, self._title)
+
+    @property
+    def _is_colouring(self) -> bool:
+        """Whether the graph is coloured by what was compared."""
+        overlays = self.workspace.runs.overlays
+        return overlays.kind == "own" and overlays.title in (_ERROR, _OLD_ERROR)
 
     @property
     def _title(self) -> str:
@@ -302,11 +308,10 @@ class ComparePanel(Panel):
     def _colour(self) -> None:
         overlays = self.workspace.runs.overlays
         self._heating.stop()
-        if not self.rows:
-            return
         differ = any(row.difference.problem or row.difference.max_abs for row in self.rows)
         if not self.colour.isChecked() or not differ:
-            overlays.choose("")
+            if self._is_colouring:
+                overlays.choose("")
             return
         rows = self.rows
         self._heating.begin(

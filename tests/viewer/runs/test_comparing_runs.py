@@ -96,6 +96,23 @@ def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot,
     assert first.results.current is None, "what it shows itself stays"
 
 
+def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    edit(workspace, "relu", "alpha", 0.1)
+    run(qtbot, workspace)
+    panel, overlays = window.docks.open("compare"), workspace.runs.overlays
+    workspace.trigger("run.colour_memory")
+    same = comparing.with_record(workspace, workspace.results.current)
+    compared(qtbot, panel, same)
+    assert overlays.kind == "memory"
+    compared(qtbot, panel, comparing.with_run_before(workspace))
+    assert overlays.title.startswith("Error")
+    compared(qtbot, panel, same)
+    assert overlays.kind == ""
+
+
 def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net, tmp_path):
     other_file = tmp_path / "other.onnx"
     other_file.write_bytes(net.read_bytes())
