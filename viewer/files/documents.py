@@ -51,6 +51,7 @@ class Files(QObject):
         self._window = window
         self.jobs = Jobs(self)
         self.pending: list[str] = []  # names of files that are being read
+        self._until_read: dict[Path, list[Callable[[], object]]] = {}  # what waits for each of those
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._touched)
         self._watcher.directoryChanged.connect(self._look_for_gone)
@@ -70,16 +71,26 @@ class Files(QObject):
         self.open(ask_open(self._window, self._window.settings))
 
     def open(self, paths: Iterable[Path]) -> None:
-        """Open each file in a tab of its own, or go to the tab that has it."""
+        """Open each file in a tab of its own, or go to the tab that has it, or will have it."""
         for path in paths:
             if path.is_dir():
                 self._open_folder(path)
                 continue
-            tabs = self.tabs_of(path)
-            if tabs:
-                self._window.activate(tabs[0])
-            else:
-                self._read(str(path), path.name, path.absolute())
+            self.when_read(path, partial(self._go_to, path))
+
+    def _go_to(self, path: Path) -> None:
+        tabs = self.tabs_of(path)
+        if tabs:
+            self._window.activate(tabs[0])
+        else:
+            self._read(str(path), path.name, path.absolute())
+
+    def when_read(self, path: Path, call: Callable[[], object]) -> None:
+        """Call at once, or when a file that is being read has a tab, or cannot be opened."""
+        if path.absolute() in self._until_read:
+            self._until_read[path.absolute()].append(call)
+        else:
+            call()
 
     def add_new(
         self, models: Sequence[tuple[Model, str]], then: Callable[[DocumentTab], object] = lambda _tab: None
@@ -162,8 +173,12 @@ class Files(QObject):
         def finished() -> None:
             garbage.resume()
             self._arrived(title)
+            for call in self._until_read.pop(path, ()) if path is not None else ():
+                call()
 
         self._expect(title)
+        if path is not None:
+            self._until_read.setdefault(path, [])
         garbage.pause()  # all that is made now stays
         self.jobs.start(
             f"Opening {title}",

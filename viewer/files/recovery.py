@@ -53,7 +53,8 @@ def _question(window: MainWindow, leftover: Leftover) -> Message:
     name = display(Path(leftover.base.path).name or leftover.name, 80) or "a new model"
     when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
     throw_away = ("Discard", partial(discard, leftover))
-    recover = ("Recover", partial(_recover, window, leftover))
+    file, do = Path(leftover.base.path), partial(_recover, window, leftover)
+    recover = ("Recover", partial(window.files.when_read, file, do))
     show = ("Show changes", partial(_show, window, leftover))
     choices = (recover, show, throw_away) if leftover.titles else (recover, throw_away)
     were = "was" if len(leftover.titles) == 1 else "were"

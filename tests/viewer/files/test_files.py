@@ -6,7 +6,9 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QMessageBox
 
+from tests.viewer.held import hold_up
 from tests.viewer.opening import opened, rename, run, settled
+from viewer.files import opening
 from viewer.files.opening import sample_model
 
 # -- the start page --------------------------------------------------------------------------------------------
@@ -89,6 +91,18 @@ def test_a_file_opens_once_and_is_gone_to_after_that(window, qtbot, write_model)
     assert len(window.tabs()) == 2
     assert window.tab.path == first
     assert window.status.extent.text() == "3 nodes"
+
+
+def test_a_file_that_is_asked_for_again_while_it_is_read_opens_once(window, qtbot, write_model, monkeypatch):
+    first, second = write_model("a.onnx"), write_model("b.onnx")
+    free = hold_up(monkeypatch, opening, "read")
+    window.files.open([first, second, first])
+    window.files.open([first])
+    free.set()
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending)
+    assert window.tab.path == second
+    window.files.open([first])
+    assert len(window.tabs()) == 2
 
 
 def test_a_file_that_is_no_model_becomes_a_message_and_the_window_stays_usable(window, qtbot, tmp_path, write_model):
