@@ -120,9 +120,23 @@ def _result(folder: Path, code: int, stderr: bytes, what: str) -> bytes:
     raise ModelError(f"{what} failed on this model", tail[0][:500])
 
 
-def is_running(process: int) -> bool:
-    """Whether there is a process of this number on this computer; True where that cannot be told."""
-    return process == os.getpid() or _exists(process)
+def is_running(process: int, started: str = "") -> bool:
+    """Whether there is a process of this number on this computer; True where that cannot be told.
+
+    `started`: what `start_of` gave of it once, so that a later process of the same number does not pass for it.
+    """
+    exists = process == os.getpid() or _exists(process)
+    return exists and (not started or start_of(process) in ("", started))
+
+
+def start_of(process: int) -> str:
+    """When a process was started, as no other of its number was; "" where that cannot be told, as without /proc."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").partition("-")[0]
+        ticks = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[19]
+    except (OSError, ValueError, IndexError):
+        return ""
+    return f"{boot}-{int(ticks)}"
 
 
 if sys.platform == "win32":  # where os.kill would end it

@@ -57,4 +57,4 @@ def onnx_models() -> tuple[Path, ...]:
 @pytest.fixture
 def dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every journal look like that of a program that is gone."""
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)

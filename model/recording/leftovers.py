@@ -16,14 +16,14 @@ from typing import Any, Final
 from model.document import Document
 from model.errors import ModelError
 from model.io.source import Source, open_file
-from model.isolation import is_running
+from model.isolation import is_running, start_of
 from model.recording.log import FORMAT, VERSION, BaseFile
 from model.recording.numbers import Numbers
 from model.recording.steps import decode
 from model.recording.store import SUFFIX, base_path, data_path, lone_files, remove, remove_files
 
 _TRIED = ".tried"  # it could not be read, or not all of it be done again, which was told
-_TRYING = ".trying-"  # and the number of the program that does it again
+_TRYING = ".trying-"  # and the number and the start of the program that does it again
 DAYS_KEPT: Final = 30  # for which it stays for whoever wants to look at it
 
 
@@ -109,7 +109,7 @@ def _read_header(path: Path) -> Leftover | None:
         raise ModelError("The journal is damaged", "Its first line is not that of a journal.")
     if header.get("version") != VERSION:
         raise ModelError("The journal is of another version of the program", "Another version of the program wrote it.")
-    if is_running(header["pid"]):
+    if is_running(header["pid"], header["started"]):
         return None
     titles: list[str] = []
     undone: list[str] = []
@@ -160,7 +160,9 @@ def recover(
     given what throws the journal away, to call when what was done again is kept elsewhere: until then it is offered
     again.
     """
-    trying, tried = _called(leftover.path, f"{_TRYING}{os.getpid()}"), _called(leftover.path, _TRIED)
+    process = os.getpid()
+    trying = _called(leftover.path, f"{_TRYING}{process}-{start_of(process)}")
+    tried = _called(leftover.path, _TRIED)
     try:
         leftover.path.replace(trying)
     except OSError as error:
@@ -282,8 +284,8 @@ def _called(path: Path, end: str) -> Path:
 def _cut_short(folder: Path) -> Iterator[Path]:
     """Journals whose edits were being done again when the program ended."""
     for path in folder.glob(f"*{SUFFIX}{_TRYING}*"):
-        number = path.name.rpartition("-")[2]
-        if number.isascii() and number.isdigit() and not is_running(int(number)):
+        number, _, started = path.name.rpartition(_TRYING)[2].partition("-")
+        if number.isascii() and number.isdigit() and not is_running(int(number), started):
             yield path
 
 

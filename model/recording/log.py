@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from model.errors import errors_to
+from model.isolation import start_of
 from model.progress import Cancelled
 from model.recording.beginning import reason_of
 from model.recording.numbers import Numbers
@@ -284,6 +285,7 @@ class Log:
             "format": FORMAT,
             "version": VERSION,
             "pid": os.getpid(),
+            "started": start_of(os.getpid()),
             "path": self.base.path,
             "size": self.base.size,
             "mtime_ns": self.base.mtime_ns,

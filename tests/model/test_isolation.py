@@ -116,6 +116,19 @@ def test_processes_that_run_and_that_ended_are_told_apart():
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
+def test_a_later_process_of_the_same_number_does_not_pass_for_an_earlier_one():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    started = isolation.start_of(child.pid)
+    assert started not in ("", isolation.start_of(os.getpid()))
+    assert isolation.is_running(child.pid, started)
+    assert not isolation.is_running(child.pid, isolation.start_of(os.getpid()))
+    assert not isolation.is_running(os.getpid(), started)
+    child.communicate(b"\n")
+    assert not isolation.is_running(child.pid, started)
+    assert isolation.start_of(child.pid) == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
 def test_a_killed_process_does_not_run_although_nobody_asked_for_its_end():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     child.kill()

@@ -90,7 +90,7 @@ def test_texts_are_written_and_taken_back_and_the_values_stay(document, where, p
 
 @pytest.mark.parametrize(("where", "part"), PLACES.values(), ids=PLACES)
 def test_a_journal_brings_them_back(document, tmp_path, monkeypatch, where, part):
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
     journal = Journal(document, tmp_path / "state")
     name = describe(document, where(document), part)
     abandon(journal)

@@ -147,7 +147,7 @@ def test_a_copied_node_takes_the_change_along():
 
 
 def test_journal_and_script_repeat_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
     data = everything()
     document = Document(load(data))
     kept = Journal(document, tmp_path)
@@ -241,7 +241,7 @@ def replayed(document, data, tmp_path):
 
 
 def test_what_is_inside_attributes_and_tensors_is_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
     data = everything()
     document = Document(load(data))
     kept = Journal(document, tmp_path)
@@ -263,7 +263,7 @@ def test_what_is_inside_attributes_and_tensors_is_repeated(tmp_path, monkeypatch
 
 
 def test_what_is_changed_in_a_new_node_or_function_is_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
     made = proto()
     made.graph.node[0].MergeFromString(BYTES)
     data = made.SerializeToString()
@@ -357,7 +357,7 @@ def test_what_was_added_to_a_message_without_a_name_stays_with_it():
 
 
 def test_what_stands_around_the_parts_of_new_objects_is_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
     data = everything()
     document = Document(load(data))
     kept = Journal(document, tmp_path)

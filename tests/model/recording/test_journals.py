@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,7 @@ from tests.model.snapshots import assert_known, assert_linked, snapshot
 def header(**wrong):
     """The first line of a journal with something wrong in it."""
     right = {"format": "onnx-workbench journal", "version": VERSION, "pid": 0, "path": "", "size": 0, "mtime_ns": 0}
-    said = {"copy": False, "unsaved": False, "name": "", "follows": ""}
+    said = {"copy": False, "unsaved": False, "name": "", "follows": "", "started": ""}
     return json.dumps({**right, **said, "time": 0, "nodes": 0, **wrong}).encode() + b"\n"
 
 
@@ -120,9 +121,9 @@ def test_a_journal_whose_program_ends_while_it_is_done_again_is_offered_again(tm
         with pytest.raises(SystemExit):
             recover(Document(load(document.path), document.path), leftover)
     assert not leftover.was_cut_short
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: True)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: True)
     assert list(leftovers(tmp_path / "state")) == []  # it is being done again right now
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
     (again,) = leftovers(tmp_path / "state")
     assert again.was_cut_short
     assert again.titles == leftover.titles
@@ -258,6 +259,24 @@ os.kill(os.getpid(), signal.SIGKILL)
     work(document)
     recover(again, leftover)
     assert snapshot(again.model) == snapshot(document.model)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells when a process was started")
+@pytest.mark.parametrize("is_being_recovered", [False, True])
+def test_a_journal_is_offered_though_another_program_has_the_number_of_its_own(
+    tmp_path, monkeypatch, is_being_recovered
+):
+    """As after a power failure: numbers begin anew."""
+    document, before = builders.document(), "another boot-1"
+    monkeypatch.setattr("model.recording.log.start_of", lambda _process: before)
+    kept = Journal(document, tmp_path)
+    work(document)
+    abandon(kept)
+    if is_being_recovered:
+        (journal,) = tmp_path.glob("*.journal")
+        journal.rename(f"{journal}.trying-{os.getpid()}-{before}")
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.titles[0] == "Insert"
 
 
 def test_a_body_that_goes_to_another_attribute_is_the_same_when_that_is_taken_back(tmp_path, dead):

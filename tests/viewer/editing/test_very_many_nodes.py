@@ -192,7 +192,7 @@ def test_it_comes_to_the_same_as_at_once_and_no_crash_takes_it(at_work, monkeypa
     abandon(journal)
     (kept,) = journal_folder().glob("*.journal")
     assert "confirms" in json.loads(kept.read_text().splitlines()[-1]), "what was made was on file before"
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
     again = recovered(document, journal_folder())
     assert snapshot(again.model) == at_once
     assert_linked(again.model)

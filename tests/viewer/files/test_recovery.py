@@ -15,8 +15,9 @@ from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import snapshot
+from tests.viewer.held import hold_up
 from tests.viewer.opening import added
-from viewer.files import recovery
+from viewer.files import opening, recovery
 from viewer.files.folders import journal_folder
 
 
@@ -47,7 +48,7 @@ def kill(window, monkeypatch):
     """Go away without a word, as a killed program does."""
     abandon(window.tab.keeper.journal)
     window.remove_tab(window.tab)
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
 
 
 def rename_first(qtbot, window, path):
@@ -293,7 +294,7 @@ def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, win
     for _ in range(2):
         new_model(qtbot, window)
         abandon(window.tab.keeper.journal)
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
     recovery.offer(window)
     assert [message.title for message in window.messages.messages] == ["Unsaved: a new model"] * 2
     press(qtbot, window, "Discard")
@@ -345,3 +346,19 @@ def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, t
     monkeypatch.setattr("viewer.files.keeper.journal_folder", lambda: tmp_path / "file" / "journals")
     rename_first(qtbot, window, model_file)
     assert [m.title for m in window.tab.messages.messages] == ["A crash would lose edits"]
+
+
+def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    recovery.offer(window)
+    free = hold_up(monkeypatch, opening, "read")
+    window.files.open([model_file])
+    press(qtbot, window, "Recover")
+    assert window.tabs() == []
+    free.set()
+    qtbot.waitUntil(lambda: window.tab is not None and window.tab.modified)
+    assert window.tab.workspace.document.undo_title == "Rename first"
+    assert len(window.tabs()) == 1
+    assert window.tab.path == model_file
+    qtbot.waitUntil(lambda: not window.files.pending)
+    assert len(window.tabs()) == 1
