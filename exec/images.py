@@ -47,9 +47,9 @@ def read_image(path: Path, options: ImageOptions, declared: Type | None = None) 
     """
     from PIL import Image
 
-    dims = declared.shape.dims if isinstance(declared, TensorType) and declared.shape is not None else ()
+    dims = _dims(declared)
     layout = options.layout or _layout(dims)
-    size = options.size or _size(dims, layout)
+    size = options.size or declared_size(declared, layout)
     channels = options.channels or _channels(dims, layout)
     _check(options, size, _BANDS[channels])
     try:
@@ -96,10 +96,16 @@ def _layout(dims: tuple[object, ...]) -> Literal["NCHW", "NHWC"]:
     return "NCHW"
 
 
-def _size(dims: tuple[object, ...], layout: str) -> tuple[int, int] | None:
+def _dims(declared: Type | None) -> tuple[object, ...]:
+    return declared.shape.dims if isinstance(declared, TensorType) and declared.shape is not None else ()
+
+
+def declared_size(declared: Type | None, layout: Literal["NCHW", "NHWC"] | None = None) -> tuple[int, int] | None:
+    """Height and width of the pictures that a type declares; None where it leaves them open."""
+    dims = _dims(declared)
     if len(dims) not in (3, 4):
         return None
-    height, width = dims[-2:] if layout == "NCHW" else dims[-3:-1]
+    height, width = dims[-2:] if (layout or _layout(dims)) == "NCHW" else dims[-3:-1]
     return (height, width) if isinstance(height, int) and isinstance(width, int) and height > 0 < width else None
 
 

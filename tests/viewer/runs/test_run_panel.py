@@ -394,3 +394,25 @@ def test_a_long_type_leaves_room_for_the_name_of_its_input(window, qtbot, tmp_pa
     assert min(name.width(), kind.width()) >= 80
     assert name.toolTip() == "the_first_of_all_inputs_that_there_are"
     assert kind.toolTip() == "float batch_size_of_everything×sequence_length_at_most×16"
+
+
+PICTURES = """
+<ir_version: 9, opset_import: ["" : 17]>
+pictures (float[N, 3, 64, 48] small, float[N, 3, H, W] open, float[N, 32, 32, 3] last) => (float[N, 3, 64, 48] y)
+{ y = Identity (small) }
+"""
+
+
+def test_the_preset_of_imagenet_keeps_the_declared_size(window, qtbot, tmp_path):
+    path = tmp_path / "pictures.onnx"
+    onnx.save(onnx.parser.parse_model(PICTURES), path)
+    inputs = opened(window, qtbot, path).runs.inputs
+    panel = window.docks.open("run")
+    sizes = []
+    for row, name in zip(panel.rows, ("small", "open", "last"), strict=True):
+        inputs.set_source(name, File(tmp_path / "cat.png", "", ImageOptions()))
+        row._editors["file"].image._preset.click()
+        options = inputs.source(name).image
+        assert options.mean == (0.485, 0.456, 0.406)
+        sizes.append(options.size)
+    assert sizes == [None, (224, 224), None]

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from exec.images import SUFFIXES, ImageOptions
+from exec.images import SUFFIXES, ImageOptions, declared_size
 from exec.inputs import Constant, File, InputSource, Random, Range
 from model.errors import ModelError
 from model.graph import Value
@@ -70,7 +70,7 @@ class InputRow(QWidget):
             "random": _RandomEditor(self._choose, shown, element),
             "constant": _ConstantEditor(self._choose, shown),
             "range": _RangeEditor(self._choose, shown),
-            "file": _FileEditor(self._choose, value.name, inputs.folder),
+            "file": _FileEditor(self._choose, value, inputs.folder),
         }
         self._stack = _Stack()
         for editor in self._editors.values():
@@ -268,9 +268,9 @@ class _RangeEditor(_Editor):
 class _FileEditor(_Editor):
     """`folder` is where files are looked for before any was chosen."""
 
-    def __init__(self, choose: Any, name: str, folder: Path | None) -> None:
+    def __init__(self, choose: Any, value: Value, folder: Path | None) -> None:
         super().__init__(choose)
-        self._name = name
+        self._name = name = value.name
         self._folder = folder
         self._source: File | None = None
         shown = display(name, 60) or "(unnamed)"
@@ -282,7 +282,7 @@ class _FileEditor(_Editor):
         self.button.setToolTip("Choose a file")
         self.button.setAccessibleName(f"Choose a file for {shown}")
         self.key = Combo(f"Array in the file for {shown}", [])
-        self.image = _ImageEditor(self._set_image, shown)
+        self.image = _ImageEditor(self._set_image, shown, value.type)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
@@ -348,10 +348,11 @@ class _FileEditor(_Editor):
 class _ImageEditor(QWidget):
     """How a picture becomes a tensor."""
 
-    def __init__(self, chosen: Any, name: str) -> None:
+    def __init__(self, chosen: Any, name: str, declared: Type | None) -> None:
         super().__init__()
         self.options = ImageOptions()
         self._chosen = chosen
+        self._declared = declared
         self._layout_box = Combo(f"Layout of {name}", [("Layout: declared", None), ("NCHW", "NCHW"), ("NHWC", "NHWC")])
         self._channels = Combo(
             f"Channels of {name}",
@@ -363,7 +364,7 @@ class _ImageEditor(QWidget):
         self._mean = _line(f"Mean of {name}", "0")
         self._std = _line(f"Deviation of {name}", "1")
         self._preset = QPushButton("ImageNet")
-        self._preset.setToolTip("Mean and deviation of ImageNet, size 224×224")
+        self._preset.setToolTip("Mean and deviation of ImageNet, size 224×224 where none is declared")
         self.problem = QLabel()
         self.problem.setTextFormat(Qt.TextFormat.PlainText)
         self.problem.setWordWrap(True)
@@ -392,8 +393,9 @@ class _ImageEditor(QWidget):
         grid.addWidget(self.problem, 4, 0, 1, 4)
 
     def _use_preset(self) -> None:
+        size = (224, 224) if declared_size(self._declared, self.options.layout) is None else None
         self.options = replace(
-            self.options, size=(224, 224), scale=1 / 255, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)
+            self.options, size=size, scale=1 / 255, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)
         )
         self.show_options(self.options)
         self._chosen(self.options)
@@ -448,6 +450,8 @@ class _ImageEditor(QWidget):
         self._scale.show_number(options.scale)
         self._mean.setText(", ".join(f"{x:g}" for x in options.mean) if options.mean != (0.0,) else "")
         self._std.setText(", ".join(f"{x:g}" for x in options.std) if options.std != (1.0,) else "")
+        for edit in (self._mean, self._std):
+            edit.setCursorPosition(0)
 
 
 def _line(name: str, hint: str) -> QLineEdit:
