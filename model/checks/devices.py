@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from model.checks.problem import Fix, Problem, error
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec, with_names
 from model.document import Transaction
 from model.graph import Model, Node, Value
 from model.queries.types import declared_type
@@ -67,6 +67,10 @@ def check_devices_of(node: Node, model: Model) -> Iterator[Problem]:
             yield from _check_sharding(node, spec)
 
 
+def _forget(node: Node, name: str, edit: Transaction) -> None:
+    edit.do(SetField(node, "device_configurations", with_names(node.device_configurations, {name: None})))
+
+
 def _without(node: Node, used: NodeDeviceConfiguration) -> Fix:
     def apply(edit: Transaction) -> None:
         kept = tuple(c for c in node.device_configurations if c is not used)
@@ -89,6 +93,7 @@ def _check_sharding(node: Node, spec: ShardingSpec) -> Iterator[Problem]:
             f"{node.title} says how {spec.tensor_name!r} is spread over devices",
             node,
             f"Only its inputs and outputs can be: {', '.join(sorted(names)) or 'it has none'}.",
+            Fix(f"Say nothing of {spec.tensor_name} there", partial(_forget, node, spec.tensor_name)),
         )
     ranks = [_rank(value) for value in (*node.inputs, *node.outputs) if value and value.name == spec.tensor_name]
     for dimension in spec.dimensions:

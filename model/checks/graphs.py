@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -15,7 +16,7 @@ from model.checks.versions import TYPE_SINCE, raise_ir_version
 from model.document import Transaction
 from model.edits.initializers import initializer_to_constant
 from model.edits.names import regenerate_node_names
-from model.graph import Function, Graph, Model, Node, Value
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
 from model.lookup import Lookup
 from model.queries.scope import dependencies, enclosing, names_taken, node_on_cycle, run_order, unique_name
 from model.queries.topology import downstream
@@ -302,11 +303,21 @@ def _check_annotations(graph: Graph) -> Iterator[Problem]:
         what = f"A quantization annotation of {annotation.value.name}"
         missing = [v.name for v in (annotation.value, *(v for _, v in annotation.parameters)) if not v.is_defined]
         if missing:
-            yield warning("quantization", f"{what} speaks of {', '.join(missing)}", graph, "Nothing has that name.")
+            names = ", ".join(missing)
+            fix = Fix(f"Take {names} out of quantization annotations", partial(_annotate_rest, graph, annotation))
+            yield warning("quantization", f"{what} speaks of {names}", graph, "Nothing has that name.", fix)
         odd = [key for key, _ in annotation.parameters if key not in _QUANTIZATION_KEYS]
         if odd:
             expected = f"The specification knows: {', '.join(_QUANTIZATION_KEYS)}."
             yield info("quantization", f"{what} gives {', '.join(odd)}", graph, expected)
+
+
+def _annotate_rest(graph: Graph, annotation: QuantizationAnnotation, edit: Transaction) -> None:
+    """Keep of an annotation what there is, or nothing."""
+    there = tuple((key, value) for key, value in annotation.parameters if value.is_defined)
+    kept = (replace(annotation, parameters=there),) if there and annotation.value.is_defined else ()
+    others = (kept if other is annotation else (other,) for other in graph.quantization_annotations)
+    edit.do(SetField(graph, "quantization_annotations", tuple(chain.from_iterable(others))))
 
 
 def _check_place(body: Graph) -> Iterator[Problem]:

@@ -263,9 +263,15 @@ def _check_training(model: Model, training: TrainingInfo) -> Iterator[Problem]:
         if len(set(keys)) < len(keys):
             yield error("training-binding", f"The {name} binding sets a name twice", model)
         for key, output in binding:
+            remove = partial(_unbind, training, f"{name}_binding", (key, output))
+            fix = Fix(f"Remove the {name} binding of {key}", remove)
             if key not in targets:
-                yield error(
-                    "training-binding", f"The {name} binding sets {key}", model, "No initializer has that name."
-                )
+                told = "No initializer has that name."
+                yield error("training-binding", f"The {name} binding sets {key}", model, told, fix)
             if output not in outputs:
-                yield error("training-binding", f"The {name} binding takes {output}", model, "No output has that name.")
+                told = "No output has that name."
+                yield error("training-binding", f"The {name} binding takes {output}", model, told, fix)
+
+
+def _unbind(training: TrainingInfo, field: str, entry: tuple[str, str], edit: Transaction) -> None:
+    edit.do(SetField(training, field, tuple(other for other in getattr(training, field) if other != entry)))

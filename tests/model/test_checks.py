@@ -14,7 +14,9 @@ from model.checks import Checker, check_model
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
 from model.document import Document
 from model.edits import properties
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.edits.interface import remove_values
+from model.edits.values import disconnect
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
 from model.io.read import load
 from model.io.save import to_bytes
 from model.steps import (
@@ -33,6 +35,7 @@ from model.tensors import ArrayTensor
 from model.types import ElementType, MapType, SequenceType, Shape, TensorType
 from tests.model import builders
 from tests.model.checking import assert_agrees
+from tests.model.edits.rich_models import rich_bytes
 from tests.model.snapshots import snapshot
 
 
@@ -284,7 +287,7 @@ def only(*changes):
                 ),
             ),
             "sharding",
-            None,
+            "Say nothing of elsewhere there",
         ),
         (
             CALLS,
@@ -365,6 +368,30 @@ def test_what_is_wrong_is_found_at_once_and_mended_where_that_is_safe(text, chan
     assert_agrees(checker, document)
     document.undo()
     assert snapshot(document.model) == before
+
+
+def test_what_speaks_of_values_that_are_gone_is_told_and_mended():
+    document = Document(load(rich_bytes()))
+    first, before = builders.node(document, "first"), to_bytes(document.model)
+    scale = (("SCALE_TENSOR", builders.value(document, "b")),)
+    notes = tuple(QuantizationAnnotation(builders.value(document, name), scale) for name in ("a", "w"))
+    with document.edit("Remove") as edit:
+        properties.set_quantization_annotations(edit, document.model.graph, notes)
+        disconnect(edit, first, 1)
+        remove_values(edit, [builders.value(document, "w")])
+    found = [p for p in check_model(document.model) if p.rule in ("sharding", "training-binding", "quantization")]
+    assert {p.rule for p in found} == {"sharding", "training-binding", "quantization"}
+    with document.edit("Mend all") as edit:
+        for problem in found:
+            problem.fix.apply(edit)
+    assert not [p for p in check_model(document.model) if p.rule in {p.rule for p in found}]
+    (training,) = document.model.training_info
+    assert (training.initialization_binding, training.update_binding) == ((), ())
+    assert [note.value.name for note in document.model.graph.quantization_annotations] == ["a"]
+    assert not first.device_configurations[0].sharding
+    document.undo()
+    document.undo()
+    assert to_bytes(document.model) == before
 
 
 def test_fixes_of_one_check_do_not_undo_each_other():
