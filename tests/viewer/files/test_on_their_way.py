@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QMessageBox
+from PySide6.QtWidgets import QDialogButtonBox, QFileDialog, QMessageBox
 from shiboken6 import isValid
 
 from model.edits import initializers
@@ -117,6 +117,34 @@ def test_a_save_that_waits_can_be_stopped_and_the_edit_is_made(qtbot, window, be
     qtbot.waitUntil(lambda: idle(window))
     assert weights_in(window.tab.path)[1] == 1
     assert window.tab.modified
+
+
+def export(qtbot, window, monkeypatch, path):
+    """Choose Export in the menu of the tensor panel, which shows the tensor that the edit is of."""
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    window.docks.panel("tensor").pane.menu.ask_export()
+
+
+def test_an_export_waits_for_the_edit_and_has_it(qtbot, window, being_written, held_up, monkeypatch, tmp_path):
+    path = tmp_path / "values.npy"
+    export(qtbot, window, monkeypatch, path)
+    qtbot.waitUntil(lambda: titles(window.tab) == ["Exporting values.npy waits for “Import v.npy into w”"])
+    held_up.set()
+    qtbot.waitUntil(lambda: idle(window) and path.exists())
+    assert np.load(path).ravel()[1] == 7
+    assert titles(window.tab) == ["values.npy was written"]
+
+
+def test_an_export_that_waits_can_be_stopped(qtbot, window, being_written, held_up, monkeypatch, tmp_path):
+    _, job = being_written
+    path = tmp_path / "values.npy"
+    export(qtbot, window, monkeypatch, path)
+    qtbot.waitUntil(lambda: bool(titles(window.tab)))
+    choose(qtbot, window.tab, "Do not export")
+    assert titles(window.tab) == []
+    held_up.set()
+    qtbot.waitUntil(lambda: job.finished and idle(window))
+    assert not path.exists()
 
 
 def test_a_copy_that_is_chosen_with_options_waits_too(qtbot, window, being_written, held_up, tmp_path):

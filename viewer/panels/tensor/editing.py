@@ -19,6 +19,7 @@ from model.graph import Node, Value
 from model.io.arrays import is_stored_outside, read_tensor, write_array
 from model.tensors import ArrayTensor, SparseTensor, Tensor
 from model.types import ElementType, element_type_text
+from viewer.after_edits import AfterEdits
 from viewer.panels.tensor.readers import Slice
 from viewer.passes.applying import edit_ahead
 from viewer.text import display, number_text, plural, shape_text
@@ -272,18 +273,29 @@ class TensorEditing:
             makes="edit",
         )
 
-    def export(self, held: Held, path: Path) -> None:
-        """The values into a file of their own; those of a sparse tensor with its zeros."""
+    def export(self, held: Held, path: Path, place: Place | None = None) -> None:
+        """The values into a file of their own; those of a sparse tensor with its zeros.
 
-        def work() -> None:
-            write_array(path, tensors.to_dense(held) if isinstance(held, SparseTensor) else held)
+        Of a place in the model they are what stands there once edits on their way are made, as in a saved file.
+        """
 
-        self._workspace.jobs.start(
-            f"Export {path.name}",
-            lambda _: work(),
-            done=lambda _: self._workspace.message("info", f"{display(path.name, 60)} was written", str(path)),
-            makes="file",
-        )
+        def start() -> None:
+            now = tensors.tensor_at(place) if place is not None else None
+            self._workspace.jobs.start(
+                f"Export {path.name}",
+                lambda _: _write(path, held if now is None else now),
+                done=lambda _: self._workspace.message("info", f"{display(path.name, 60)} was written", str(path)),
+                makes="file",
+            )
+
+        if place is None:
+            start()
+        else:
+            AfterEdits(self._workspace, f"Exporting {display(path.name, 60)}", "Do not export", start)
+
+
+def _write(path: Path, held: Held) -> None:
+    write_array(path, tensors.to_dense(held) if isinstance(held, SparseTensor) else held)
 
 
 def _cost(held: Held) -> int:

@@ -74,6 +74,20 @@ def test_what_was_exported_can_be_imported(qtbot, panel, value, messages, monkey
     assert panel.workspace.settings.get(LAST_FOLDER) == str(tmp_path)
 
 
+def test_an_edit_that_is_made_while_a_file_is_chosen_is_exported(qtbot, panel, value, monkeypatch, tmp_path):
+    """Written were the values that showed before, though the panel showed others by then."""
+    path = tmp_path / "values.npy"
+
+    def dialog(*_arguments):
+        with panel.workspace.document.edit("Change") as edit:
+            tensors.put(edit, tensors.Place(value), ArrayTensor(np.zeros((2, 3), np.float32)))
+        return str(path), ""
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", dialog)
+    from_menu(qtbot, panel, "Export…")
+    np.testing.assert_array_equal(read_tensor(path).numpy(), np.zeros((2, 3)))
+
+
 @pytest.mark.parametrize("size", [6, 1 << 19])
 def test_a_file_with_the_same_values_changes_nothing(qtbot, panel, chain, messages, monkeypatch, tmp_path, size):
     value = put(chain, np.arange(size, dtype=np.float32))
