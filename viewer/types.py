@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from model.progress import Progress
     from viewer.jobs import Jobs
 
-_DELAY_MS = 250  # after the last edit
+_DELAY_MS = 120  # after an edit, in which another one may come, as in typing
 
 
 class Types(QObject):
@@ -38,7 +38,7 @@ class Types(QObject):
         self._jobs = jobs
         self._inferred: Inferred | None = None
         self._rules: dict[str, str] = {}
-        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
+        self._delay = QTimer(self, singleShot=True)
         self._delay.timeout.connect(self._infer)
         self._end = document.subscribe(self._on_change)
         self._running = False
@@ -99,9 +99,9 @@ class Types(QObject):
     def _on_change(self, change: Change) -> None:
         if self._asking.running:
             self._asking.stop()  # it has read half of the model as it was
-            self._delay.start()
+            self._delay.start(_DELAY_MS)
         if self._running and not all(_is_only_a_name(step) for step in change.steps):
-            self._delay.start()
+            self._delay.start(_DELAY_MS)
 
     def _infer(self) -> None:
         from model.errors import ModelError

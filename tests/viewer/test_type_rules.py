@@ -1,10 +1,15 @@
-"""Telling in the window how the types of an unknown operator follow."""
+"""When types are inferred, and telling in the window how those of an unknown operator follow."""
+
+from importlib import import_module
 
 import pytest
 
+from model.edits.attributes import set_attribute
 from model.io.save import save
 from tests.model import builders
 from tests.model.builders import node, value
+from tests.viewer.held import let_take_turns
+from viewer import types
 from viewer.dialogs.ask_text import AskText
 
 CUSTOM = """
@@ -39,3 +44,23 @@ def test_a_rule_for_the_selected_operator_makes_what_follows_known(window, qtbot
     dialog.try_accept()
     qtbot.waitUntil(lambda: workspace.types.type_of(blurred) is not None, timeout=30_000)
     assert workspace.types.type_of(blurred).shape.dims == ("N", 4)
+
+
+def test_types_are_inferred_once_typing_rests(window, qtbot, monkeypatch):
+    workspace = window.tabs()[-1].workspace
+    qtbot.waitUntil(lambda: workspace.types.inferred is not None, timeout=30_000)
+    infer = import_module("model.passes.inference.infer")  # the package has a function of that name
+    asked, request = [], infer.request
+    monkeypatch.setattr(infer, "request", lambda *given, **more: asked.append(given) or request(*given, **more))
+
+    def edit(alpha):
+        with workspace.document.edit("Set alpha") as transaction:
+            set_attribute(transaction, node(workspace.document, "last"), "alpha", alpha)
+
+    monkeypatch.setattr(types, "_DELAY_MS", 3_600_000)
+    edit(0.25)
+    let_take_turns(qtbot)
+    assert not asked
+    monkeypatch.setattr(types, "_DELAY_MS", 0)
+    edit(0.5)
+    qtbot.waitUntil(lambda: bool(asked), timeout=30_000)
