@@ -209,7 +209,7 @@ class Workspace(QObject):
         """
         found = [(item, graph_of(item)) for item in items]
         there = {graph for graph in {graph for _, graph in found} if graph is not None and is_in_model(graph)}
-        chosen = [item for item, graph in found if graph in there]
+        chosen = [item for item, graph in found if graph in there and not _is_gone(item)]
         if not chosen:
             return
         with self.visits.jump():
@@ -316,6 +316,14 @@ def _lone_tensor(graph: Graph) -> list[Value]:
     """What there is to see of a graph that holds one constant and nothing else."""
     constants = list(islice(graph.initializers, 2))
     return constants if len(constants) == 1 and not (graph.nodes.first or graph.inputs or graph.outputs) else []
+
+
+def _is_gone(item: Item) -> bool:
+    """Whether its graph has a value no more, though the value knows it; quick, as there may be very many."""
+    if not isinstance(item, Value):
+        return False
+    maker = item.producer
+    return maker.graph is None if maker is not None else not (item.is_defined or item.uses)
 
 
 def graph_of(item: Item) -> Graph | None:

@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 
 from model.document import Document
+from model.edits.nodes import delete_and_bridge
 from model.errors import ModelError
 from model.graph import Function, Model, Value
 from model.steps import RemoveNode, SetField, SetInitializer
 from model.tensors import ArrayTensor
+from viewer.changes import is_in_model
 from viewer.workspace import Workspace, graph_of
 
 
@@ -60,6 +62,21 @@ def test_reveal_shows_the_graph_selects_and_asks_for_the_view(workspace, heard):
     assert asked == [inner]
     workspace.reveal_all([])
     assert asked == [inner]
+
+
+def test_what_is_gone_is_not_revealed(workspace, heard):
+    asked = heard(workspace.reveal_requested)
+    last = next(node for node in workspace.model.graph.nodes if any(v is not None for v in node.outputs))
+    gone = next(v for v in last.outputs if v is not None)
+    with workspace.document.edit("Delete") as edit:
+        delete_and_bridge(edit, [last])
+    assert not is_in_model(gone)
+    workspace.reveal_all([last, gone])
+    assert asked == []
+    assert workspace.selection.items == ()
+    workspace.document.undo()
+    workspace.reveal(gone)
+    assert asked == [gone]
 
 
 def test_a_place_that_leaves_the_model_is_left(workspace):

@@ -13,6 +13,7 @@ from exec.inspection.overview import Watched, watch
 from exec.layout import ValueKey
 from model.graph import Node, Value
 from model.types import element_type_text
+from viewer.changes import is_in_model
 from viewer.panels import Panel
 from viewer.places import name_of
 from viewer.results import Record
@@ -103,6 +104,8 @@ class WatchPanel(Panel):
         role = "muted" if self.workspace.results.is_stale(value) else ""
         watched = self._known.get(value)
         name = Cell(name_of(value), role=role, tip=f"{name_of(value)}: out of date" if role else name_of(value))
+        if not is_in_model(value):
+            return (name, Cell("not in the model", role="muted"), *[Cell("")] * 8)
         if watched is None:
             return (name, Cell("not computed", role="muted"), *[Cell("")] * 8)
         info, facts, change = watched.info, watched.statistics, watched.difference

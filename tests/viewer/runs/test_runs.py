@@ -13,7 +13,7 @@ from exec.inputs import Constant, File, Random, Range, make_feeds
 from exec.saved import load_run
 from exec.session import Breakpoint, Session
 from model import load
-from model.edits.nodes import rename_node
+from model.edits.nodes import delete_and_bridge, rename_node
 from model.errors import ModelError
 from model.steps import SetField
 from model.types import SequenceType, Shape, TensorType
@@ -521,3 +521,27 @@ def test_the_profile_and_the_watch_list_show_the_run(window, qtbot, net):
     cells = watch.table.source.rows[0].cells
     assert cells[-1].number > 0
     assert cells[-1].role == "changed"
+
+
+def test_a_watched_value_that_is_gone_says_so_until_it_is_back(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    watch = window.docks.open("watch")
+    gone = value(workspace, "l")
+    workspace.results.pin([gone])
+    idle(qtbot, workspace)
+
+    def kind():
+        return watch.table.source.row(0).cells[1].text
+
+    shown = kind()
+    with workspace.document.edit("Delete") as transaction:
+        delete_and_bridge(transaction, [node(workspace, "log")])
+    idle(qtbot, workspace)
+    assert kind() == "not in the model"
+    watch.table.chosen.emit(gone)
+    assert workspace.selection.current is None
+    workspace.document.undo()
+    idle(qtbot, workspace)
+    assert kind() == shown
