@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
@@ -21,6 +22,7 @@ from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
     from model.recording.ahead import Recording
+    from model.recording.journal import Journal
 
 _AT_ONCE = 1_000  # steps that take some 10 ms, and that the journal writes within the turn
 _MUCH = 1 << 20  # bytes of tensors, the same
@@ -153,7 +155,20 @@ def edit_ahead(
     if journal is None or not steps:
         ended(True)
         return
-    recording, owner = journal.recording(document.model), QObject(workspace)
+    again = partial(edit_ahead, workspace, title, change, failed=failed or workspace.report, ended=ended)
+    _write_first(workspace, journal, title, steps, again, ended)
+
+
+def _write_first(
+    workspace: Workspace,
+    journal: Journal,
+    title: str,
+    steps: list[Step],
+    again: Callable[[], object],
+    ended: Callable[[bool], object],
+) -> None:
+    """Make an edit of these steps once the bytes that they bring are on file; `again` where it was edited meanwhile."""
+    recording, owner = journal.recording(workspace.document.model), QObject(workspace)
     recording.try_out(steps)
 
     def stopped() -> None:
@@ -165,10 +180,10 @@ def edit_ahead(
         if all_made:
             ended(True)
         else:
-            edit_ahead(workspace, title, change, failed=failed or workspace.report, ended=ended)
+            again()
 
     entries = [(title, steps)]
-    Applying(document, entries, done, owner, recording=recording, jobs=workspace.jobs, stopped=stopped)
+    Applying(workspace.document, entries, done, owner, recording=recording, jobs=workspace.jobs, stopped=stopped)
 
 
 def _brought(steps: Sequence[Step]) -> Iterator[Tensor | SparseTensor]:
