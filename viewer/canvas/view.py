@@ -38,6 +38,7 @@ from viewer.canvas.minimap import Minimap
 from viewer.canvas.notes import Note
 from viewer.canvas.painter import TITLES_FROM
 from viewer.canvas.scene import REACH, Hit, Scene
+from viewer.canvas.strokes import Area
 from viewer.canvas.surface import READABLE
 from viewer.canvas.travel import Travel
 from viewer.places import place_text
@@ -475,14 +476,27 @@ class GraphView(MarkedSurface):
             painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the middle; while nobody moved it, show the graph as it should be seen first."""
+        """Keep the middle, and in view what is selected there; while nobody moved it, show what is to be seen first."""
         was_tiny = not event.oldSize().isValid() or event.oldSize().width() < 8
         is_untouched = self._shown_first == self._position()
+        selected = self._selected_in_view()
         super().resizeEvent(event)
         self.minimap.place()
         is_held = self._is_pushed and self.underMouse()
         if self.scene is not None and (was_tiny or (is_untouched and not is_held)):
             self._show_place()
+        elif selected is not None and not is_held:
+            self.show_area(selected, 8.0)
+
+    def _selected_in_view(self) -> Area | None:
+        """Where that is which was selected last, if all of it is seen."""
+        selected = self.workspace.selection.current
+        if self.scene is None or selected is None:
+            return None
+        area, seen = self.scene.bounds_of(self.scene.drawing.boxes_for(selected)[:1]), self.viewport.area
+        if area is None or area[0] < seen[0] or area[1] < seen[1] or area[2] > seen[2] or area[3] > seen[3]:
+            return None
+        return area
 
     # -- mouse and keys: see Hands ---------------------------------------------------------------------------
 

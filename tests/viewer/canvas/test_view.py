@@ -519,6 +519,23 @@ def test_who_moved_the_view_keeps_it_with_other_settings(show, qtbot, small):
     assert view.zoom == zoom
 
 
+@pytest.mark.parametrize("number", [0, 8])
+def test_what_is_selected_stays_in_view_when_a_panel_takes_room(show, number):
+    view = show(long_chain(9).model())
+    view.resize(500, 900)
+    view.zoom_to(0.9)
+    node = view.workspace.graph.nodes[number]
+    view.workspace.selection.set([node])
+    view.reveal(node)
+    view.resize(500, 300)
+    left, top, width, height = view.scene.rect(view.scene.drawing.boxes_for(node)[0])
+    seen = view.viewport.area
+    assert seen[0] <= left
+    assert left + width <= seen[2]
+    assert seen[1] <= top
+    assert top + height <= seen[3]
+
+
 def test_the_legend_hides_no_node_of_a_graph_that_is_seen_whole(show, qtbot, small):
     view = show(small.model())
     view.resize(420, 300)
