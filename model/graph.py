@@ -423,6 +423,11 @@ class Function:
         self._source: Any = None
 
     @property
+    def title(self) -> str:
+        """What to call it in a message: its name, with the overload that tells it from others of the name."""
+        return f"{self.name}:{self.overload}" if self.overload else self.name
+
+    @property
     def key(self) -> tuple[str, str, str]:
         """What a node names to call it: domain, name, overload."""
         return self.domain, self.name, self.overload

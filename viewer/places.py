@@ -18,7 +18,7 @@ def name_of(item: object) -> str:
         case Value():
             return display(item.name, _LABEL_LIMIT) or "(unnamed value)"
         case Function():
-            return f"{display(item.domain, _LABEL_LIMIT)}::{display(item.name, _LABEL_LIMIT)}"
+            return f"{display(item.domain, _LABEL_LIMIT)}::{display(item.title, _LABEL_LIMIT)}"
         case Model():
             return "model"
         case Graph():

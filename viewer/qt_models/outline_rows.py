@@ -145,7 +145,7 @@ def graph_title(graph: Graph) -> str:
     """What to call a graph in a list: its function, its attribute, or its own name."""
     owner = graph.owner
     if isinstance(owner, Function):
-        return f"ƒ {owner.name}"
+        return f"ƒ {owner.title}"
     if isinstance(owner, Node):
         return next((a.name for a in owner.attributes.values() if graph in a.graphs), "body")
     if owner is not None and not isinstance(owner, Model):

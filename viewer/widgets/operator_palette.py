@@ -173,7 +173,7 @@ def _choice(operator: Operator, graph: Graph, run: Callable[[Operator, bool], ob
     doc = function.doc_string if function is not None else schema.doc if schema is not None else ""
     note = "function" if function is not None else f"{where} {schema.since_version if schema else ''}".strip()
     return Choice(
-        title=display(operator.op_type, 80),
+        title=display(operator.op_type if function is None else function.title, 80),
         run=lambda shift: run(operator, shift),
         signature=signature(operator),
         detail=first_sentence(doc) or f"No description. {'' if imported else 'The domain will be imported.'}".strip(),

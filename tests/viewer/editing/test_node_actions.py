@@ -7,6 +7,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from model.edits.nodes import rename_node
+from model.graph import Function
+from model.steps import SetField
 from tests.model import builders
 from viewer import clipboard
 from viewer.dialogs.convert import ConvertDialog
@@ -213,6 +215,16 @@ def test_add_an_operator_by_itself(desk):
     node = desk.workspace.selection.nodes[0]
     assert (node.op_type, node.inputs) == ("MatMul", (None, None))
     assert node.graph is desk.workspace.graph
+
+
+def test_functions_of_one_name_are_added_by_their_overloads(desk):
+    wide, narrow = (Function("scale", "local", overload) for overload in ("wide", "narrow"))
+    with desk.document.edit("Functions") as edit:
+        edit.do(SetField(desk.document.model, "functions", (wide, narrow)))
+    for function in (wide, narrow):
+        palette(desk, f"scale:{function.overload}")
+        node = desk.workspace.selection.nodes[0]
+        assert node.operator == function.key
 
 
 def test_add_after_the_selected_node(desk):

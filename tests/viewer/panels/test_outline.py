@@ -140,6 +140,20 @@ def test_graphs_and_operators_are_called_as_they_are_now(blocks, qtbot, heard):
     qtbot.waitUntil(lambda: tree.columnWidth(1) >= tree.sizeHintForColumn(1) > narrow)
 
 
+def test_functions_of_one_name_are_told_apart_by_their_overloads(blocks, heard):
+    document, model = blocks.workspace.document, blocks.model
+    listed = tuple(Function("scale", "local", overload) for overload in ("", "wide"))
+    with document.edit("Functions") as edit:
+        edit.do(SetField(document.model, "functions", listed))
+    first, second = (model.index(row, 0) for row in (1, 2))
+    assert (first.data(), second.data()) == ("ƒ scale", "ƒ scale:wide")
+    told = heard(model.dataChanged)
+    with document.edit("Overload") as edit:
+        edit.do(SetField(listed[0], "overload", "narrow"))
+    assert first in told
+    assert first.data() == "ƒ scale:narrow"
+
+
 def test_operators_that_come_back_have_the_room_they_had(blocks, qtbot):
     """It was given up once every node was gone, and never taken again."""
     document, tree = blocks.workspace.document, blocks.tree

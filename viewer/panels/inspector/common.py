@@ -44,12 +44,12 @@ def go(workspace: Workspace, item: Item, title: str = "Go there") -> RowAction:
 def name_of(item: Item) -> str:
     """What titles of edits call an object."""
     match item:
-        case Node():
+        case Node() | Function():
             return display(item.title, 60)
-        case Value() | Function():
+        case Value():
             return display(item.name, 60)
         case Graph(owner=Function() as function):
-            return f"function {display(function.name, 60)}"
+            return f"function {display(function.title, 60)}"
         case Graph():
             return f"graph {display(item.name, 60)}"
         case Model():

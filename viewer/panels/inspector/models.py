@@ -152,7 +152,7 @@ def _functions(workspace: Workspace, model: Model) -> Row:
 
     def make(index: int) -> Row:
         function = model.functions[index]
-        row = Row(f"function {index}", display(function.domain, 120), display(function.name, 200), middle=True)
+        row = Row(f"function {index}", display(function.domain, 120), display(function.title, 200), middle=True)
         row.note = plural(len(function.body.nodes), "node")
         row.target = function
         row.actions = (

@@ -130,7 +130,7 @@ def _operators(imports: tuple[tuple[str, int], ...]) -> tuple[Schema, ...]:
 def _suggest_operators(workspace: Workspace, node: Node, typed: str) -> Sequence[Suggestion]:
     words = typed.lower()
     imports = node.graph.opset_imports if node.graph is not None else {}
-    found = [(f.name, f.domain, "function of the model") for f in workspace.model.functions]
+    found = [*dict.fromkeys((f.name, f.domain, "function of the model") for f in workspace.model.functions)]
     if schemas.is_loaded():
         found += [(s.name, s.domain, s.category) for s in _operators(tuple(imports.items()))]
     matching = [one for one in found if words in one[0].lower()]

@@ -398,7 +398,7 @@ def _called(items: Sequence[Item]) -> tuple[str, str, str]:
         case Graph() as graph:
             return "Graph", graph.name or owner_text(graph), ""
         case Function() as function:
-            return "Function", function.name, ""
+            return "Function", function.title, ""
         case Model():
             return "Model", "", ""
 
