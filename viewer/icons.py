@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from PySide6.QtCore import QByteArray, QRectF, Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
@@ -29,23 +29,33 @@ def _icon(name: str, color: str, disabled: str, selected: str) -> QIcon:
     result = QIcon()
     tints = {QIcon.Mode.Normal: color, QIcon.Mode.Disabled: disabled, QIcon.Mode.Selected: selected}
     for mode, tint in tints.items():
-        for pixmap in _pixmaps(name, tint):
-            result.addPixmap(pixmap, mode)
+        for shape in _shapes(name):
+            result.addPixmap(_tinted(shape, tint), mode)
     return result
 
 
-def _pixmaps(name: str, color: str) -> list[QPixmap]:
-    source = resources.path(f"icons/{name}.svg").read_text(encoding="utf-8").replace("currentColor", color)
-    renderer = QSvgRenderer(QByteArray(source.encode()))
-    pixmaps = []
+@cache
+def _shapes(name: str) -> list[QPixmap]:
+    """The icon in each size. All are of one colour, so that it is drawn once, not for each mode and theme."""
+    renderer = QSvgRenderer(str(resources.path(f"icons/{name}.svg")))
+    shapes = []
     for size in _SIZES:
         pixmap = QPixmap(size, size)
         pixmap.fill(Qt.GlobalColor.transparent)
         painter = QPainter(pixmap)
         renderer.render(painter, QRectF(0, 0, size, size))
         painter.end()
-        pixmaps.append(pixmap)
-    return pixmaps
+        shapes.append(pixmap)
+    return shapes
+
+
+def _tinted(shape: QPixmap, color: str) -> QPixmap:
+    pixmap = QPixmap(shape)
+    painter = QPainter(pixmap)
+    painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
+    painter.fillRect(pixmap.rect(), QColor(color))
+    painter.end()
+    return pixmap
 
 
 def dot(color: QColor) -> QIcon:
