@@ -60,7 +60,10 @@ def _question(window: MainWindow, leftover: Leftover) -> Message:
     were = "was" if len(leftover.titles) == 1 else "were"
     detail = f"{plural(len(leftover.titles), 'edit')} of {when} {were} not saved."
     if leftover.is_unsaved:
-        detail = f"A model of {when} with {plural(len(leftover.titles), 'edit')} was not saved."
+        edits = f" with {plural(len(leftover.titles), 'edit')}" if leftover.titles else ""
+        detail = f"A model of {when}{edits} was not saved."
+        if leftover.name:
+            detail += " Its file did not hold it any more."
     if not leftover.fits:
         detail += " The file has changed since, so they may not fit."
     if leftover.was_cut_short:

@@ -1,5 +1,6 @@
 """Files that are replaced, by a save or by another program, and a kill then: the next start has all that was done."""
 
+import re
 from threading import Event
 
 import pytest
@@ -9,9 +10,11 @@ from model.io.replace import NewFile
 from model.io.save import save
 from model.steps import SetField
 from tests.model import builders
+from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
 from tests.viewer.opening import opened
+from viewer.files import recovery
 from viewer.files.folders import journal_folder
 from viewer.files.saving import SaveOptions
 from viewer.settings import RELOAD_SILENTLY
@@ -121,6 +124,26 @@ def test_edits_of_a_file_that_another_program_replaces(window, qtbot, tab, anoth
     tab.workspace.document.undo()
     tab.workspace.document.redo()
     has_all(tab)
+
+
+def test_what_another_program_replaced_is_offered_by_its_name(window, qtbot, tab, another_program):
+    rename(tab, "mine")
+    path, before = tab.path, snapshot(tab.workspace.model)
+    another_program(path)
+    qtbot.waitUntil(lambda: is_beside(tab))
+    abandon(tab.keeper.journal)
+    window.remove_tab(tab)
+    recovery.offer(window)
+    (message,) = window.messages.messages
+    assert message.title == "Unsaved: m.onnx"
+    assert re.fullmatch(r"A model of \S+ \S+ was not saved. Its file did not hold it any more.", message.detail)
+    with qtbot.waitSignal(window.files.opened):
+        dict(message.choices)["Recover"]()
+    document = window.tab.workspace.document
+    assert (document.path, window.tab.workspace.title) == (None, "m recovered")
+    assert snapshot(document.model) == before
+    assert document.modified
+    assert killed_now(journal_folder())[1].name == ""
 
 
 def test_edits_of_a_file_that_is_removed(window, qtbot, tab):
