@@ -73,6 +73,9 @@ def as_elements(content: Any, kind: ElementType) -> Array:
         if not kind.is_integer:
             return np.asarray(content, kind.numpy_dtype)
         array = np.asarray(content)
+        if array.size and array.dtype.kind in "US":
+            msg = f"{str(array.flat[0])!r} is no {kind.text}"
+            raise ValueError(msg)
         if array.size:
             signed = kind.text.startswith("int")
             low, past = (-(1 << kind.bits - 1) if signed else 0), 1 << kind.bits - signed

@@ -280,7 +280,7 @@ def _constant(content: Any, shape: tuple[int, ...], kind: ElementType, name: str
     try:
         array = as_elements(content, kind)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ModelError(title, f"{error}; {declared}") from None
+        raise ModelError(title, f"{in_plain_words(error) or error}; {declared}") from None
     if array.ndim > len(shape):
         return array
     try:

@@ -328,6 +328,22 @@ def test_bounds_in_the_wrong_order_are_told_with_both_numbers() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "constant", "reason"),
+    [
+        ("float", "hello", "'hello' is no number; declared float[2]"),
+        ("int64", "hello", "'hello' is no int64; declared int64[2]"),
+        ("float", {"a": 1}, "a number was expected; declared float[2]"),
+        ("float", [[1, 2], [3]], "its rows have different lengths; declared float[2]"),
+    ],
+)
+def test_why_a_constant_does_not_fit_is_told_in_plain_words(kind: str, constant: Any, reason: str) -> None:
+    model = parse(f"g ({kind}[2] x) => ({kind}[2] y) {{ y = Identity(x) }}")
+    with pytest.raises(ModelError) as found:
+        make_feeds(model.graph, sources={"x": Constant(constant)})
+    assert found.value.detail == reason
+
+
+@pytest.mark.parametrize(
     ("name", "reason"),
     [
         ("garbage.npy", "it does not begin like an .npy file"),
