@@ -14,6 +14,7 @@ from exec.inputs import read_data_set
 from exec.inspection import reference
 from exec.inspection.compare import Row, compare_keys, compare_runs, compare_with
 from exec.inspection.whatif import Precision, compare_rounded, in_precision
+from exec.results import RunResult
 from exec.saved import load_run
 from exec.values import same_value
 from model.errors import ModelError
@@ -23,6 +24,7 @@ from model.progress import Progress
 from model.types import ElementType, TensorType
 from viewer.results import Record
 from viewer.runs.addresses import addresses_in, inside_nodes
+from viewer.text import display
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -128,15 +130,22 @@ def _with_other(ours: Record, other: Workspace, values: Mapping[str, Value], fed
     inputs = {v.name for v in other.runs.inputs.inputs()}
     given = {**(shown.feeds if shown is not None else {}), **fed}
     feeds = {name: value for name, value in given.items() if name in inputs}
-    request = session.request(feeds, seed=ours.result.seed)
+    request, title = session.request(feeds, seed=ours.result.seed), other.title
     keys = {name: ((), number) for name, v in values.items() if (number := session.number(v))}
     known = shown if shown is not None and shown.whole and other.results.is_current else None
+
+    def perform(progress: Progress) -> RunResult:
+        try:
+            return session.perform(request, progress=progress).raise_for_failure()
+        except ModelError as error:
+            detail = f"{error.title}: {error.detail}"
+            raise ModelError(f"{display(title, 60)} cannot be run with these inputs", detail) from error
 
     def work(progress: Progress) -> list[Row]:
         if known is not None and _was_fed(known, feeds, ours.result.seed):
             theirs = known.result
         else:
-            theirs = session.perform(request, progress=progress).raise_for_failure()
+            theirs = perform(progress)
         arrays = {name: theirs.value(key) for name, key in keys.items() if theirs.info(key) is not None}
         return ours.result.apply(compare_with, arrays)
 

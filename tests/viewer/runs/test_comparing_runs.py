@@ -1,6 +1,7 @@
 """Runs held against others through the real window: before an edit, fewer bits, other models, ONNX Runtime."""
 
 import numpy as np
+import onnx
 import pytest
 
 from exec.inputs import Constant, Random
@@ -111,6 +112,21 @@ def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, 
     assert overlays.title.startswith("Error")
     compared(qtbot, panel, same)
     assert overlays.kind == ""
+
+
+def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_path):
+    path = tmp_path / "other.onnx"
+    text = '<ir_version: 9, opset_import: ["": 17]> g (float[2] image) => (float[2] y) { y = Neg (image) }'
+    onnx.save(onnx.parser.parse_model(text), path)
+    other = opened(window, qtbot, path)
+    workspace, told = opened(window, qtbot, net), []
+    make_finite(workspace)
+    run(qtbot, workspace)
+    workspace.messaged.connect(told.append)
+    window.docks.open("compare").compare("other", comparing.with_model(other))
+    qtbot.waitUntil(lambda: bool(told) and not workspace.jobs.running, timeout=30_000)
+    assert told[0].title == "other.onnx cannot be run with these inputs"
+    assert "image" in told[0].detail
 
 
 def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net, tmp_path):
