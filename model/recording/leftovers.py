@@ -76,11 +76,18 @@ def leftovers(folder: Path, tell: Callable[[Path, str], object] | None = None) -
         except (ModelError, OSError, ValueError, LookupError, TypeError) as error:
             aside = None if _is_in_use(path) else _set_aside(path)
             if aside is not None and tell is not None:
-                tell(aside, error.detail if isinstance(error, ModelError) else str(error))
+                tell(aside, _why(error))
             continue
         if leftover is not None:
             found.append(leftover)
     yield from sorted(_of_the_files_there(found), key=lambda leftover: -leftover.time)
+
+
+def _why(error: Exception) -> str:
+    """Why a journal cannot be read, in words for the person."""
+    if isinstance(error, ModelError):
+        return error.detail
+    return str(error) if isinstance(error, OSError) else "Its first line does not say all that one of a journal does."
 
 
 def _of_the_files_there(found: Sequence[Leftover]) -> list[Leftover]:

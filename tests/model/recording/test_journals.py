@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -193,8 +194,11 @@ def test_damaged_journals_are_set_aside(tmp_path, dead, content):
     (right,) = leftovers(tmp_path)
     discard(right)
     (tmp_path / "x.journal").write_bytes(content)
+    told = []
+    assert list(leftovers(tmp_path, lambda _path, why: told.append(why))) == []
     assert list(leftovers(tmp_path)) == []
-    assert list(leftovers(tmp_path)) == []
+    assert all(re.fullmatch(r"[A-Z].* .*\.", why) for why in told)
+    assert len(told) == bool(content)
 
 
 def test_a_full_disk_stops_the_journal_not_the_work(tmp_path):
