@@ -54,22 +54,24 @@ def find_replacements(
     `nodes` restricts it to a selection. ModelError at once for a wrong expression or replacement. Values of attributes
     are what `attribute_source` writes, each text of a list alone; lists of more than 10,000 elements are left out.
     """
-    matcher = _matcher(pattern, regex=regex, whole=whole, case=case)
+    matcher = _matcher(pattern, regex=regex, case=case)
     template = replacement if regex else replacement.replace("\\", r"\\")
     try:
         matcher.sub(template, "")
     except (re.error, IndexError) as error:
         raise ModelError(f"The replacement {replacement!r} does not work", str(error)) from error
-    return _found(graphs, lambda text: matcher.sub(template, text), where, nodes)
+
+    def of_whole(text: str) -> str:
+        match = matcher.fullmatch(text)
+        return text if match is None else match.expand(template)
+
+    return _found(graphs, of_whole if whole else lambda text: matcher.sub(template, text), where, nodes)
 
 
-def _matcher(pattern: str, *, regex: bool, whole: bool, case: bool) -> re.Pattern[str]:
+def _matcher(pattern: str, *, regex: bool, case: bool) -> re.Pattern[str]:
     if not pattern:
         raise ModelError("Nothing to find", "Write what to look for.")
-    expression = compiled(pattern).pattern if regex else re.escape(pattern)
-    if whole:
-        expression = rf"\A(?:{expression})\Z"
-    return compiled(expression, 0 if case else re.IGNORECASE)
+    return compiled(pattern if regex else re.escape(pattern), 0 if case else re.IGNORECASE)
 
 
 def _found(

@@ -273,8 +273,12 @@ def title_of(cells: Sequence[Cell]) -> str:
 
 
 def write_cells(edit: Transaction, cells: Sequence[Cell], progress: Progress = SILENT) -> None:
-    """Write texts into cells, all or none; what a cell holds already is left alone. Any thread."""
-    for node, column, text in progress.paced(cells, of=len(cells)):
+    """Write texts into cells, all or none; what a cell holds already is left alone. Any thread.
+
+    Names last, so that what refuses calls nodes as they are still called.
+    """
+    ordered = sorted(cells, key=lambda cell: cell[1].title == NAME and not cell[1].attribute)
+    for node, column, text in progress.paced(ordered, of=len(ordered)):
         if text != _source(node, column):
             _write(edit, node, column, text)
 

@@ -413,3 +413,21 @@ def test_nodes_without_names_and_tensors_are_told_apart(desk):
     assert muted == [theme().muted, None]
     panel.model.setData(first, "renamed")
     assert cells(panel, "Name") == ["renamed", "named"]
+
+
+def test_a_refusal_calls_a_node_by_the_name_it_has(desk):
+    desk.open("""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g () => (float[2] a) { [first] a = Constant <value: tensor = float[2] {0.5, 1}> () }
+    """)
+    panel = NodeTablePanel(desk.workspace)
+    desk.qtbot.addWidget(panel)
+    panel.show()
+    listed(panel, desk.qtbot)
+    select(panel, "Name", 0)
+    cell = panel.model.index(0, column(panel, "value"))
+    panel.table.selectionModel().select(cell, QItemSelectionModel.SelectionFlag.Select)
+    panel.bulk.setText("renamed")
+    desk.qtbot.mouseClick(panel.set_button, Qt.MouseButton.LeftButton)
+    assert "of first is not written as text" in panel.error.text()
+    assert cells(panel, "Name") == ["first"]
