@@ -6,6 +6,7 @@ it by a thread: steps and bytes of edits that are yet to be made.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import json
 import os
@@ -239,7 +240,7 @@ _JSON: Final = json.JSONEncoder(separators=(",", ":"))
 
 def sync(descriptor: int) -> None:
     """Put a file on the disk in the background, and close it. The last edits a power failure would lose are few."""
-    threading.Thread(target=_sync, args=(descriptor,), name="journal", daemon=True).start()
+    _thread.start_new_thread(_sync, (descriptor,))  # Thread.start() would wait until it has a processor
 
 
 def _sync(descriptor: int) -> None:
