@@ -60,7 +60,7 @@ def test_whole_texts_by_an_expression_that_begins_with_flags(chain):
     before = [value.name for value in chain.model.graph.values()]
     pattern = f"(?i){before[0].upper()}"
     assert replace(chain, pattern, "other", "value names", regex=True, whole=True) == [(before[0], "other")]
-    assert replace(chain, "(?x) other # and no more", "one", "value names", regex=True, whole=True) == [("other", "one")]
+    assert replace(chain, "(?x) other # that", "one", "value names", regex=True, whole=True) == [("other", "one")]
     assert replace(chain, "o|on(e)", r"other\1", "value names", regex=True, whole=True) == [("one", "othere")]
     assert not found_in(chain, "(?i)OTHER", "x", "value names", regex=True, whole=True)
     assert not found_in(chain, "(?i)THER", "x", "value names", regex=True, whole=True)
