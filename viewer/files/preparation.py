@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtCore import QObject, QTimer
 
+from viewer.after_edits import AfterEdits
 from viewer.slices import Slices
-from viewer.text import display
 
 if TYPE_CHECKING:
     from model.io.save import Saving
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from viewer.jobs import Job
     from viewer.workspace import Workspace
 
-_PATIENCE = 300  # ms before it is told that a save waits
-_WAITS = "saving waits"  # topic of that message
 _MANY_STEPS = 2000  # which cost as much as several slices to take back and do again around each
 
 
 class Preparation(QObject):
     """Prepares a save of a document as it is now, while it may be edited on. GUI thread only.
 
-    Where edits are on their way it begins once they are made, refused or stopped, and tells that. Calls `done` with
+    Where edits are on their way it begins once they are made, refused or stopped (see AfterEdits). Calls `done` with
     the save and the state that it holds, or `failed` with what it raised: at once where all takes less than a slice.
     Where it takes longer, the work shows under a title and may be stopped there: then it calls `stopped`.
     """
@@ -51,24 +49,11 @@ class Preparation(QObject):
         self._slices: Slices[Saving] | None = None
         self._soon = QTimer(self, singleShot=True, interval=0)
         workspace.changes.changed.connect(self._on_change)
-        workspace.jobs.ended.connect(self._begin, Qt.ConnectionType.QueuedConnection)
         self.running = True  # nothing was called yet
-        self._begin()
-        if self.running and self._job is None:
-            QTimer.singleShot(_PATIENCE, self, self._tell)
+        self._waiting = AfterEdits(workspace, title, "Do not save", self._begin, self._stop)
 
-    def _tell(self) -> None:
-        coming = self._workspace.jobs.making("edit")
-        if self.running and self._job is None and coming:
-            waits = f"{self._title} waits for “{display(coming[0].title, 80)}”"
-            self._workspace.message("info", waits, choices=(("Do not save", self.stop),), topic=_WAITS)
-
-    def _begin(self, _ended: object = None) -> None:
-        jobs = self._workspace.jobs
-        if not self.running or self._job is not None or jobs.is_closed or jobs.making("edit"):
-            return
-        self._workspace.withdraw(_WAITS)
-        self._job = jobs.follow(self._title, self._stop)
+    def _begin(self) -> None:
+        self._job = self._workspace.jobs.follow(self._title, self._stop)
         self._document.end_gesture()  # what is typed next is not saved
         self._state = self._document.current
         self._slices = Slices(
@@ -87,7 +72,7 @@ class Preparation(QObject):
         if self._job is not None:
             self._job.cancel()
         else:
-            self._stop()
+            self._waiting.stop()
 
     def _stop(self) -> None:
         if self.running:
@@ -114,7 +99,6 @@ class Preparation(QObject):
     def _end(self) -> None:
         self.running = False
         self._soon.stop()
-        self._workspace.withdraw(_WAITS)
         if self._job is not None:
             self._workspace.jobs.leave(self._job)
         self.deleteLater()
