@@ -16,7 +16,7 @@ from model.document import Document
 from model.edits import properties
 from model.edits.interface import remove_values
 from model.edits.values import disconnect
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
 from model.io.read import load
 from model.io.save import to_bytes
 from model.steps import (
@@ -464,45 +464,6 @@ def test_a_model_without_a_domain_is_remarked():
         properties.set_text(edit, document.model, "domain", "")
     assert [(p.rule, p.severity, p.place) for p in checker.run()] == [("model-domain", "info", document.model)]
     assert_agrees(checker, document)
-
-
-def test_bodies_of_old_files_list_their_constants_as_inputs():
-    text = """
-        <ir_version: %d, opset_import: ["" : 8]>
-        g (float[2] x, bool c) => (float[2] y)
-        { [choice] y = If (c) <then_branch: graph = yes () => (p) { p = Relu (x) },
-            else_branch: graph = no () => (q) { q = Add (x, w) }> }
-    """
-    for version, expected in ((3, []), (10, ["body", "body-initializer"])):
-        document = builders.document(text % version)
-        body = builders.graph(document, "no")
-        value = Value("w")
-        user = body.nodes[0]
-        with document.edit("Constant") as edit:
-            edit.do(SetGraphInputs(body, (value,)))
-            edit.do(SetInitializer(body, value, ArrayTensor(np.float32([1, 2]))))
-            edit.do(SetInput(user, 1, value))
-        assert sorted(rules(document.model)) == expected
-
-
-def test_the_initialization_of_training_takes_nothing():
-    graph = Graph("start")
-    SetGraphInputs(graph, (Value("given", TensorType(ElementType.FLOAT, Shape(()))),)).apply()
-    model = builders.model()
-    SetField(model, "training_info", (TrainingInfo(initialization=graph),)).apply()
-    assert "training-input" in rules(model)
-
-
-def test_an_import_that_only_a_training_graph_needs_is_used():
-    step = Graph("step")
-    InsertNode(step, Node("Adam", (), (Value("v"),), domain="ai.onnx.preview.training")).apply()
-    model = builders.model()
-    training = TrainingInfo(algorithm=step)
-    SetField(model, "training_info", (training,)).apply()
-    SetField(model, "opset_imports", {"": 21, "ai.onnx.preview.training": 1}).apply()
-    assert "unused-import" not in [p.rule for p in check_model(model)]
-    SetField(model, "opset_imports", {"": 21, "ai.onnx.preview.training": 1, "ai.onnx.ml": 3}).apply()
-    assert "unused-import" in [p.rule for p in check_model(model)]
 
 
 def test_a_node_named_for_a_cycle_is_on_it():

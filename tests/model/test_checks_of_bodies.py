@@ -1,8 +1,12 @@
 """What bodies get and give, against the nodes that hold them."""
 
+import numpy as np
 import pytest
 
 from model.checks import check_model
+from model.graph import Value
+from model.steps import SetGraphInputs, SetInitializer, SetInput
+from model.tensors import ArrayTensor
 from tests.model import builders
 
 IF = """y{second} = If (k) <then_branch = t () => (s{then}) {{ s = Neg(x) s2 = Abs(x) }},
@@ -28,3 +32,22 @@ def test_bodies_get_and_give_what_their_nodes_do(body, found):
     text = f'<ir_version: 10, opset_import: ["" : 18]> g (float[2] x, bool k, int64 n) => (float[2] y) {{ {body} }}'
     errors = [problem for problem in check_model(builders.model(text)) if problem.severity == "error"]
     assert [problem.rule for problem in errors] == found
+
+
+def test_bodies_of_old_files_list_their_constants_as_inputs():
+    text = """
+        <ir_version: %d, opset_import: ["" : 8]>
+        g (float[2] x, bool c) => (float[2] y)
+        { [choice] y = If (c) <then_branch: graph = yes () => (p) { p = Relu (x) },
+            else_branch: graph = no () => (q) { q = Add (x, w) }> }
+    """
+    for version, expected in ((3, []), (10, ["body", "body-initializer"])):
+        document = builders.document(text % version)
+        body = builders.graph(document, "no")
+        value = Value("w")
+        user = body.nodes[0]
+        with document.edit("Constant") as edit:
+            edit.do(SetGraphInputs(body, (value,)))
+            edit.do(SetInitializer(body, value, ArrayTensor(np.float32([1, 2]))))
+            edit.do(SetInput(user, 1, value))
+        assert sorted(p.rule for p in check_model(document.model) if p.severity == "error") == expected

@@ -5,7 +5,9 @@ import pytest
 from model.checks import check_model
 from model.edits import properties, values
 from model.errors import ModelError
-from model.graph import Graph, TrainingInfo
+from model.graph import Graph, Node, TrainingInfo, Value
+from model.steps import InsertNode, SetField, SetGraphInputs
+from model.types import ElementType, Shape, TensorType
 from tests.model import builders
 
 
@@ -43,3 +45,23 @@ def test_two_training_steps_that_update_one_variable_are_found():
             properties.add_training(edit, training)
             properties.set_bindings(edit, training, update={"w": output})
     assert [p.message for p in errors(document.model)] == ["Several training steps update w"]
+
+
+def test_the_initialization_of_training_takes_nothing():
+    graph = Graph("start")
+    SetGraphInputs(graph, (Value("given", TensorType(ElementType.FLOAT, Shape(()))),)).apply()
+    model = builders.model()
+    SetField(model, "training_info", (TrainingInfo(initialization=graph),)).apply()
+    assert "training-input" in [p.rule for p in errors(model)]
+
+
+def test_an_import_that_only_a_training_graph_needs_is_used():
+    step = Graph("step")
+    InsertNode(step, Node("Adam", (), (Value("v"),), domain="ai.onnx.preview.training")).apply()
+    model = builders.model()
+    training = TrainingInfo(algorithm=step)
+    SetField(model, "training_info", (training,)).apply()
+    SetField(model, "opset_imports", {"": 21, "ai.onnx.preview.training": 1}).apply()
+    assert "unused-import" not in [p.rule for p in check_model(model)]
+    SetField(model, "opset_imports", {"": 21, "ai.onnx.preview.training": 1, "ai.onnx.ml": 3}).apply()
+    assert "unused-import" in [p.rule for p in check_model(model)]

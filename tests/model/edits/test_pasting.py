@@ -1,0 +1,139 @@
+"""What nodes that are pasted take from where they come to, and what they bring."""
+
+import pytest
+
+from model.checks import check_model
+from model.edits import subgraphs, values
+from model.io.save import to_bytes
+from tests.model import builders
+from tests.model.snapshots import assert_linked, taken_back
+
+
+@pytest.fixture
+def chain():
+    return builders.document()
+
+
+@pytest.fixture
+def branches():
+    return builders.document(builders.BRANCHES)
+
+
+@pytest.fixture(autouse=True)
+def _undo_restores(chain, branches):
+    with taken_back(chain, branches):
+        yield
+
+
+def legal(model):
+    return [p for p in check_model(model) if p.severity == "error"] == []
+
+
+def test_pasting_in_the_same_model_reconnects(chain):
+    fragment = subgraphs.copy([builders.node(chain, "second"), builders.node(chain, "third")])
+    with chain.edit("Paste") as edit:
+        relu, add = subgraphs.paste(edit, chain.model.graph, fragment)
+    assert relu.inputs[0] is builders.value(chain, "a")
+    assert add.inputs == (relu.outputs[0], builders.value(chain, "b"))
+    assert legal(chain.model)
+
+
+def test_pasting_into_another_model_brings_what_is_needed(chain, branches):
+    fragment = subgraphs.copy([builders.node(branches, "choose"), builders.node(branches, "call")])
+    with chain.edit("Paste") as edit:
+        choose, call = subgraphs.paste(edit, chain.model.graph, fragment)
+    assert choose.inputs == (None,)
+    assert call.inputs[0] is choose.outputs[0]
+    assert chain.model.function("local", "scale") is not None
+    assert chain.model.function("local", "scale") is not branches.model.functions[0]
+    assert chain.model.opset_imports["local"] == 1
+    assert_linked(chain.model)
+    assert_linked(branches.model)
+
+
+def test_constants_come_along_under_free_names(chain):
+    other = builders.document(builders.CHAIN.replace("1.0, 2.0", "9.0, 9.0"))
+    fragment = subgraphs.copy([builders.node(other, "first")])
+    with chain.edit("Paste") as edit:
+        (mul,) = subgraphs.paste(edit, chain.model.graph, fragment)
+    assert mul.inputs[0] is builders.value(chain, "x")
+    assert mul.inputs[1].name == "w_1"
+    assert mul.inputs[1].initializer.numpy().tolist() == [9, 9, 3, 4]
+
+
+CONSTANTS = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] x) => (float[2] y)
+{
+    [w] w = Constant <value: tensor = float[2] {1, 2}> ()
+    [s] s = Constant <value_float: float = 0.5> ()
+    [mul] m = Mul (x, w)
+    [add] y = Add (m, s)
+}
+"""
+
+
+def test_constant_nodes_come_along_as_initializers_do():
+    """What a node was drawn with, its weights in Constants, was missing where it was pasted."""
+    document = builders.document(CONSTANTS)
+    fragment = subgraphs.copy([builders.node(document, "mul"), builders.node(document, "add")])
+    assert fragment.size == 2
+    other = builders.document(CONSTANTS.replace("{1, 2}", "{3, 4}"))
+    with other.edit("Paste") as edit:
+        mul, add = subgraphs.paste(edit, other.model.graph, fragment)
+    weight = mul.inputs[1].producer
+    assert (mul.inputs[1].name, weight.name) == ("w_1", "w_1")
+    assert weight.attributes["value"].value.numpy().tolist() == [1, 2]
+    assert add.inputs == (mul.outputs[0], builders.value(other, "s"))  # which is the same there
+    assert [p for p in check_model(other.model) if p.severity == "error"] == []
+    assert_linked(other.model)
+
+
+def test_constant_nodes_are_shared_where_they_were_copied():
+    document = builders.document(CONSTANTS)
+    fragment = subgraphs.copy([builders.node(document, "mul")])
+    with document.edit("Paste") as edit:
+        (mul,) = subgraphs.paste(edit, document.model.graph, fragment)
+    assert mul.inputs == (builders.value(document, "x"), builders.value(document, "w"))
+    chosen = subgraphs.copy([builders.node(document, "w"), builders.node(document, "mul")])
+    with document.edit("Paste") as edit:
+        constant, mul = subgraphs.paste(edit, document.model.graph, chosen)
+    assert mul.inputs[1] is constant.outputs[0], "it was copied itself"
+    assert constant is not builders.node(document, "w")
+
+
+LATER = """
+<ir_version: 10, opset_import: ["" : 21]>
+later (float[4] x, bool flag) => (float[4] y)
+{
+    [choose] z = If (flag) <
+        then_branch: graph = yes () => (float[4] yes_out) { [yes] yes_out = Neg (x) },
+        else_branch: graph = no () => (float[4] no_out) { [no] no_out = Abs (x) }
+    >
+    [early] e = Relu (x)
+    [late] l = Exp (e)
+    [last] y = Add (z, l)
+}
+"""
+
+
+@pytest.mark.parametrize("place", ["body", "before", "nested"])
+def test_nodes_whose_values_are_taken_come_before_what_is_pasted(place):
+    document = builders.document(LATER)
+    graph, choose = document.model.graph, builders.node(document, "choose")
+    copied = builders.node(document, "last")
+    if place == "nested":  # what the body of a pasted node captures
+        with document.edit("Capture") as edit:
+            values.connect(edit, builders.node(document, "yes"), 0, builders.value(document, "l"))
+        copied = choose
+    before = to_bytes(document.model)
+    with document.edit("Paste") as edit:
+        if place == "body":
+            (node,) = subgraphs.paste(edit, choose.bodies[0], subgraphs.copy([copied]))
+        else:
+            (node,) = subgraphs.paste(edit, graph, subgraphs.copy([copied]), before=next(iter(graph.nodes)))
+    assert [p.rule for p in check_model(document.model) if p.rule in ("order", "cycle")] == []
+    if place == "body":
+        assert [value and value.name for value in node.inputs] == [None, "l"], "z would be a cycle"
+    document.undo()
+    assert to_bytes(document.model) == before
