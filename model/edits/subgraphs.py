@@ -20,8 +20,9 @@ from model.edits.wholes import Joint, joint
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
 from model.progress import SILENT, Progress
-from model.queries.calls import functions_used
-from model.queries.scope import dependencies, makes_cycle, names_taken, visible_values
+from model.queries.calls import Operator, functions_used
+from model.queries.differences import do_the_same
+from model.queries.scope import dependencies, makes_cycle, names_taken, unique_name, visible_values
 from model.steps import (
     InsertNode,
     SetField,
@@ -119,10 +120,11 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
 
     Left out is also what depends on the node that holds the graph. Nodes whose values are taken are moved where they
     would come too late.
+    Functions that do something else than those here of their names come under free names, too.
     Initializers and Constants come along under free names, except where the very same one is here under its name.
     Returns the nodes but for such Constants.
     """
-    _bring_operators(edit, graph, fragment)
+    calls = _bring_operators(edit, graph, fragment)
     here = visible_values(graph)
     cloner = fresh_names(graph)
     holder = graph.owner if isinstance(graph.owner, Node) else None
@@ -138,6 +140,7 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
             _bring_constant(edit, graph, value, cloner)
     shared = {n for n in fragment.along if _share(n, here, cloner)}
     copies = cloner.nodes([node for node in fragment.graph.nodes if node not in shared])
+    _call_instead(copies, calls)
     for node in copies:
         edit.do(InsertNode(graph, node, before))
     for node in copies:
@@ -160,20 +163,26 @@ def _share(constant: Node, here: Mapping[str, Value], cloner: Cloner) -> bool:
     return True
 
 
-def _bring_operators(edit: Transaction, graph: Graph, fragment: Fragment) -> None:
-    """Bring the functions, the imports of operator sets and the device configurations that its nodes need."""
-    _bring_configurations(edit, fragment)
-    _bring_functions(edit, fragment)
+def _bring_operators(edit: Transaction, graph: Graph, fragment: Fragment) -> Mapping[Operator, Operator]:
+    """Bring the functions, the imports of operator sets and the device configurations that its nodes need.
+
+    Returns what is to be called instead of functions that came under other names.
+    """
+    calls = _free_keys(edit.model, fragment.functions)
+    functions = [f for f in fragment.functions if f.key in calls or edit.model.function(*f.key) is None]
+    _bring_configurations(edit, fragment, functions)
+    _bring_functions(edit, functions, calls, fragment.opset_imports)
     _bring_imports(edit, graph, fragment.opset_imports, fragment.graph)
+    return calls
 
 
-def _bring_configurations(edit: Transaction, fragment: Fragment) -> None:
+def _bring_configurations(edit: Transaction, fragment: Fragment, functions: Iterable[Function]) -> None:
     present = edit.model.configurations
     here = {configuration.name for configuration in present}
     missing = [configuration for configuration in fragment.configurations if configuration.name not in here]
     if not missing:
         return
-    bodies = (fragment.graph, *(f.body for f in fragment.functions if edit.model.function(*f.key) is None))
+    bodies = (fragment.graph, *(f.body for f in functions))
     nodes = (node for body in bodies for level in body.walk() for node in level.nodes if node.is_spread)
     used = {part.configuration_id for node in nodes for part in node.device_configurations}
     brought = tuple(configuration for configuration in missing if configuration.name in used)
@@ -181,15 +190,45 @@ def _bring_configurations(edit: Transaction, fragment: Fragment) -> None:
         edit.do(SetField(edit.model, "configurations", (*present, *brought)))
 
 
-def _bring_functions(edit: Transaction, fragment: Fragment) -> None:
+def _free_keys(model: Model, functions: Iterable[Function]) -> Mapping[Operator, Operator]:
+    """Keys that are free for functions that do something else than those here, or call one that does."""
+    present = {f: here for f in functions if (here := model.function(*f.key)) not in (None, f)}
+    other = {f.key for f, here in present.items() if here is not None and not do_the_same(here, f)}
+    calls = {f.key: {node.operator for level in f.body.walk() for node in level.nodes} for f in present}
+    while more := {key for key, called in calls.items() if key not in other and not other.isdisjoint(called)}:
+        other |= more
+    taken = {f.name for f in (*model.functions, *functions)}
+    keys: dict[Operator, Operator] = {}
+    for domain, name, overload in (f.key for f in present if f.key in other):
+        free = unique_name(name, taken)
+        taken.add(free)
+        keys[domain, name, overload] = (domain, free, overload)
+    return keys
+
+
+def _bring_functions(
+    edit: Transaction, functions: Iterable[Function], calls: Mapping[Operator, Operator], imports: Mapping[str, int]
+) -> None:
     model = edit.model
-    missing = [f for f in fragment.functions if model.function(*f.key) is None]
-    if missing:
-        edit.do(SetField(model, "functions", (*model.functions, *(Cloner().function(f) for f in missing))))
-    domains = {f.domain: fragment.opset_imports.get(f.domain, 1) for f in missing}
+    copies = [Cloner().function(function) for function in functions]
+    for copy in copies:
+        copy.domain, copy.name, copy.overload = calls.get(copy.key, copy.key)
+        copy.body.name = copy.name
+        _call_instead(copy.body.nodes, calls)
+    if copies:
+        edit.do(SetField(model, "functions", (*model.functions, *copies)))
+    domains = {copy.domain: imports.get(copy.domain, 1) for copy in copies}
     unknown = {domain: version for domain, version in domains.items() if domain not in model.opset_imports}
     if unknown:  # into a function's body, which imports its own: the model must import what its functions are in
         edit.do(SetField(model, "opset_imports", {**model.opset_imports, **unknown}))
+
+
+def _call_instead(copies: Iterable[Node], calls: Mapping[Operator, Operator]) -> None:
+    """Let copies that are in no model yet, and what is in their bodies, call other functions."""
+    for node in copies if calls else ():
+        levels = (level for body in node.bodies for level in body.walk())
+        for call in (node, *(inner for level in levels for inner in level.nodes)):
+            call.domain, call.op_type, call.overload = calls.get(call.operator, call.operator)
 
 
 def _bring_imports(edit: Transaction, graph: Graph, imports: Mapping[str, int], part: Graph) -> None:
@@ -220,7 +259,8 @@ def merge(
     `connections` maps names of its inputs to names of values here; None connects by equal names. `feeding` maps
     names of inputs here to names of its outputs, which take their place. Inputs that are not connected become
     inputs here, its outputs become outputs; without `keep_outputs`, those that feed the other side do not stay
-    outputs. Names get `prefix` where they clash; a Constant or initializer that is here alike does not come again.
+    outputs. Names get `prefix` where they clash, functions a number; what is here alike (Constants, initializers,
+    functions) does not come again.
     Operators that mean something else at the versions imported here are refused by name. Parts that were cut out of
     one model (see wholes) come together in the order of that one.
     """
@@ -233,9 +273,10 @@ def merge(
     _bring_inputs(edit, graph, part, cloner, {name: (value, here.get(value)) for name, value in links.items()})
     shared = _bring_constants(edit, graph, part, cloner, here)
     brought = Fragment(part, other.functions, other.opset_imports, configurations=other.configurations)
-    _bring_operators(edit, graph, brought)
+    calls = _bring_operators(edit, graph, brought)
     known = known.without(part.nodes, shared) if known else None
     copies = cloner.nodes([node for node in part.nodes if node not in shared])
+    _call_instead(copies, calls)
     _insert(edit, graph, copies, known, progress)
     _bring_declarations(edit, graph, part, cloner)
     made = _bring_outputs(edit, graph, part, cloner)

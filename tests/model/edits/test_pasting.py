@@ -4,7 +4,9 @@ import pytest
 
 from model.checks import check_model
 from model.edits import subgraphs, values
+from model.io.read import load
 from model.io.save import to_bytes
+from model.queries.calls import called_by
 from tests.model import builders
 from tests.model.snapshots import assert_linked, taken_back
 
@@ -137,3 +139,49 @@ def test_nodes_whose_values_are_taken_come_before_what_is_pasted(place):
         assert [value and value.name for value in node.inputs] == [None, "l"], "z would be a cycle"
     document.undo()
     assert to_bytes(document.model) == before
+
+
+CALLS = """
+    <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+    g (float[4] p, bool k) => (float[4] q, float[4] s)
+    {
+        [outer] q = local.outer (p)
+        [both] s = If (k) <then_branch = t () => (float[4] u) { [inner] u = local.inner (p) },
+                           else_branch = e () => (float[4] v) { [alone] v = local.alone (p) }>
+    }
+    <domain: "local", opset_import: ["" : 21, "local" : 1]> outer (v) => (o) { o = local.inner (v) }
+    <domain: "local", opset_import: ["" : 21]> inner (v) => (o) { o = Abs (v) }
+    <domain: "local", opset_import: ["" : 21]> alone (v) => (o) { o = Sin (v) }
+"""
+
+
+@pytest.mark.parametrize("how", ["paste", "merge"])
+def test_functions_that_do_something_else_here_come_under_other_names(how):
+    """What was brought called the function of the name that was here, without a word."""
+    here = builders.document(CALLS.replace("Abs", "Neg").replace("(o) { o = Sin (v)", "(out) { out = Sin (v)"))
+    other, model = builders.document(CALLS), here.model
+    before = to_bytes(model)
+    with here.edit("Bring") as edit:
+        if how == "paste":
+            outer, both = subgraphs.paste(edit, model.graph, subgraphs.copy(list(other.model.graph.nodes)))
+        else:
+            outer, both = subgraphs.merge(edit, model.graph, other.model, prefix="more_")
+    assert [f.name for f in model.functions] == ["outer", "inner", "alone", "outer_1", "inner_1"]
+    brought = dict(zip(("outer", "inner"), model.functions[3:], strict=True))
+    assert called_by(outer) is brought["outer"]
+    assert [called_by(node) for node in brought["outer"].body.nodes] == [brought["inner"]]
+    assert [node.op_type for node in brought["inner"].body.nodes] == ["Abs"]
+    calls = [called_by(node) for body in both.bodies for node in body.nodes]
+    assert calls == [brought["inner"], model.function("local", "alone")]
+    assert legal(model)
+    assert_linked(model)
+    assert to_bytes(load(to_bytes(model))) == to_bytes(model)
+    here.undo()
+    assert to_bytes(model) == before
+
+
+def test_a_function_that_is_here_does_not_come_again():
+    here, other = builders.document(CALLS), builders.document(CALLS)
+    with here.edit("Paste") as edit:
+        subgraphs.paste(edit, here.model.graph, subgraphs.copy(list(other.model.graph.nodes)))
+    assert [f.name for f in here.model.functions] == ["outer", "inner", "alone"]
