@@ -19,6 +19,7 @@ from exec.context import RuntimeValue
 from exec.inputs import Range, data_sets, decode_proto, make_feeds
 from exec.inspection.statistics import describe
 from model import load
+from model.checks import check_model
 
 #: Cases that cannot pass, with the reason. The only place where any is listed; at most two.
 CANNOT_PASS: dict[str, str] = {}
@@ -108,6 +109,7 @@ def check(name: str, model: onnx.ModelProto, sets: Any, rtol: float, atol: float
 @pytest.mark.parametrize("name", node_cases())
 def test_node(name: str) -> None:
     case = node_cases()[name]
+    assert [p for p in check_model(load(case.model.SerializeToString())) if p.severity == "error"] == []
     if name in CANNOT_PASS:
         pytest.skip(CANNOT_PASS[name])
     check(name, case.model, case.data_sets, case.rtol, case.atol)

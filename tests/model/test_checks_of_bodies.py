@@ -13,6 +13,8 @@ IF = """y{second} = If (k) <then_branch = t () => (s{then}) {{ s = Neg(x) s2 = A
                             else_branch = e () => (u{other}) {{ u = Abs(x) u2 = Neg(x) }}>"""
 LOOP = """y = Loop (n, k, {given}) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w) {{
     d = Identity(c) w = Neg(v) }}>"""
+LEFT_OUT = """{outputs} = Loop (n, k, x, x) <body = b (int64 i, bool c, float[2] v, float[2] v2) =>
+    (bool d, float[2] w, float[2] w2, float[2] s) {{ d = Identity(c) w = Neg(v) w2 = Abs(v2) s = Neg(v) }}>"""
 SCAN = "y = Scan <num_scan_inputs = 1, body = b (float q) => (float r{second}) {{ r = Neg(q) s = Abs(q) }}> (x)"
 
 
@@ -24,6 +26,9 @@ SCAN = "y = Scan <num_scan_inputs = 1, body = b (float q) => (float r{second}) {
         (IF.format(second="", then=", s2", other=", u2"), ["body", "body"]),
         (LOOP.format(given="x"), []),
         (LOOP.format(given='""'), ["input-missing"]),
+        (LEFT_OUT.format(outputs='y, "", ""'), []),
+        (LEFT_OUT.format(outputs='"", y, ""'), []),
+        (LEFT_OUT.format(outputs="y"), ["body"]),  # as onnx's checker and ONNX Runtime say
         (SCAN.format(second=""), []),
         (SCAN.format(second=", float s"), ["body"]),
     ],
