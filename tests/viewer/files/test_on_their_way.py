@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QFileDialog, QMessageBox
+from PySide6.QtWidgets import QDialogButtonBox, QFileDialog, QMessageBox, QPushButton
 from shiboken6 import isValid
 
 from model.edits import initializers
@@ -186,6 +186,22 @@ def test_what_closing_saves_has_the_edit(qtbot, window, being_written, held_up):
     held_up.set()
     qtbot.waitUntil(lambda: not window.tabs())
     assert weights_in(path)[1] == 7
+
+
+def test_closing_waits_for_a_save_that_waits_until_that_is_stopped(qtbot, window, being_written, held_up):
+    _, job = being_written
+    path = window.tab.path
+    run(window, "file.save")
+    qtbot.waitUntil(lambda: titles(window.tab) == ["Saving large.onnx waits for “Import v.npy into w”"])
+    run(window, "file.close")
+    qtbot.waitUntil(lambda: "Stop saving" in [b.text() for b in window.tab.findChildren(QPushButton) if b.isVisible()])
+    choose(qtbot, window.tab, "Stop saving")
+    assert not window.files.saving
+    answer(qtbot, question(qtbot, window), Button.Cancel)
+    held_up.set()
+    qtbot.waitUntil(lambda: job.finished and idle(window))
+    assert weights_in(path)[1] == 1
+    assert window.tab.modified
 
 
 def test_what_closing_discards_is_stopped(qtbot, window, being_written):
