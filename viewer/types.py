@@ -24,7 +24,7 @@ _DELAY_MS = 120  # after an edit, in which another one may come, as in typing
 
 
 class Types(QObject):
-    """What every value's type is: inferred where that is known, else declared. GUI thread.
+    """What every value's type is: what was inferred and what is declared, together. GUI thread.
 
     Nothing is inferred before `start`. While an edit's result is being worked out, what was known before stays.
     """
@@ -92,9 +92,8 @@ class Types(QObject):
                 declare(edit, value, found)
 
     def type_of(self, value: Value) -> Type | None:
-        """The inferred type, else the declared one, else that of the constant."""
-        found = self._inferred.types.get(value) if self._inferred is not None else None
-        return declared_type(value) if found is None else found
+        """The inferred type, with what the declared one or that of the constant says more."""
+        return declared_type(value) if self._inferred is None else self._inferred.type_of(value)
 
     def _on_change(self, change: Change) -> None:
         if self._asking.running:

@@ -10,6 +10,7 @@ from tests.model import builders
 from tests.model.builders import node, value
 from tests.viewer.held import let_take_turns
 from viewer import types
+from viewer.canvas.drawing import Kind
 from viewer.dialogs.ask_text import AskText
 
 CUSTOM = """
@@ -44,6 +45,23 @@ def test_a_rule_for_the_selected_operator_makes_what_follows_known(window, qtbot
     dialog.try_accept()
     qtbot.waitUntil(lambda: workspace.types.type_of(blurred) is not None, timeout=30_000)
     assert workspace.types.type_of(blurred).shape.dims == ("N", 4)
+
+
+def test_the_graph_shows_sizes_that_only_an_output_declares(make_window, qtbot, tmp_path):
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (string[a] x, float[a,3] p, bool[q] b) => (string[K2] y, float[n,3] z)
+        { y = Unique(x) z = Compress<axis = 0>(p, b) }
+    """
+    save(builders.model(text), tmp_path / "declared.onnx")
+    window = make_window()
+    window.files.open([tmp_path / "declared.onnx"])
+    qtbot.waitUntil(lambda: bool(window.tabs()) and not window.tabs()[-1].view.is_busy, timeout=20_000)
+    tab = window.tabs()[-1]
+    qtbot.waitUntil(lambda: tab.workspace.types.inferred is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: not tab.view.is_busy)
+    outputs = [box for box in tab.view.scene.boxes if box.kind is Kind.OUTPUT]
+    assert {box.title: box.note for box in outputs} == {"y": "string [K2]", "z": "float n×3"}
 
 
 def test_types_are_inferred_once_typing_rests(window, qtbot, monkeypatch):

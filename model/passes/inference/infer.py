@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from model.errors import ModelError
 from model.isolation import run_isolated
+from model.passes.inference.known import refined
 from model.passes.inference.reply import Fault, decode
 from model.progress import SILENT, Progress
 from model.queries.types import declared_type
@@ -63,9 +64,9 @@ class Inferred:
     asked: tuple[dict[str, Value], ...] = field(default=(), repr=False)
 
     def type_of(self, value: Value) -> Type | None:
-        """The inferred type, else that of the constant, else the declared one."""
-        found = self.types.get(value)
-        return declared_type(value) if found is None else found
+        """The inferred type, with what the declared one or that of the constant says more."""
+        found, declared = self.types.get(value), declared_type(value)
+        return declared if found is None else refined(found, declared)
 
 
 def request(

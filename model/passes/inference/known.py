@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from model.types import Dimension, OptionalType, SequenceType, Shape, SparseTensorType, TensorType, Type
+from model.types import Dimension, MapType, OptionalType, SequenceType, Shape, SparseTensorType, TensorType, Type
 
 
 def surely_sized(kind: Type | None) -> Type | None:
@@ -65,6 +66,33 @@ def is_better(new: Type | None, old: Type | None) -> bool:
         same_rank = new.shape.rank == old.shape.rank
         return same_rank and sum(map(weight, new.shape.dims)) > sum(map(weight, old.shape.dims))
     return False
+
+
+def refined(found: Type, declared: Type | None) -> Type:
+    """What was found, with what a declaration says of sizes and parts that it leaves open.
+
+    A name that was found stays where a number is declared: such numbers are left behind when an input is freed.
+    """
+    if found == declared:
+        return found
+    if isinstance(found, (SequenceType, OptionalType)) and type(declared) is type(found):
+        element = declared.element if found.element is None else refined(found.element, declared.element)
+        return replace(found, element=element)
+    if isinstance(found, MapType) and isinstance(declared, MapType) and found.key_type == declared.key_type:
+        return replace(found, value=declared.value if found.value is None else refined(found.value, declared.value))
+    if (
+        not isinstance(found, (TensorType, SparseTensorType)) or not isinstance(declared, type(found))
+        or found.element_type not in (0, declared.element_type)
+    ):  # fmt: skip
+        return found
+    shape = found.shape
+    if shape is None:
+        shape = declared.shape
+    elif declared.shape is not None and declared.shape.rank == shape.rank:
+        pairs = zip(shape.dims, declared.shape.dims, strict=True)
+        dims = (own if weight(own) > 1 else max(own, other, key=weight) for own, other in pairs)
+        shape = replace(shape, dims=tuple(dims))
+    return replace(found, element_type=declared.element_type, shape=shape)
 
 
 def pad(first: list[Any], second: list[Any], length: int) -> Iterator[tuple[Any, Any]]:

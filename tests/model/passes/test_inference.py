@@ -14,8 +14,10 @@ from model.io.read import load
 from model.io.save import to_bytes
 from model.passes.inference import declare_all, disagreements, infer
 from model.passes.inference.infer import request
+from model.passes.inference.known import refined
 from model.passes.inference.reply import decode
 from model.types import ElementType, MapType, SequenceType, Shape, SparseTensorType, TensorType
+from model.typetext import parse_type
 from tests.model import builders
 
 
@@ -55,6 +57,31 @@ def test_a_wrong_declaration_is_not_believed():
         assert declare_all(edit, found) > 0
     assert list(disagreements(model, found)) == []
     assert builders.value(model, "y").type == tensor(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("found", "declared", "together"),
+    [
+        ("float[?,3]", "float[n,4]", "float[n,3]"),
+        ("float[?,?]", "float[n,3]", "float[n,3]"),
+        ("float[unk__0,a]", "float[n,3]", "float[n,a]"),
+        ("float[unk__0,a]", "float[?,3]", "float[unk__0,a]"),
+        ("float[2,a]", "float[n,b]", "float[2,a]"),
+        ("float[?]", "float[n,3]", "float[?]"),
+        ("float[?]", "int64[n]", "float[?]"),
+        ("float[?]", "sparse_tensor(float[n])", "float[?]"),
+        ("float", "float[n,3]", "float[n,3]"),
+        ("float[n,3]", "float", "float[n,3]"),
+        ("undefined[?]", "float[n]", "float[n]"),
+        ("seq(float[?])", "seq(float[n])", "seq(float[n])"),
+        ("optional(seq(float))", "optional(seq(float[2]))", "optional(seq(float[2]))"),
+        ("map(int64,float[?])", "map(int64,float[n])", "map(int64,float[n])"),
+        ("map(int64,float[?])", "map(string,float[n])", "map(int64,float[?])"),
+        ("seq(float[?])", "float[n]", "seq(float[?])"),
+    ],
+)
+def test_what_is_inferred_and_what_is_declared_say_more_together(found, declared, together):
+    assert refined(parse_type(found), parse_type(declared)) == parse_type(together)
 
 
 def test_a_shape_put_together_from_pieces():
