@@ -18,6 +18,7 @@ from viewer.icons import icon
 from viewer.theme import themes
 from viewer.turns import Turns
 from viewer.widgets.command_palette import Entry
+from viewer.widgets.fields.editors import take_from
 from viewer.workspace import REFUSED
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ def _enter_typed() -> None:
         field.interpretText()
     elif isinstance(field, QLineEdit) and field.isModified() and field.hasAcceptableInput():
         field.editingFinished.emit()
+    take_from(field)
 
 
 def without_mnemonic(text: str) -> str:

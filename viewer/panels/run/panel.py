@@ -120,7 +120,7 @@ class RunPanel(Panel):
         self.live.setText("Live")
         self.live.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.live.setToolTip("Run what every edit affects")
-        self.live.toggled.connect(self.runs.set_live)
+        self.live.clicked.connect(lambda: self.workspace.trigger("run.live"))
         row.addWidget(self.live)
         self.state = muted()
         self.state.setContentsMargins(12, 0, 10, 4)

@@ -226,14 +226,21 @@ def is_own_shortcut(event: QEvent) -> bool:
 
 def take_typed(window: QWidget) -> None:
     """Let the field that is being typed in give its text to the document, which will be saved or closed."""
-    field = window.focusWidget()
-    if isinstance(field, (LineField, TextField)) or (isinstance(field, QLineEdit) and _is_cell(field)):
-        field.clearFocus()
+    take_from(window.focusWidget())
 
 
-def _is_cell(field: QWidget) -> bool:
+def take_from(field: QWidget | None) -> None:
+    """Let a field give what was typed to the document, if that is where it belongs. What is refused stays in it."""
+    if isinstance(field, (LineField, TextField)):
+        field.commit_requested.emit()
+    elif isinstance(field, QLineEdit) and (view := _view_around(field)) is not None:
+        view.setFocus()
+
+
+def _view_around(field: QWidget) -> QAbstractItemView | None:
     viewport = field.parentWidget()
-    return viewport is not None and isinstance(viewport.parentWidget(), QAbstractItemView)
+    view = None if viewport is None else viewport.parentWidget()
+    return view if isinstance(view, QAbstractItemView) else None
 
 
 def takes_the_document(event: QEvent) -> bool:
