@@ -49,7 +49,8 @@ def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
         msg = f"{given}; expected a product of at most {_MOST:,}"
         raise LimitError(msg)
     if size > limit:
-        msg = f"a result of {_written(shape, dtype)} needs {size:,} bytes, over the limit of {limit:,} bytes"
+        needed = f"a result of {_written(shape, dtype)} needs {size:,} bytes"
+        msg = f"{needed}, over the limit of {limit:,} bytes for the largest value"
         raise LimitError(msg)
 
 

@@ -77,7 +77,7 @@ def refuse_large(step: Step, slots: list[RuntimeValue], most: int) -> None:
             text = describe(value)
             for out in filter(None, step.outs):
                 slots[out] = MISSING
-            msg = f"a result of {text} needs {size:,} bytes, over the limit of {most:,} bytes"
+            msg = f"a result of {text} needs {size:,} bytes, over the limit of {most:,} bytes for the largest value"
             raise LimitError(msg)
 
 

@@ -67,7 +67,10 @@ def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: st
     steps = np.zeros(len(values), np.uint8)
     steps[known] = 1 + np.round((values[known] - low) / span * (_HEAT_STEPS - 1)).astype(np.uint8)
     palette = (theme.endpoint, *heat_colors())
-    legend = Legend(title, number_text(low, 4), number_text(high, 4))
+    if known.any():
+        legend = Legend(title, number_text(low, 4), number_text(high, 4))
+    else:
+        legend = Legend(title, entries=(("no finite number", theme.endpoint),))
     return Colouring(steps, palette, (theme.text, *(_readable_on(color) for color in palette[1:])), legend)
 
 

@@ -185,7 +185,8 @@ class ComparePanel(Panel):
         """Compare the last run with a reference, in the background."""
         record = self.workspace.results.current
         if record is None:
-            self.workspace.message("info", "Nothing to compare yet", "Run the model first.")
+            first = "The run goes on." if self.workspace.results.is_running else "Run the model first."
+            self.workspace.message("info", "Nothing to compare yet", first)
             return
         try:
             work = prepare(record)

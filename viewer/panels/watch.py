@@ -107,7 +107,8 @@ class WatchPanel(Panel):
         if not is_in_model(value):
             return (name, Cell("not in the model", role="muted"), *[Cell("")] * 8)
         if watched is None:
-            return (name, Cell("not computed", role="muted"), *[Cell("")] * 8)
+            awaited = " yet" if self.workspace.results.is_awaited(value) else ""
+            return (name, Cell(f"not computed{awaited}", role="muted"), *[Cell("")] * 8)
         info, facts, change = watched.info, watched.statistics, watched.difference
         tensor = info.kind == "tensor" and info.element_type is not None
         kind = (

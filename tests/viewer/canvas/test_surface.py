@@ -293,6 +293,14 @@ def test_heat_runs_from_dark_to_light_and_tells_its_range(show, small):
     assert lightness[0] < lightness[32] < lightness[-1]
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_heat_of_nothing_finite_tells_no_range(show, small, number):
+    view = show(small.model())
+    legend = by_heat(view.scene, theme(), dict.fromkeys(view.workspace.graph.nodes, number), "ms").legend
+    assert (legend.low, legend.high) == ("", "")
+    assert legend.entries == (("no finite number", theme().endpoint),)
+
+
 def test_devices_have_an_entry_each(show, small):
     view = show(small.model())
     nodes = list(view.workspace.graph.nodes)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFileDialog, QScrollArea
 
 from exec.images import ImageOptions
 from exec.inputs import Constant, File, Random
-from tests.viewer.runs.driving import idle, opened, run, value
+from tests.viewer.runs.driving import idle, node, opened, run, value
 from viewer.panels.run.input_row import InputRow
 from viewer.runs import comparing
 from viewer.widgets.elided_label import ElidedLabel
@@ -220,6 +220,27 @@ def test_panels_that_invite_to_a_run_say_when_the_first_goes_on(window, qtbot, w
     assert told() == invitations
 
 
+def test_watched_values_that_the_first_run_has_not_reached_are_told_as_such(window, qtbot, workspace):
+    watch = window.docks.open("watch")
+    workspace.results.pin([value(workspace, "y")])
+
+    def told():
+        return watch.table.model().index(0, 1).data()
+
+    assert told() == "not computed"
+    with workspace.runs._turn:  # nothing is computed yet
+        workspace.trigger("run.run")
+        qtbot.waitUntil(lambda: told() == "not computed yet", timeout=20_000)
+        workspace.trigger("run.stop")
+    idle(qtbot, workspace)
+    assert told() == "not computed"
+
+
+def panel_label(field):
+    """What stands beside a field of a form."""
+    return field.parentWidget().layout().labelForField(field).text()
+
+
 def test_a_long_reason_in_a_panel_does_not_widen_a_small_window(make_window, qtbot, net):
     window = make_window(size=(1024, 700))
     workspace = opened(window, qtbot, net)
@@ -227,7 +248,8 @@ def test_a_long_reason_in_a_panel_does_not_widen_a_small_window(make_window, qtb
     element = window.docks.open("element")
     workspace.results.choose_element(value(workspace, "c"), (0, 0, 0, 0))
     run(qtbot, workspace)
-    qtbot.waitUntil(lambda: "over the limit of 100" in element.value.toolTip(), timeout=30_000)
+    name = panel_label(window.docks.open("run").memory).lower()
+    qtbot.waitUntil(lambda: f"over the limit of 100 bytes for the {name}" in element.value.toolTip(), timeout=30_000)
     assert element.minimumSizeHint().width() <= 500
     assert window.width() == 1024
 
@@ -281,6 +303,62 @@ def test_a_run_takes_what_was_typed_before_enter(window, qtbot, workspace, how):
     workspace.results.fetch(value(workspace, "x"))
     idle(qtbot, workspace)
     assert (workspace.results.value_of(value(workspace, "x")) == 3).all()
+
+
+@pytest.mark.parametrize("how", ["keys", "button", "live"])
+def test_a_run_takes_what_is_being_typed_in_the_inspector(window, qtbot, workspace, how):
+    window.activateWindow()
+    panel = window.docks.open("run")
+    tree = window.docks.open("inspector").tree
+    workspace.runs.inputs.set_source("x", Constant(-1.0))
+    workspace.selection.set([node(workspace, "relu")])
+    qtbot.waitUntil(lambda: tree.rows.find("attributes", "alpha").isValid())
+    assert tree.begin_edit(tree.rows.find("attributes", "alpha"))
+    tree.editor.selectAll()
+    qtbot.keyClicks(tree.editor, "0.25")
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=120_000):
+        if how == "keys":
+            qtbot.keyClick(tree.editor, Qt.Key.Key_F6)
+        else:
+            button = panel.live if how == "live" else panel._action_buttons["run.run"][0]
+            qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    idle(qtbot, workspace)
+    assert node(workspace, "relu").attributes["alpha"].value == 0.25
+    assert workspace.results.is_current
+    assert tree.editor is None
+    assert tree.hasFocus()
+
+
+def test_live_takes_what_was_typed_in_the_panel_before_enter(window, qtbot, workspace):
+    window.activateWindow()
+    panel = window.docks.open("run")
+    workspace.runs.inputs.set_source("x", Constant(0.0))
+    field = panel.rows[0]._editors["constant"].text
+    field.setFocus()
+    field.selectAll()
+    qtbot.keyClicks(field, "3")
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=120_000):
+        qtbot.mouseClick(panel.live, Qt.MouseButton.LeftButton)
+    idle(qtbot, workspace)
+    assert panel.live.isChecked()
+    assert workspace.runs.live
+    assert workspace.runs.inputs.source("x") == Constant(3)
+
+
+def test_what_is_refused_in_the_inspector_stays_there_when_the_model_is_run(window, qtbot, workspace):
+    window.activateWindow()
+    tree = window.docks.open("inspector").tree
+    workspace.selection.set([node(workspace, "relu")])
+    qtbot.waitUntil(lambda: tree.rows.find("attributes", "alpha").isValid())
+    assert tree.begin_edit(tree.rows.find("attributes", "alpha"))
+    tree.editor.selectAll()
+    qtbot.keyClicks(tree.editor, "much")
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=120_000):
+        qtbot.keyClick(tree.editor, Qt.Key.Key_F6)
+    idle(qtbot, workspace)
+    assert tree.editor.text() == "much"
+    assert tree.editor.hasFocus()
+    assert "much" in tree.fields.error_text
 
 
 def test_a_run_takes_the_seed_that_was_typed_before_enter(window, qtbot, workspace):

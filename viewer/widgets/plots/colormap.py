@@ -46,10 +46,12 @@ class Scale:
         return result
 
 
-def shows_not_finite(pixels: NDArray[np.uint8]) -> bool:
-    """Whether a picture of a scale's colours has cells that are no finite numbers."""
+def kinds_shown(pixels: NDArray[np.uint8]) -> tuple[bool, bool]:
+    """Whether a picture of a scale's colours has cells of finite numbers, and of others; transparent ones are none."""
     code = np.array([*NOT_FINITE[::-1], 255], np.uint8).view(np.uint32)
-    return bool((np.ascontiguousarray(pixels).view(np.uint32) == code).any())
+    cells = np.ascontiguousarray(pixels).view(np.uint32)
+    others = cells == code
+    return bool((~others & (cells != 0)).any()), bool(others.any())
 
 
 @cache

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import QWidget
 
 from viewer.text import number_text
 from viewer.theme import monospace, theme, themes
-from viewer.widgets.plots.colormap import NOT_FINITE, Scale, shows_not_finite, table
+from viewer.widgets.plots.colormap import NOT_FINITE, Scale, kinds_shown, table
 from viewer.widgets.plots.focus import paint_focus
 
 if TYPE_CHECKING:
@@ -69,17 +69,18 @@ class _Layer:
 
     picture: Picture
     image: QImage
+    with_numbers: bool  # that a scale has colours for
     with_gaps: bool  # that are no finite numbers
 
 
 def _layer(picture: Picture) -> _Layer:
     if not picture.pixels.size:
-        return _Layer(picture, QImage(), with_gaps=False)
+        return _Layer(picture, QImage(), with_numbers=False, with_gaps=False)
     height, width = picture.pixels.shape[:2]
     pixels = np.ascontiguousarray(picture.pixels)
     image = QImage(pixels.data, width, height, width * 4, QImage.Format.Format_ARGB32)
-    with_gaps = picture.scale is not None and shows_not_finite(pixels)
-    return _Layer(picture, image.copy(), with_gaps)
+    with_numbers, with_gaps = (True, False) if picture.scale is None else kinds_shown(pixels)
+    return _Layer(picture, image.copy(), with_numbers, with_gaps)
 
 
 class PictureView(QWidget):
@@ -410,13 +411,13 @@ class PictureView(QWidget):
             painter.fillRect(gaps, QColor(*NOT_FINITE))
             marks.append((gaps.center().y(), "NaN, ∞"))
             bar.setBottom(gaps.top() - metrics.height())
-        steps = np.ascontiguousarray(table(scale.name)[::-1].reshape(256, 1, 4))
-        painter.drawImage(bar, QImage(steps.data, 1, 256, 4, QImage.Format.Format_ARGB32).copy())
-        ends = bar.top() + metrics.height() / 2, bar.bottom() - metrics.height() / 2
-        middle = (bar.center().y(), number_text((scale.low + scale.high) / 2, 3))
-        if scale.low < scale.high:
-            marks += [(ends[0], number_text(scale.high, 3)), (ends[1], number_text(scale.low, 3))]
-        marks.append(middle)
+        if any(layer.with_numbers for layer in self._layers):
+            steps = np.ascontiguousarray(table(scale.name)[::-1].reshape(256, 1, 4))
+            painter.drawImage(bar, QImage(steps.data, 1, 256, 4, QImage.Format.Format_ARGB32).copy())
+            ends = bar.top() + metrics.height() / 2, bar.bottom() - metrics.height() / 2
+            if scale.low < scale.high:
+                marks += [(ends[0], number_text(scale.high, 3)), (ends[1], number_text(scale.low, 3))]
+            marks.append((bar.center().y(), number_text((scale.low + scale.high) / 2, 3)))
         painter.setPen(colors.muted)
         for y, text in marks:
             room = QRectF(bar.right() + 4, y - metrics.height() / 2, _LEGEND - 22, metrics.height())

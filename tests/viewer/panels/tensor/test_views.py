@@ -19,7 +19,7 @@ from viewer.panels.tensor.pane import _PICTURE_WORK
 from viewer.panels.tensor.readers import TensorReader
 from viewer.panels.tensor.subject import Subject, Target
 from viewer.panels.tensor.views import first_view
-from viewer.widgets.plots.colormap import NOT_FINITE
+from viewer.widgets.plots.colormap import NOT_FINITE, table
 
 
 def choose(qtbot, panel, box, text):
@@ -422,6 +422,14 @@ def test_a_legend_tells_the_colour_of_what_is_not_finite(qtbot, panel, chain, ba
     select(qtbot, panel, put(chain, array))
     look(qtbot, panel, "Heat map", panel.pane.picture)
     assert (NOT_FINITE in colors_right_of(panel.pane.picture)) is not bool(np.isfinite(bad))
+
+
+def test_a_legend_of_nothing_finite_has_no_other_colours(qtbot, panel, chain):
+    select(qtbot, panel, put(chain, np.full((20, 20), np.nan, np.float32)))
+    look(qtbot, panel, "Heat map", panel.pane.picture)
+    seen = colors_right_of(panel.pane.picture)
+    assert NOT_FINITE in seen
+    assert not seen & {tuple(color[2::-1]) for color in table("viridis").tolist()}
 
 
 # -- views that take long --------------------------------------------------------------------------------------
