@@ -17,7 +17,7 @@ from PIL import Image
 
 from exec import Session
 from exec.archive import write_npz
-from exec.images import ImageOptions
+from exec.images import ImageOptions, declared_size
 from exec.inputs import (
     Constant,
     File,
@@ -201,6 +201,20 @@ def image_type(kind: ElementType, *dims: Any) -> TensorType:
     return TensorType(kind, Shape(dims))
 
 
+@pytest.mark.parametrize(
+    ("dims", "layout", "size"),
+    [
+        (("N", "C", 64, 48), None, (64, 48)),
+        (("N", 64, 48, 3), None, (64, 48)),
+        (("N", 64, 48, 32), "NHWC", (64, 48)),
+        (("N", 3, "H", 48), None, None),
+        ((64, 48), None, None),
+    ],
+)
+def test_the_size_of_pictures_that_a_type_declares(dims: Any, layout: Any, size: Any) -> None:
+    assert declared_size(TensorType(ElementType.FLOAT, Shape(dims)), layout) == size
+
+
 def test_pictures(picture: Path) -> None:
     chw = read_value(File(picture), image_type(ElementType.FLOAT, "n", 3, 2, 3))
     assert chw.shape == (1, 3, 2, 3)
@@ -320,10 +334,11 @@ def test_numbers_that_do_not_fit_are_refused(kind: str, source: Any) -> None:
         make_feeds(model.graph, sources={"x": source})
 
 
-def test_bounds_in_the_wrong_order_are_told_with_both_numbers() -> None:
-    model = parse("g (float[2] x) => (float[2] y) { y = Neg(x) }")
+@pytest.mark.parametrize(("kind", "source"), [("float", Random(low=8)), ("int64", Random(low=8, high=1))])
+def test_bounds_in_the_wrong_order_are_told_with_both_numbers(kind: str, source: Random) -> None:
+    model = parse(f"g ({kind}[2] x) => ({kind}[2] y) {{ y = Neg(x) }}")
     with pytest.raises(ModelError) as found:
-        make_feeds(model.graph, sources={"x": Random(low=8)})
+        make_feeds(model.graph, sources={"x": source})
     assert found.value.detail == "they would be from 8 to 1; the first is larger"
 
 
