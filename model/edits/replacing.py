@@ -120,8 +120,9 @@ def replace_all(edit: Transaction, replacements: Iterable[Replacement], progress
     """Carry out replacements; refused as a whole when one does not work.
 
     Such are two values or nodes that would end with the same name, and values an attribute cannot have.
+    Nodes are renamed last, so that what refuses calls them as they are still called.
     """
-    replacements = list(replacements)
+    replacements = sorted(replacements, key=lambda item: item.where == "node names")
     _refuse_clashes(replacements)
     before = {item.target: item.target.name for item in replacements if isinstance(item.target, Value)}
     for item in progress.paced(replacements, of=len(replacements)):

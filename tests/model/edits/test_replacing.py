@@ -117,6 +117,12 @@ def test_values_of_attributes_of_every_plain_kind_are_replaced(chain):
     assert values_of(chain, "first")["text"] == "SAME_UPPER"
 
 
+def test_a_refusal_calls_a_node_by_the_name_it_has(chain):
+    give(chain, "second", whole=12)
+    with pytest.raises(ModelError, match="whole of second cannot be 1x"):
+        replace(chain, "2|second", "x", "node names", "attribute values", regex=True)
+
+
 def test_a_value_that_is_none_of_its_kind_is_refused_whole(chain):
     give(chain, "first", text="12")
     give(chain, "second", whole=12)

@@ -25,6 +25,8 @@ def fill(dialog, find, replace, *kinds, scope=2):
     for kind, box in dialog.kinds.items():
         box.setChecked(kind in kinds)
     dialog.search()
+    while dialog.is_searching:  # a slow machine lists them over several turns
+        dialog._search.go_on()
 
 
 def listed(dialog):
