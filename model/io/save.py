@@ -99,6 +99,11 @@ class Saving:
         folder = self.path.absolute().parent  # of a link too: that is where readers look for data files
         unused = tuple(self._unused(target, folder))
         made: list[Path] = []
+
+        def place(path: Path, identity: Identity) -> None:
+            placing(path, identity)
+            self._check_expected(path)  # once more: to write it may have taken long
+
         try:
             with _errors_told(self.path):
                 for data_file in self.data_files:
@@ -107,7 +112,7 @@ class Saving:
                     made.append(path)
                 if made and durable:
                     sync_folder(folder)  # the model must never be there without its data
-                _write(target, self.pieces, progress, durable=durable, placing=placing)
+                _write(target, self.pieces, progress, durable=durable, placing=place)
         except BaseException:
             for path in made:
                 path.unlink(missing_ok=True)

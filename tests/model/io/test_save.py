@@ -179,6 +179,14 @@ def test_a_new_file_has_the_usual_permissions(path, tmp_path):
     assert (tmp_path / "new.onnx").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
+def test_a_file_that_another_program_changes_while_a_save_is_written_is_not_overwritten(path):
+    saving = prepare(load(path), path, expected=load(path).source.identity)
+    with pytest.raises(ModelError, match="changed by another program"):
+        saving.run(placing=lambda *_file: path.write_bytes(b"somebody else's"))
+    assert path.read_bytes() == b"somebody else's"
+    assert list(path.parent.glob(".*")) == []
+
+
 def test_a_file_changed_by_another_program_is_not_overwritten(path):
     model = load(path)
     saved = save(model, path, expected=model.source.identity)
