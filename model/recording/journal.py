@@ -158,15 +158,13 @@ class Journal:
             self._next = None
 
     def begin_anew(self, beginning: Beginning, state: Entry) -> None:
-        """A state of the document, whose file is not there any more as it was, was written like that of one in no file.
-
-        Where that did not succeed, all stays as it is: somebody may bring the file back.
-        """
-        if not beginning.problem:
-            old, self._log = self._log, self._log_on(beginning, state, is_unsaved=True)
-            self._log.open()
-            old.remove()
-            self._pass_on()
+        """A state of the document, whose file is not there as it was, was written like that of one in no file."""
+        old, self._log = self._log, self._log_on(beginning, state, is_unsaved=True)
+        self._log.open()
+        if self._next is not None:  # it follows this one now
+            self.expect(self._next.base, self._next.state)
+        old.remove()
+        self._pass_on()
 
     def _on_saved(self) -> None:
         """What was saved is safe. Later edits belong to the new file, whose objects are numbered anew when read."""
@@ -177,8 +175,11 @@ class Journal:
         if self._document.left_out and not (self.problem or self.lacks_base):
             self.expect_nothing()  # what this began on, and the edits since, hold what the file does not
             return
-        old, self._log = self._log, self._log_on_saved(saved)
-        old.remove()  # only now: what was done while it was saved is on file all the time
+        before = self._log, self._next
+        self._log, self._next = self._log_on_saved(saved), None
+        for log in before:  # only now: what was done while it was saved is on file all the time, and fits the file
+            if log is not None and log is not self._log:
+                log.remove()
         self._pass_on()
 
     def _log_on_saved(self, saved: Entry) -> Log:
@@ -186,11 +187,10 @@ class Journal:
         base, problems = BaseFile(str(self._document.path)), list[Exception]()
         with errors_to(problems.append):
             base = BaseFile.of(self._document.path)
-        log, self._next = self._next, None
-        if log is not None:
-            if log.state is saved and log.base == base and not (log.problem or saved is self._document.current):
-                return log
-            log.remove()
+        log = self._next
+        was_edited = saved is not self._document.current
+        if was_edited and log is not None and log.state is saved and log.base == base and not log.problem:
+            return log
         log = Log(self._document, saved, base, new_path(self._folder), failed=self._failed)
         for problem in problems:
             log.run_into(problem)

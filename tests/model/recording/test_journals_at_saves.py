@@ -5,8 +5,9 @@ import pytest
 from model.edits import nodes
 from model.io.replace import NewFile
 from model.io.save import prepare
+from model.recording.beginning import write_beginning
 from model.recording.journal import Journal
-from model.recording.log import BaseFile
+from model.recording.log import BaseFile, Log
 from tests.model import builders
 from tests.model.recording.recorded_work import killed_now, rename, saved_file, work
 from tests.model.snapshots import assert_linked, snapshot
@@ -33,6 +34,9 @@ class Work:
         saving, commit = prepare(self.document.model, path), NewFile.commit
 
         def looked_at(file):
+            if self.state in file.path.parents:
+                commit(file)
+                return
             meanwhile("before")
             commit(file)
             meanwhile("after")
@@ -132,6 +136,37 @@ def test_a_first_edit_comes_while_a_file_takes_its_place(tmp_path, of_file, monk
 
     of_file.save(tmp_path / "other.onnx", monkeypatch, meanwhile)
     assert of_file.offered == [("Rename",), ("Rename", "Rename")]
+
+
+def test_what_a_save_makes_needless_goes_before_what_fits_its_file(tmp_path, of_file, monkeypatch):
+    def remove_and_look(log):
+        remove(log)
+        if list(of_file.state.glob("*.journal")):
+            of_file.look()
+
+    work(of_file.document)
+    state = of_file.save(of_file.document.path, monkeypatch, lambda _moment: None)
+    remove = Log.remove
+    monkeypatch.setattr(Log, "remove", remove_and_look)
+    of_file.document.mark_saved(state=state.id)
+    assert of_file.offered == [()]
+    assert list(of_file.state.iterdir()) == []
+
+
+def test_a_model_that_is_written_beside_its_journal_while_it_is_saved(of_file, monkeypatch):
+    document = of_file.document
+
+    def meanwhile(moment):
+        rename(document, moment)
+        of_file.kept.begin_anew(write_beginning(document.model, of_file.state), document.current)
+        rename(document, f"{moment} that")
+        of_file.look()
+
+    work(document)
+    state = of_file.save(document.path, monkeypatch, meanwhile)
+    document.mark_saved(state=state.id)
+    of_file.look()
+    assert of_file.offered == [("Rename",), ("Rename",) * 4, ("Rename",) * 4]
 
 
 def test_a_save_that_fails_at_last_leaves_what_there_was(tmp_path, of_file, monkeypatch):
