@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import errno
 import json
 import os
 import re
@@ -128,6 +129,8 @@ class Store:
         self._write_line(json_text(line))
         if time.monotonic() - self._synced > _SYNC_SECONDS:
             self._synced = time.monotonic()
+            if not self.path.exists():  # somebody cleared the folder, and what is written is lost
+                raise OSError(errno.ENOENT, "their file was removed")
             sync(os.dup(self._lines.fileno()))
 
     def ahead(

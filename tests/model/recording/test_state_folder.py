@@ -3,6 +3,7 @@
 import builtins
 import errno
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from model.graph import Value
 from model.io.payloads import Payload
 from model.io.read import load
 from model.io.save import save
+from model.io.source import OPEN_FILES_STAY
 from model.progress import Progress
 from model.recording.journal import Journal
 from model.recording.leftovers import discard, leftovers, recover
@@ -69,6 +71,20 @@ def test_a_folder_that_becomes_read_only_stops_the_journal_not_the_work(tmp_path
     rename(document, "two")
     kept.close()
     assert document.model.graph.name == "two"
+
+
+@pytest.mark.skipif(OPEN_FILES_STAY, reason="a journal that is written cannot be removed")
+def test_a_folder_that_is_removed_stops_the_journal_not_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("model.recording.store._SYNC_SECONDS", -1.0)
+    document = builders.document()
+    kept = Journal(document, tmp_path / "state")
+    rename(document, "one")
+    assert kept.problem == ""
+    shutil.rmtree(tmp_path / "state")
+    rename(document, "two")
+    assert kept.problem == "Edits are not being kept for recovery: their file was removed."
+    assert document.model.graph.name == "two"
+    kept.close()
 
 
 def test_weights_that_cannot_be_written_stop_the_journal(tmp_path, monkeypatch, dead):
