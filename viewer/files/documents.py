@@ -329,23 +329,29 @@ class Files(QObject):
 
         Not those that are made while it is read: then the person is asked.
         """
-        path = tab.path
+        self._reload(tab, _state_of(tab))
+
+    def _reload(self, tab: DocumentTab, state: object) -> None:
+        path, identity = tab.path, tab.identity
         if path is None:
             return
-        workspace = tab.workspace
-        state = workspace.document.current.id, workspace.jobs.making("edit")
+        if _state_of(tab) != state:
+            self._offer_reload(tab)
+            return
 
         def done(model: Model) -> None:
             if tab not in self._window.tabs():
                 return
-            if (workspace.document.current.id, workspace.jobs.making("edit")) == state:
-                self._when_written(tab, partial(self._replace, tab, model))
+            if tab in self._saves or tab.identity != identity:  # what was read is not what is there after a save
+                self._when_written(tab, partial(self._reload, tab, state))
+            elif _state_of(tab) == state:
+                self._replace(tab, model)
             else:
                 self._offer_reload(tab)
 
         def failed(error: BaseException) -> None:
             if isinstance(error, ModelError) and tab in self._window.tabs():
-                workspace.report(error)
+                tab.workspace.report(error)
 
         self.jobs.start(
             f"Reloading {path.name}",
@@ -542,6 +548,11 @@ class Files(QObject):
         """The tabs in which a file is open."""
         wanted = path.absolute()
         return [tab for tab in self._window.tabs() if tab.path == wanted]
+
+
+def _state_of(tab: DocumentTab) -> object:
+    """What tells whether a document was edited meanwhile, or is about to be."""
+    return tab.workspace.document.current.id, tab.workspace.jobs.making("edit")
 
 
 def _tell_about_source(workspace: Workspace) -> None:

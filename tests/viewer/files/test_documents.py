@@ -69,6 +69,23 @@ def slow_reads(monkeypatch):
     gate.set()
 
 
+@pytest.fixture
+def late_reads(monkeypatch):
+    """What was read is given out after `.set()`."""
+    gate, read = threading.Event(), opening.read
+    gate.has_read = threading.Event()
+
+    def wait(name, progress):
+        model = read(name, progress)
+        gate.has_read.set()
+        gate.wait(20)
+        return model
+
+    monkeypatch.setattr(opening, "read", wait)
+    yield gate
+    gate.set()
+
+
 def node(tab):
     return next(iter(tab.workspace.graph.nodes))
 
@@ -386,6 +403,37 @@ def test_edits_made_while_the_file_is_read_again_are_not_lost(window, qtbot, tab
     assert window.tabs() == [tab]
     assert node(tab).name == "mine"
     assert [title for title, _ in tab.messages.messages[-1].choices] == ["Reload", "Keep mine"]
+
+
+def test_what_is_read_again_while_it_is_saved_is_what_was_saved(window, qtbot, tab, slow_saves):
+    rename(tab, "mine")
+    window.files.save(tab)
+    window.files.reload(tab)
+    slow_saves.set()
+    qtbot.waitUntil(lambda: idle(window) and window.tab is not tab, timeout=20_000)
+    assert node(window.tab).name == name_in(tab.path) == "mine"
+
+
+def test_what_is_saved_while_the_file_is_read_again_is_what_shows(window, qtbot, tab, late_reads):
+    rename(tab, "mine")
+    window.files.reload(tab)
+    qtbot.waitUntil(late_reads.has_read.is_set)
+    window.files.save(tab)
+    qtbot.waitUntil(lambda: not tab.modified, timeout=20_000)
+    late_reads.set()
+    qtbot.waitUntil(lambda: idle(window) and window.tab is not tab, timeout=20_000)
+    assert node(window.tab).name == name_in(tab.path) == "mine"
+
+
+def test_edits_made_while_reading_again_waits_for_a_save_are_not_lost(window, qtbot, tab, slow_saves):
+    rename(tab, "mine")
+    window.files.save(tab)
+    window.files.reload(tab)
+    rename(tab, "more")
+    slow_saves.set()
+    qtbot.waitUntil(lambda: idle(window) and bool(titles(tab)), timeout=20_000)
+    assert window.tabs() == [tab]
+    assert node(tab).name == "more"
 
 
 def test_a_tab_may_close_while_its_file_is_read_again_in_vain(window, qtbot, tab, slow_reads):
