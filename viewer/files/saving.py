@@ -93,7 +93,10 @@ class Save:
             self._stop = preparation.stop
 
     def stop(self) -> None:
-        """Write nothing, or leave what is there as it was; `ended` is all that is called, and only if it began."""
+        """Write nothing, or leave what is there as it was; `ended` is all that is called, and only if it began.
+
+        Once the new file is there that comes too late: then it is as if nobody had stopped it.
+        """
         self.stopped = True
         self._stop()
 
@@ -105,14 +108,14 @@ class Save:
 
             return saving.run(progress, placing=place)
 
-        job = self.workspace.jobs.start(
-            self.title,
-            work,
-            done=lambda saved: self.answers.written(saved, state),
-            failed=self._fail,
-            finished=self.answers.ended,
-            lane="mutate",
-        )
+        def finished() -> None:
+            try:
+                if job.result is not None:  # even when it was stopped: the file is there
+                    self.answers.written(job.result, state)
+            finally:
+                self.answers.ended()
+
+        job = self.workspace.jobs.start(self.title, work, failed=self._fail, finished=finished, lane="mutate")
         self._stop = job.cancel
         self.answers.prepared()
 

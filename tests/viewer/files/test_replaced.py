@@ -98,6 +98,20 @@ def test_a_kill_before_the_window_hears_of_a_save(window, qtbot, tab, tmp_path, 
     assert list(journal_folder().glob("*.journal")) == []
 
 
+def test_a_save_that_is_stopped_when_its_file_is_there(window, qtbot, tab, at_its_place):
+    there, free = at_its_place
+    rename(tab, "saved")
+    window.files.save(tab)
+    qtbot.waitUntil(there.is_set)
+    window.files.save_of(tab).stop()
+    free.set()
+    qtbot.waitUntil(lambda: idle(window))
+    assert not tab.modified
+    rename(tab, "more")
+    assert has_all(tab).titles == ("Rename",)
+    assert tab.messages.messages == []
+
+
 def test_a_save_that_fails_at_its_last_step(window, qtbot, tab, monkeypatch):
     def fail(_file):
         raise OSError(5, "Input/output error")
