@@ -13,7 +13,7 @@ from model.graph import Node, Value
 from model.queries.calls import holders
 from viewer import garbage
 from viewer.files.keeper import Keeper
-from viewer.files.opening import identity_at
+from viewer.files.opening import identity_at, identity_read
 from viewer.widgets.breadcrumb import Breadcrumb
 from viewer.widgets.message_bar import MessageBar
 from viewer.workspace import Workspace
@@ -56,7 +56,8 @@ class DocumentTab(QWidget):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self.pane)
-        self.note_identity()
+        if self.path is not None:
+            self.identity = identity_read(workspace.model) or identity_at(self.path)
 
     def _make_pane(self) -> QWidget:
         pane = QWidget()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from model.errors import errors_to
+from model.io.source import identity_of
 from model.isolation import start_of
 from model.progress import Cancelled
 from model.recording.beginning import reason_of
@@ -25,7 +26,7 @@ from model.steps import SetField, Step
 if TYPE_CHECKING:
     from model.document import Change, Document, Entry
     from model.io.payloads import Payload
-    from model.io.source import Source
+    from model.io.source import Identity, Source
     from model.recording.ahead import Ahead
 
 FORMAT: Final = "onnx-workbench journal"
@@ -41,12 +42,12 @@ class BaseFile:
     mtime_ns: int = 0
 
     @classmethod
-    def of(cls, path: Path | None) -> BaseFile:
-        """The file as it is on disk now."""
+    def of(cls, path: Path | None, identity: Identity | None = None) -> BaseFile:
+        """The file as it is on disk now, or as it was or will be when it has this identity."""
         if path is None:
             return cls("")
-        status = path.stat()
-        return cls(str(path.resolve()), status.st_size, status.st_mtime_ns)
+        found = identity_of(path.stat()) if identity is None else identity
+        return cls(str(path.resolve()), found.size, found.modified_ns)
 
     def is_unchanged(self) -> bool:
         """Whether the file on disk is still the one the edits were made on."""

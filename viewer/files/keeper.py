@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from viewer.files.folders import journal_folder
+from viewer.files.opening import identity_read
 from viewer.files.preparation import Preparation
 from viewer.text import display
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
     from viewer.workspace import Workspace
 
 _IDLE_MS = 1500
+_LOSES = "A crash would lose edits"  # topic of messages, of which the last one counts
 
 
 class Keeper(QObject):
@@ -54,12 +56,13 @@ class Keeper(QObject):
             self.journal = workspace.journal = Journal(
                 document,
                 journal_folder(),
-                BaseFile.of(holds or document.path),
+                BaseFile.of(holds or document.path, identity_read(workspace.model)),
                 beginning=beginning,
                 failed=self._failed.emit,
             )
         except OSError:
             return  # the file is gone already; saving will say so
+        self._lacks_file = self.journal.lacks_base
         self._idle.start()
         # of a change the journal hears first: it may be that very change that it cannot write
         self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
@@ -72,6 +75,8 @@ class Keeper(QObject):
 
     def _on_saved(self) -> None:
         self._idle.start()
+        self._told = ""
+        self._workspace.withdraw(_LOSES)
         self._tell()
         self.look_at_file()
 
@@ -87,7 +92,7 @@ class Keeper(QObject):
     def _tell(self) -> None:
         problem = "" if self.journal is None else self.journal.problem
         if problem and problem != self._told:
-            self._workspace.message("warning", "A crash would lose edits", problem)
+            self._workspace.message("warning", _LOSES, problem, topic=_LOSES)
         self._told = problem
 
     def close(self) -> None:
@@ -106,8 +111,7 @@ class Keeper(QObject):
         if self.journal is not None and state is not None and not coming.left_out:
             from model.recording.log import BaseFile
 
-            identity = coming.identity
-            self.journal.expect(BaseFile(str(coming.path), identity.size, identity.modified_ns), state)
+            self.journal.expect(BaseFile.of(coming.path, coming.identity), state)
 
     def expect_nothing(self) -> None:
         """The save has ended, whatever became of it."""
@@ -122,7 +126,8 @@ class Keeper(QObject):
         self._lacks_file = journal.lacks_base
         if not (self._lacks_file and workspace.document.modified) or workspace.jobs.making("edit"):
             return
-        from model.recording.beginning import prepare_beginning
+        from model.progress import Cancelled
+        from model.recording.beginning import Beginning, prepare_beginning, reason_of
         from model.recording.store import new_path
 
         self._is_writing = True
@@ -131,8 +136,8 @@ class Keeper(QObject):
         def prepare(progress: Progress) -> Saving:
             return prepare_beginning(model, path, progress)
 
-        def stop(_error: object = None) -> None:
-            self._begun(None, 0)
+        def stop(error: Exception | None = None) -> None:
+            self._begun(Beginning(path, reason_of(error or Cancelled())), 0)
 
         Preparation(workspace, title, prepare, partial(self._write, title, path), stop, stop)
 
@@ -141,21 +146,26 @@ class Keeper(QObject):
             self.look_at_file()
 
     def _write(self, title: str, path: Path, saving: Saving, state: int) -> None:
-        from model.recording.beginning import finish_beginning
+        from model.recording.beginning import Beginning, finish_beginning
 
         job: Job[Beginning] = self._workspace.jobs.start(
-            title, partial(finish_beginning, path, saving), finished=lambda: self._begun(job.result, state)
+            title,
+            partial(finish_beginning, path, saving),
+            finished=lambda: self._begun(job.result or Beginning.missing(path.parent), state),
         )
 
-    def _begun(self, beginning: Beginning | None, state: int) -> None:
+    def _begun(self, beginning: Beginning, state: int) -> None:
         """What was written is what edits are done again on, if that is still needed."""
         from model.recording.store import remove_files
 
         self._is_writing = self._lacks_file = False  # not again for each edit, where it did not succeed
         entry = self._workspace.document.entry(state)
-        if beginning is None or self.journal is None:
+        if self.journal is None:
             return
-        if self.journal.lacks_base and entry is not None:
-            self.journal.begin_anew(beginning, entry)
-        else:
+        if not self.journal.lacks_base or entry is None:
             remove_files(beginning.journal)
+        elif beginning.problem:
+            why = f"Their file is not there any more as it was, and the model is not being kept: {beginning.problem}."
+            self._workspace.message("warning", _LOSES, why, topic=_LOSES)
+        else:
+            self.journal.begin_anew(beginning, entry)

@@ -45,6 +45,12 @@ def import_runs() -> None:
         info.load()
 
 
+def identity_read(model: Model) -> Identity | None:
+    """That of the file that a model was read from, which may be another than the one at its place by now."""
+    source = model.source
+    return None if source is None else source.identity
+
+
 def identity_at(path: Path) -> Identity | None:
     """What tells the file there is now from what it was or will be; None when there is none to look at."""
     from model.io.source import identity_of

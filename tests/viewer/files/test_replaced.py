@@ -1,6 +1,7 @@
 """Files that are replaced, by a save or by another program, and a kill then: the next start has all that was done."""
 
 import re
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -14,7 +15,7 @@ from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
 from tests.viewer.opening import opened
-from viewer.files import recovery
+from viewer.files import opening, recovery
 from viewer.files.folders import journal_folder
 from viewer.files.saving import SaveOptions
 from viewer.settings import RELOAD_SILENTLY
@@ -175,6 +176,62 @@ def test_edits_that_come_once_a_file_was_replaced(window, qtbot, tab, another_pr
     rename(tab, "mine")
     qtbot.waitUntil(lambda: is_beside(tab))
     has_all(tab)
+
+
+@pytest.fixture
+def replaced_as_it_is_read(window, qtbot, tmp_path, monkeypatch, another_program):
+    """A tab of a file that another program replaces, or removes, before it shows."""
+    path, read = tmp_path / "m.onnx", opening.read
+    save(builders.document().model, path)
+
+    def open_then(meanwhile):
+        def read_late(name, progress):
+            model = read(name, progress)
+            meanwhile(path)
+            return model
+
+        with monkeypatch.context() as patch:
+            patch.setattr(opening, "read", read_late)
+            return opened(window, qtbot, path)
+
+    return open_then
+
+
+@pytest.mark.parametrize("removes", [False, True])
+def test_edits_of_a_file_that_is_replaced_as_it_is_read(
+    window, qtbot, replaced_as_it_is_read, another_program, removes
+):
+    window.settings.set(RELOAD_SILENTLY, False)
+    tab = replaced_as_it_is_read(Path.unlink if removes else another_program)
+    rename(tab, "mine")
+    qtbot.waitUntil(lambda: is_beside(tab))
+    has_all(tab)
+
+
+def test_what_replaced_a_file_as_it_was_read_is_not_overwritten(window, qtbot, replaced_as_it_is_read, another_program):
+    window.settings.set(RELOAD_SILENTLY, False)
+    tab = replaced_as_it_is_read(another_program)
+    rename(tab, "mine")
+    theirs = tab.path.read_bytes()
+    window.files.save(tab)
+    qtbot.waitUntil(lambda: idle(window))
+    assert tab.messages.messages[-1].title == "The file was changed by another program"
+    assert tab.path.read_bytes() == theirs
+
+
+def test_that_a_model_cannot_be_kept_is_told(window, qtbot, tab, another_program, monkeypatch):
+    def full(*_given, **_options):
+        raise OSError(28, "No space left on device")
+
+    rename(tab, "mine")
+    monkeypatch.setattr("model.recording.beginning.sync", full)
+    another_program(tab.path)
+    told = "A crash would lose edits"
+    qtbot.waitUntil(lambda: told in [message.title for message in tab.messages.messages] and idle(window))
+    assert [message.detail for message in tab.messages.messages if message.title == told] == [
+        "Their file is not there any more as it was, and the model is not being kept: No space left on device."
+    ]
+    monkeypatch.undo()
 
 
 def test_what_is_to_stay_though_another_program_replaced_it(window, qtbot, tab, another_program):
