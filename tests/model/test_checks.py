@@ -373,12 +373,13 @@ def test_what_is_wrong_is_found_at_once_and_mended_where_that_is_safe(text, chan
 def test_what_speaks_of_values_that_are_gone_is_told_and_mended():
     document = Document(load(rich_bytes()))
     first, before = builders.node(document, "first"), to_bytes(document.model)
-    scale = (("SCALE_TENSOR", builders.value(document, "b")),)
-    notes = tuple(QuantizationAnnotation(builders.value(document, name), scale) for name in ("a", "w"))
+    a, b, w = (builders.value(document, name) for name in "abw")
+    scale, zero = ("SCALE_TENSOR", b), ("ZERO_POINT_TENSOR", w)
+    notes = tuple(QuantizationAnnotation(value, (scale, zero)) for value in (a, w))
     with document.edit("Remove") as edit:
         properties.set_quantization_annotations(edit, document.model.graph, notes)
         disconnect(edit, first, 1)
-        remove_values(edit, [builders.value(document, "w")])
+        remove_values(edit, [w])
     found = [p for p in check_model(document.model) if p.rule in ("sharding", "training-binding", "quantization")]
     assert {p.rule for p in found} == {"sharding", "training-binding", "quantization"}
     with document.edit("Mend all") as edit:
@@ -387,7 +388,8 @@ def test_what_speaks_of_values_that_are_gone_is_told_and_mended():
     assert not [p for p in check_model(document.model) if p.rule in {p.rule for p in found}]
     (training,) = document.model.training_info
     assert (training.initialization_binding, training.update_binding) == ((), ())
-    assert [note.value.name for note in document.model.graph.quantization_annotations] == ["a"]
+    (note,) = document.model.graph.quantization_annotations
+    assert (note.value, note.parameters) == (a, (scale,))
     assert not first.device_configurations[0].sharding
     document.undo()
     document.undo()

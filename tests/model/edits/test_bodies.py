@@ -219,7 +219,7 @@ def test_what_a_loop_takes_in_addition_is_handed_on_and_begins_with_zeros():
     assert node.inputs[4].initializer.numpy().tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize("kind", [None, "float[n]", "seq(float[2])"])
+@pytest.mark.parametrize("kind", [None, "float[n]", "seq(float[2])", "float[100000,100000]"])
 def test_a_loop_that_begins_with_nobody_knows_what_is_not_mended(kind):
     document, _, body = opened(LOOP)
     add_input(document, body, "k", kind)
@@ -274,6 +274,22 @@ def test_a_body_takes_what_its_loop_is_given_in_addition():
     assert str(body.inputs[3].type) == "float[2]"
     assert names(node.outputs)[0] == "y"
     assert len(node.outputs) == 2
+
+
+def test_a_body_that_takes_less_than_its_loop_gives_takes_the_next_one():
+    document, node, body = opened(LOOP)
+    with document.edit("Connect") as edit:
+        connect(edit, node, 4, document.model.graph.inputs[3])
+    add_input(document, body, "k")
+    assert (len(body.inputs), len(node.inputs), names(body.outputs)) == (5, 5, ["more", "c", "d", "e", "f"])
+
+
+def test_a_loop_that_gives_less_than_it_hands_on_is_not_guessed_at():
+    document, node, body = opened(LOOP.replace("y, z, s, t =", "y =").replace(", float[2] e, float[2] f)", ")"))
+    with document.edit("Return less") as edit:
+        edit.do(SetGraphOutputs(body, body.outputs[:2]))
+    add_input(document, body, "k")
+    assert (len(body.inputs), len(node.inputs), names(body.outputs), len(node.outputs)) == (5, 5, ["more", "c"], 1)
 
 
 def test_a_body_that_collects_values_too_is_not_guessed_at():

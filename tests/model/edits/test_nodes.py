@@ -173,7 +173,11 @@ def test_a_function_is_called_by_an_overload_it_has():
         assert call.overload == "wide"
         functions.rename_function(edit, other.model.functions[0], domain="local", name="other", overload="wide")
         nodes.change_operator(edit, call, "other", "local")
-    assert (call.op_type, call.overload) == ("other", "wide")
+        assert (call.op_type, call.overload) == ("other", "wide")
+        functions.add_function(edit, "another")
+        functions.add_function(edit, "another", overload="wide")
+        nodes.change_operator(edit, call, "another", "local")
+    assert (call.op_type, call.overload) == ("another", "wide")
 
 
 def test_a_node_on_an_edge(document):

@@ -167,6 +167,7 @@ def test_functions_that_do_something_else_here_come_under_other_names(how):
         else:
             outer, both = subgraphs.merge(edit, model.graph, other.model, prefix="more_")
     assert [f.name for f in model.functions] == ["outer", "inner", "alone", "outer_1", "inner_1"]
+    assert [f.body.name for f in model.functions[3:]] == ["outer_1", "inner_1"]
     brought = dict(zip(("outer", "inner"), model.functions[3:], strict=True))
     assert called_by(outer) is brought["outer"]
     assert [called_by(node) for node in brought["outer"].body.nodes] == [brought["inner"]]

@@ -97,7 +97,7 @@ def test_a_large_model_is_gone_through_bit_by_bit(desk, dialog, qtbot, monkeypat
     assert not listed(dialog)
     qtbot.waitUntil(lambda: not dialog.is_searching, timeout=20_000)
     assert listed(dialog) == [("first", "fIRst"), ("third", "thIRd")]
-    fill(dialog, "f", "F", "node names")
+    fill(dialog, "f", "F", "node names", wait=False)
     with desk.document.edit("Rename") as edit:
         edit.do(SetField(desk.node("fourth"), "name", "other"))
     dialog.apply()
