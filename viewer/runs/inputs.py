@@ -29,7 +29,7 @@ from exec.inputs import (
 )
 from exec.inspection.statistics import describe
 from model.graph import Graph, Value, Values
-from model.steps import SetField
+from model.steps import SetField, SetGraphInputs
 from model.types import ElementType, TensorType, Type
 from viewer.settings import Option
 
@@ -163,7 +163,8 @@ class RunInputs(QObject):
         """An input that is renamed keeps its source, or the value of a saved run."""
         if not any(isinstance(step, SetField) and step.field == "name" for step in change.steps):
             return
-        inputs = set(self.inputs())
+        inputs = set(self.inputs())  # and those of before: on a way through history one may be renamed, then go
+        inputs.update(*(i.inputs for i in change.inverses if isinstance(i, SetGraphInputs) and i.graph is self.graph))
         before = {
             i.target: i.value
             for i in reversed(change.inverses)

@@ -139,6 +139,21 @@ def test_an_input_that_is_renamed_keeps_its_source(qtbot, work):
     assert work.runs.inputs.source("x") == Constant(4.0)
 
 
+def test_an_input_that_is_renamed_and_goes_on_one_way_through_history_keeps_its_source(qtbot, work):
+    spare = value(work, "spare")
+    with work.document.edit("Rename") as transaction:
+        values.rename_value(transaction, spare, "other")
+    with work.document.edit("Remove") as transaction:
+        interface.remove_inputs(transaction, work.model.graph, [spare])
+    work.document.go_to(work.document.root)
+    work.runs.inputs.set_source("spare", Constant(4.0))
+    with work.changes.together():
+        work.document.redo()
+        work.document.redo()
+    work.document.undo()
+    assert work.runs.inputs.source("other") == Constant(4.0)
+
+
 def test_another_result_of_a_function_is_run_where_it_is_called(qtbot, work):
     body = work.model.functions[0].body
     inner = next(v for v in body.values() if v.name == "t")
