@@ -118,6 +118,19 @@ def test_a_node_connected_to_later_ones_moves_with_what_they_need_and_nothing_el
     assert list(model.graph.nodes) == order
 
 
+@pytest.mark.parametrize("kind", ["node", "value"])
+def test_the_name_of_what_came_is_known_to_who_asks_for_it_first(kind):
+    graph = chain(3).graph
+    known, node = Lookup.of(graph), Node("Abs", (None,), (Value("made"),), name="made")
+    back = InsertNode(graph, node).apply()
+    if kind == "node":
+        assert known.node("made") is node
+    else:
+        assert known.value("made") is node.outputs[0]
+    back.apply()
+    assert known.node("made") is known.value("made") is None
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_names_and_order_are_right_after_many_steps_of_which_nobody_asked(seed):
     rng = random.Random(seed)

@@ -18,16 +18,6 @@ from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot, taken_back
 
 
-@pytest.fixture
-def chain():
-    return builders.document()
-
-
-@pytest.fixture
-def branches():
-    return builders.document(builders.BRANCHES)
-
-
 @pytest.fixture(autouse=True)
 def _undo_restores(chain, branches):
     with taken_back(chain, branches):

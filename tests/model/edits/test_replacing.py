@@ -20,11 +20,6 @@ def document(request):
     return builders.document(builders.CHAIN if request.param == "chain" else builders.BRANCHES)
 
 
-@pytest.fixture
-def chain():
-    return builders.document()
-
-
 def found_in(document, pattern, replacement, *where, **options):
     return list(filter(None, find_replacements(document.model.graphs(), pattern, replacement, where, **options)))
 

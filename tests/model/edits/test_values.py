@@ -19,16 +19,6 @@ def document(request):
     return builders.document(builders.CHAIN if request.param == "chain" else builders.BRANCHES)
 
 
-@pytest.fixture
-def chain():
-    return builders.document()
-
-
-@pytest.fixture
-def branches():
-    return builders.document(builders.BRANCHES)
-
-
 def test_renaming_reaches_bodies(branches):
     with branches.edit("Rename") as edit:
         values.rename_value(edit, builders.value(branches, "d"), "doubled")
