@@ -220,7 +220,7 @@ def first_values(tensor: Tensor) -> str:
 def one_value(value: Any) -> str:
     """One element as text."""
     if isinstance(value, str):
-        return f"'{display(value, 40)}'"
+        return f'"{display(value, 40)}"'
     if isinstance(value, bytes):
         return repr(value[:40])
     if isinstance(value, (bool, int)) or getattr(getattr(value, "dtype", None), "kind", "") in "biu":
