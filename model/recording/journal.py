@@ -65,9 +65,8 @@ class Journal:
         path, is_copy = new_path(self._folder), document.path is None
         return Log(document, document.current, base, path, source=source, failed=self._failed, is_copy=is_copy)
 
-    def _log_on(self, beginning: Beginning, state: Entry, *, is_unsaved: bool = False) -> Log:
-        path = beginning.journal
-        log = Log(self._document, state, BaseFile(""), path, failed=self._failed, is_unsaved=is_unsaved)
+    def _log_on(self, beginning: Beginning, state: Entry, follows: Path | None = None) -> Log:
+        log = Log(self._document, state, BaseFile(""), beginning.journal, failed=self._failed, follows=follows)
         if beginning.problem:
             log.give_up(beginning.problem)
         return log
@@ -159,7 +158,7 @@ class Journal:
 
     def begin_anew(self, beginning: Beginning, state: Entry) -> None:
         """A state of the document, whose file is not there as it was, was written like that of one in no file."""
-        old, self._log = self._log, self._log_on(beginning, state, is_unsaved=True)
+        old, self._log = self._log, self._log_on(beginning, state, follows=self._log.path)
         self._log.open()
         if self._next is not None:  # it follows this one now
             self.expect(self._next.base, self._next.state)

@@ -88,8 +88,8 @@ class Log:
 
     Replaying begins with what the base file holds, so what was done before the `state` is no undo there: such an undo
     is written as an edit. `source`: the bytes of that file, where the model reads its weights from them. `is_copy`: the
-    document does not belong to the file. `is_unsaved`: nobody has saved the model, edited or not. `follows`: the log of
-    the same document that this one replaces, if the base file was there when the program ended.
+    document does not belong to the file. `follows`: the log of the same document that this one replaces, if the base
+    file was there when the program ended, as a model that lies beside its journal always is.
     """
 
     def __init__(
@@ -102,7 +102,6 @@ class Log:
         source: Source | None = None,
         failed: Callable[[], object] = lambda: None,
         is_copy: bool = False,
-        is_unsaved: bool = False,
         follows: Path | None = None,
     ) -> None:
         self.state = state
@@ -113,7 +112,6 @@ class Log:
         self._path = path
         self._failed = failed
         self._is_copy = is_copy
-        self._is_unsaved = is_unsaved
         self._follows = follows
         self._store: Store | None = None
         self._numbers: Numbers | None = None
@@ -291,7 +289,7 @@ class Log:
             "size": self.base.size,
             "mtime_ns": self.base.mtime_ns,
             "copy": self._is_copy,
-            "unsaved": not self.base.path and (self._is_unsaved or self._document.saved_entry is None),
+            "unsaved": not self.base.path and (self._follows is not None or self._document.saved_entry is None),
             "follows": "" if self._follows is None else self._follows.name,
             "name": "" if self._document.path is None else self._document.path.name,
             "nodes": len(self._document.model.graph.nodes),

@@ -169,6 +169,21 @@ def test_a_model_that_is_written_beside_its_journal_while_it_is_saved(of_file, m
     assert of_file.offered == [("Rename",), ("Rename",) * 4, ("Rename",) * 4]
 
 
+def test_what_a_model_beside_its_journal_makes_needless_is_not_offered_too(of_file, monkeypatch):
+    def look_and_remove(log):
+        of_file.look()
+        remove(log)
+
+    document, remove = of_file.document, Log.remove
+    work(document)
+    document.path.write_bytes(document.path.read_bytes() + b"\x52\x00")
+    beginning = write_beginning(document.model, of_file.state)
+    monkeypatch.setattr(Log, "remove", look_and_remove)
+    of_file.kept.begin_anew(beginning, document.current)
+    monkeypatch.undo()
+    assert of_file.offered == [()]
+
+
 def test_a_save_that_fails_at_last_leaves_what_there_was(tmp_path, of_file, monkeypatch):
     def fail(_moment):
         raise OSError(5, "Input/output error")
