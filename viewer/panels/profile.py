@@ -123,6 +123,7 @@ class ProfilePanel(Panel):
         self.nodes.chosen.connect(workspace.reveal)
         self.operators.chosen.connect(self._select_operator)
         workspace.results.changed.connect(self._on_results)
+        workspace.changes.changed.connect(lambda _: self.nodes.source.make_again())  # names, of functions too
         workspace.runs.overlays.changed.connect(self._show_colour)
 
     def _show_colour(self) -> None:

@@ -152,6 +152,12 @@ class NumberModel(QAbstractTableModel):
         self._coming = rows if isinstance(rows, MadeRows) else list(rows)
         self._arrange()
 
+    def make_again(self) -> None:
+        """Rows are made of things that have changed: make those that are looked at anew, in the order they have."""
+        if isinstance(self.rows, MadeRows) and self._order:
+            self._made.clear()
+            self.dataChanged.emit(self.index(0, 0), self.index(len(self._order) - 1, len(self.columns) - 1))
+
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Show the rows sorted by a column; -1: as they were given."""
         self._sorting = Sorting(column, order is Qt.SortOrder.DescendingOrder)

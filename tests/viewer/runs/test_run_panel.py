@@ -8,6 +8,8 @@ from PySide6.QtWidgets import QFileDialog, QScrollArea
 
 from exec.images import ImageOptions
 from exec.inputs import Constant, File, Random
+from model.edits.nodes import rename_node
+from model.edits.values import rename_value
 from tests.viewer.runs.driving import idle, node, opened, run, value
 from viewer.panels.run.input_row import InputRow
 from viewer.runs import comparing
@@ -218,6 +220,29 @@ def test_panels_that_invite_to_a_run_say_when_the_first_goes_on(window, qtbot, w
         workspace.trigger("run.stop")
     idle(qtbot, workspace)
     assert told() == invitations
+
+
+def test_what_is_renamed_after_a_run_has_its_new_name_in_profile_and_outcome(window, qtbot, workspace):
+    run(qtbot, workspace)
+    tree = window.docks.open("run").outcome.tree
+    profile = window.docks.open("profile")
+    qtbot.waitUntil(lambda: profile.nodes.model().rowCount() > 0 and not profile.is_busy)
+
+    def named():
+        model = profile.nodes.model()
+        profiled = {model.index(row, 0).data() for row in range(model.rowCount())}
+        outputs = {tree.topLevelItem(0).child(row).text(0) for row in range(tree.topLevelItem(0).childCount())}
+        return profiled, outputs
+
+    nodes, outputs = named()
+    assert "relu" in nodes
+    assert "y" in outputs
+    with workspace.document.edit("Rename") as edit:
+        rename_node(edit, node(workspace, "relu"), "renamed")
+        rename_value(edit, value(workspace, "y"), "result")
+    assert named() == (nodes - {"relu"} | {"renamed"}, outputs - {"y"} | {"result"})
+    workspace.document.undo()
+    assert named() == (nodes, outputs)
 
 
 def test_watched_values_that_the_first_run_has_not_reached_are_told_as_such(window, qtbot, workspace):

@@ -88,6 +88,7 @@ class OutcomeSection(Section):
     def _on_change(self, _change: object) -> None:
         if self._tested is not None:
             self._tested.setText(0, self._verdict)
+        self._name_again()
         if self._seeking.running:
             self._seek_wrong()  # it has gone through half of the model as it was
         if self._counting.running:
@@ -276,12 +277,24 @@ class OutcomeSection(Section):
         item.setFlags(Qt.ItemFlag.ItemIsEnabled)
         return item
 
+    def _name_again(self) -> None:
+        """What is listed may be called otherwise since an edit, though no number changed."""
+        for item in self.tree.findItems("", Qt.MatchFlag.MatchContains | Qt.MatchFlag.MatchRecursive):
+            target = item.data(0, Qt.ItemDataRole.UserRole)
+            if isinstance(target, (Node, Value)) and item.parent() is not self._tested:
+                _name(item, target)
+
     def _add(self, branch: QTreeWidgetItem, target: Node | Value, text: str) -> QTreeWidgetItem:
-        item = QTreeWidgetItem(branch, [display(name_of(target), 60), display(text, 200)])
+        item = QTreeWidgetItem(branch, ["", display(text, 200)])
         item.setData(0, Qt.ItemDataRole.UserRole, target)
-        for column in (0, 1):
-            item.setToolTip(column, plain_tip(display(f"{name_of(target)}\n{text}", 1000, keep_lines=True)))
+        _name(item, target)
+        item.setToolTip(1, plain_tip(display(text, 1000, keep_lines=True)))
         return item
+
+
+def _name(item: QTreeWidgetItem, target: Node | Value) -> None:
+    item.setText(0, display(name_of(target), 60))
+    item.setToolTip(0, plain_tip(display(name_of(target), 1000)))
 
 
 def _parameters(graph: Graph, progress: Progress) -> dict[Value, Tensor | SparseTensor]:
