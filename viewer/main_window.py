@@ -193,7 +193,7 @@ class MainWindow(QMainWindow):
         refresh = self.actions_binding.refresh_soon
         for signal in (
             workspace.selection.changed, workspace.changes.state_changed, workspace.graph_shown,
-            workspace.visits.changed, workspace.run_state_changed,
+            workspace.visits.changed, workspace.run_state_changed, workspace.runs_changed,
         ):  # fmt: skip
             signal.connect(refresh)
         workspace.changes.state_changed.connect(self._show_titles)

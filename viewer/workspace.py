@@ -63,6 +63,7 @@ class Workspace(QObject):
     messaged = Signal(object)  # Message
     withdrawn = Signal(str)  # the topic of messages that are no longer true
     run_state_changed = Signal()
+    runs_changed = Signal()  # running, paused, live or breakpoints
     action_requested = Signal(str)  # the id of an Action
     panel_offered = Signal(str)  # the id of a panel, see `offer`
     marked = Signal(str, object)  # kind and objects: what the graph is to mark, see `mark`

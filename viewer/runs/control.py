@@ -97,6 +97,7 @@ class RunControl(QObject):
         self.nodes_finished.connect(self.marks.finished)
         self.breakpoints.changed.connect(self.state_changed)
         self.state_changed.connect(lambda: self.marks.show_stops(self.breakpoints.awake, self.paused_at))
+        self.state_changed.connect(workspace.runs_changed)
 
     # -- what there is ---------------------------------------------------------------------------------------
 

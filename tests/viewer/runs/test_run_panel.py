@@ -222,6 +222,18 @@ def test_panels_that_invite_to_a_run_say_when_the_first_goes_on(window, qtbot, w
     assert told() == invitations
 
 
+def test_actions_follow_runs_though_the_words_about_the_last_one_stay(window, qtbot, workspace):
+    clear = window.actions_binding.qaction("run.clear_breakpoints")
+    window.actions_binding.refresh()
+    assert not clear.isEnabled()
+    said = workspace.run_state
+    workspace.runs.breakpoints.toggle(node(workspace, "relu"))
+    qtbot.waitUntil(clear.isEnabled)
+    workspace.runs.breakpoints.set(())
+    qtbot.waitUntil(lambda: not clear.isEnabled())
+    assert workspace.run_state == said
+
+
 def test_what_is_renamed_after_a_run_has_its_new_name_in_profile_and_outcome(window, qtbot, workspace):
     run(qtbot, workspace)
     tree = window.docks.open("run").outcome.tree
