@@ -64,6 +64,11 @@ def test_what_lacks_a_value_that_nothing_defines_is_told(window, qtbot, workspac
         rename_node(transaction, node(workspace, "fc"), "last")
     workspace.document.undo()
     assert workspace.run_state == "3 nodes not computed: nothing defines 'l'"
+    edit(workspace, "relu", "alpha", 0.25)
+    run(qtbot, workspace)
+    workspace.document.undo()
+    back = "Values of an earlier run are back: 3 nodes not computed: nothing defines 'l'"
+    qtbot.waitUntil(lambda: workspace.run_state == back)
 
 
 def test_other_messages_stay(qtbot, workspace):
