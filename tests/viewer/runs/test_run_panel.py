@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QScrollArea
+from PySide6.QtWidgets import QAbstractButton, QFileDialog, QScrollArea
 
 from exec.images import ImageOptions
 from exec.inputs import Constant, File, Random
@@ -232,6 +232,19 @@ def test_actions_follow_runs_though_the_words_about_the_last_one_stay(window, qt
     workspace.runs.breakpoints.set(())
     qtbot.waitUntil(lambda: not clear.isEnabled())
     assert workspace.run_state == said
+
+
+def test_a_breakpoint_is_called_as_its_node_is_since_an_edit(window, qtbot, workspace):
+    section = window.docks.open("run").breakpoints
+    workspace.runs.breakpoints.toggle(node(workspace, "relu"))
+
+    def named():
+        return [box.text() for box in section._list.findChildren(QAbstractButton) if box.text()]
+
+    assert named() == ["before relu"]
+    with workspace.document.edit("Rename") as edit:
+        rename_node(edit, node(workspace, "relu"), "renamed")
+    assert named() == ["before renamed"]
 
 
 def test_what_is_renamed_after_a_run_has_its_new_name_in_profile_and_outcome(window, qtbot, workspace):

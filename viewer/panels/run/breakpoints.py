@@ -56,8 +56,9 @@ class BreakpointSection(Section):
             box.setAccessibleName(f"Stop when {box.text()}")
             box.toggled.connect(lambda on, chosen=condition: self._switch(chosen, on=on))
         workspace.runs.state_changed.connect(self._refresh)
+        workspace.changes.changed.connect(lambda _: self._refresh())  # names
         themes().themeChanged.connect(self._color)
-        self._shown: tuple[object, object] | None = None
+        self._shown: tuple[object, object, object] | None = None
         self._refresh()
 
     def _color(self) -> None:
@@ -73,7 +74,7 @@ class BreakpointSection(Section):
 
     def _refresh(self) -> None:
         breakpoints = self._breakpoints.all
-        now = breakpoints, self._breakpoints.resting
+        now = breakpoints, self._breakpoints.resting, self._names()
         if now == self._shown:
             return
         self._shown = now
@@ -94,6 +95,9 @@ class BreakpointSection(Section):
                 places.add(self._row(one))
         self.add(self._list)
 
+    def _names(self) -> list[str]:
+        return [name_of(place) for b in self._breakpoints.all if (place := b.node or b.value) is not None]
+
     def _change(self, one: Breakpoint, condition: Literal[""] | Condition) -> None:
         """Let a breakpoint of a value stop always, or on a condition only."""
         made = Breakpoint(value=one.value, condition=condition, limit=self._limit_of(condition))
@@ -105,7 +109,7 @@ class BreakpointSection(Section):
     def _rest(self, one: Breakpoint, where: QToolButton, *, on: bool) -> None:
         """Keep a breakpoint but pass it by, or stop there again; its row stays, with the focus in it."""
         now = self._breakpoints.resting
-        self._shown = self._breakpoints.all, now | {one} if on else now - {one}
+        self._shown = self._breakpoints.all, now | {one} if on else now - {one}, self._names()
         where.setIcon(_dot(rests=on))
         self._breakpoints.rest(one, on=on)
 
