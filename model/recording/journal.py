@@ -87,9 +87,13 @@ class Journal:
 
         Nor is it where that file was written anew from here, and does not hold all.
         """
-        base, path = self._log.base, self._document.path
-        is_own = self._document.left_out and path is not None and base.path == str(path.resolve())
-        return is_own or not base.is_unchanged()
+        path = self._document.path
+        is_own = self._document.left_out and path is not None and self.is_on(path)
+        return is_own or not self._log.base.is_unchanged()
+
+    def is_on(self, path: Path) -> bool:
+        """Whether this is the file that edits would be done again on."""
+        return self._log.base.path == str(path.resolve())
 
     def when_kept(self, call: Callable[[], object]) -> None:
         """Call once, on any thread, when all that was done so far is written here, saved, or given up by the person.

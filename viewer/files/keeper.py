@@ -108,7 +108,11 @@ class Keeper(QObject):
     def expect(self, coming: Coming) -> None:
         """A save is about to put its file in its place: whenever the program ends, edits fit the file that is there."""
         state = self._workspace.document.entry(coming.state)
-        if self.journal is not None and state is not None and not coming.left_out:
+        if self.journal is None or state is None:
+            return
+        if coming.kept is not None and not coming.kept.problem:
+            self.journal.begin_anew(coming.kept, state)
+        elif not coming.left_out:
             from model.recording.log import BaseFile
 
             self.journal.expect(BaseFile.of(coming.path, coming.identity), state)

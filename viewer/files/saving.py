@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 from model.errors import ModelError
 from model.io.place import UNMOVED, Storage
 from model.io.save import Saved, Saving, prepare
+from model.recording.beginning import Beginning, finish_beginning, prepare_beginning
+from model.recording.store import new_path
+from viewer.files.folders import journal_folder
 from viewer.files.preparation import Preparation
 from viewer.jobs import post_and_wait
 
@@ -32,12 +35,16 @@ class SaveOptions:
 
 @dataclass(frozen=True)
 class Coming:
-    """The file of a save that is about to take its place: the state that it holds, or what of it is `left_out`."""
+    """The file of a save that is about to take its place, and the state that it holds, but for what is `left_out`.
+
+    Where it takes the place of the file that holds that, `kept` is what was written of the model beside its journal.
+    """
 
     path: Path
     identity: Identity
     state: int
     left_out: bool
+    kept: Beginning | None
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,7 @@ class Save:
     #: What waits until it has ended; of several calls for the same thing the last one counts.
     waiting: dict[object, Callable[[], object]] = field(default_factory=dict)
     stopped: bool = False
+    _whole: tuple[Path, Saving] | None = None  # the model for its journal, where the file does not hold all
     _stop: Callable[[], object] = lambda: None
 
     @property
@@ -79,14 +87,12 @@ class Save:
         chosen = self.options
 
         def work(progress: Progress) -> Saving:
-            return prepare(
-                self.workspace.model,
-                chosen.path,
-                chosen.storage,
-                form=chosen.form,
-                expected=expected,
-                progress=progress,
-            )
+            model, journal = self.workspace.model, self.workspace.journal
+            saving = prepare(model, chosen.path, chosen.storage, form=chosen.form, expected=expected, progress=progress)
+            if saving.left_out and journal is not None and journal.is_on(chosen.path):
+                path = new_path(journal_folder())
+                self._whole = path, prepare_beginning(model, path, progress)
+            return saving
 
         preparation = Preparation(self.workspace, self.title, work, self._write, self._refuse, self.answers.ended)
         if preparation.running:
@@ -103,7 +109,8 @@ class Save:
     def _write(self, saving: Saving, state: int) -> None:
         def work(progress: Progress) -> Saved:
             def place(path: Path, identity: Identity) -> None:
-                coming = Coming(path, identity, state, left_out=bool(saving.left_out))
+                kept = None if self._whole is None else finish_beginning(*self._whole, progress)
+                coming = Coming(path, identity, state, bool(saving.left_out), kept)
                 post_and_wait(lambda: self.answers.placing(coming), progress)
 
             return saving.run(progress, placing=place)

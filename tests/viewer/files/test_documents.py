@@ -359,9 +359,10 @@ def test_why_a_save_failed_is_told_until_the_next_one_begins(window, qtbot, tab,
     def fail(_saving, _progress, **_given):
         raise ModelError("The model could not be saved", "the disk is full")
 
-    monkeypatch.setattr(Saving, "run", fail)
-    window.files.save(tab)
-    qtbot.waitUntil(lambda: idle(window))
+    with monkeypatch.context() as patch:
+        patch.setattr(Saving, "run", fail)
+        window.files.save(tab)
+        qtbot.waitUntil(lambda: idle(window))
     write("theirs")
     qtbot.waitUntil(lambda: len(titles(tab)) == 2)
     window.files.save(tab)

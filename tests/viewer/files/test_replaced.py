@@ -73,7 +73,7 @@ def at_its_place(monkeypatch):
 
     def commit_and_wait(file):
         commit(file)
-        if file.path.suffix == ".onnx" and journal_folder() not in file.path.parents:
+        if journal_folder() not in file.path.parents:
             there.set()
             free.wait(20)
 
@@ -304,3 +304,24 @@ def test_a_file_that_is_written_over_in_place_is_no_trouble_for_the_edits(window
     (journal,) = journal_folder().glob("*.journal")
     assert [line.partition('"')[2][:4] for line in journal.read_text().splitlines()] == ["form", "edit", "edit"]
     assert list(journal_folder().glob("*.onnx")) == []
+
+
+def test_a_kill_before_the_window_hears_that_its_own_file_does_not_hold_all(window, qtbot, tmp_path, at_its_place):
+    there, free = at_its_place
+    path = tmp_path / "m.onnxtxt"
+    save(builders.document().model, path)
+    there.clear()
+    tab = opened(window, qtbot, path)
+    with tab.workspace.document.edit("Describe") as edit:
+        edit.do(SetField(tab.workspace.graph.nodes.first, "doc_string", "why it is here"))
+    window.files.save(tab)
+    qtbot.waitUntil(there.is_set)
+    assert "why it is here" not in path.read_text()
+    has_all(tab)
+    rename(tab, "meanwhile")
+    has_all(tab)
+    free.set()
+    qtbot.waitUntil(lambda: idle(window))
+    has_all(tab)
+    assert len(list(journal_folder().glob("*.onnx"))) == 1
+    assert len(list(journal_folder().glob("*.journal"))) == 1
