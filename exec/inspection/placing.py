@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from exec.arrays import Array
-from exec.inspection.reaching import Called, Reach, at_index, point
+from exec.inspection.reaching import Called, Reach, at_index, point, wider
 from exec.kernels import load
 from exec.kernels.registry import find
 
@@ -106,22 +106,28 @@ def _of_updates(node: Called, found: list[int]) -> tuple[bool, list[int]]:
 
 def resize(node: Called, at: At, shape: At) -> list[Reach] | None:
     """The neighbours that are blended, or the nearest one, along each axis; as the kernel has them."""
-    x = node.shape(0)
+    x, array = node.shape(0), node.inputs[0]
     crops = node.attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
     fits = node.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch"
-    if x is None or len(x) < 2 or crops or fits or max(x) > _MOST_ALONG:
+    if x is None or array is None or len(x) < 2 or crops or fits or max(x) > _MOST_ALONG:
         return None
+    met, every = _from(node, x, shape, at, 1.0), _from(node, x, shape, at, np.nan)
+    return None if met is None or every is None else [wider(met, every, array)]
+
+
+def _from(node: Called, x: At, shape: At, at: At, mark: float) -> Reach | None:
+    """The elements that would show at a place if they alone were `mark`."""
     axes = []
     for axis in range(len(x)):
-        positions = _blended(node, x, shape, axis, at[axis])
+        positions = _blended(node, x, shape, axis, at[axis], mark)
         if positions is None:
             return None
         axes.append(positions)
-    return [Reach(0, tuple(axes))]
+    return Reach(0, tuple(axes))
 
 
-def _blended(node: Called, x: At, shape: At, axis: int, at: int) -> tuple[int, ...] | range | None:
-    """Positions along an axis that reach one: those whose weight is not zero when that axis alone is resized."""
+def _blended(node: Called, x: At, shape: At, axis: int, at: int, mark: float) -> tuple[int, ...] | range | None:
+    """Positions along an axis of which `mark` alone shows at one when that axis alone is resized."""
     length = x[axis]
     chosen = [int(a) % len(x) for a in node.attributes.get("axes", range(len(x)))]
     if axis not in chosen or (length == shape[axis] and not _is_scaled(node, chosen.index(axis))):
@@ -129,12 +135,12 @@ def _blended(node: Called, x: At, shape: At, axis: int, at: int) -> tuple[int, .
     other = 1 if axis == 0 else 0  # each element alone in a row of its own
     probe = np.zeros([length if i in (axis, other) else 1 for i in range(len(x))], np.float32)
     rows: Any = tuple(np.arange(length) if i in (axis, other) else 0 for i in range(len(x)))
-    probe[rows] = 1
+    probe[rows] = mark
     result = _resized_along(node, probe, chosen, axis)
     if result is None:
         return None
     weights = np.moveaxis(result, (other, axis), (0, 1)).reshape(length, -1)[:, at]
-    return tuple(np.flatnonzero(np.abs(weights) > _ROUNDING).tolist())
+    return tuple(np.flatnonzero(~(np.abs(weights) <= _ROUNDING)).tolist())
 
 
 def _is_scaled(node: Called, place: int) -> bool:

@@ -29,14 +29,15 @@ def reach(node: Called, index: Sequence[int]) -> list[Reach]:
     if len(at) != len(shape) or any(not 0 <= i < d for i, d in zip(at, shape, strict=True)):
         msg = f"index {list(at)} of shape {list(shape)}"
         raise IndexError(msg)
-    rule = _RULES.get(node.op_type)
+    is_known = node.domain in _DOMAINS
+    rule = _RULES.get(node.op_type) if is_known else None
     found: list[Reach] | None = None
     if rule is not None:
         try:
             found = rule(node, at, shape)
         except (IndexError, TypeError, ValueError, KeyError, ZeroDivisionError, KernelError):
             found = None  # attributes or shapes that do not belong together: the node ran by other rules
-    if found is None and _is_elementwise(node, shape):
+    if found is None and is_known and _is_elementwise(node, shape):
         found = [_aligned(i, s, at) for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
     if found is None:
         return [_all(i, s, exact=False) for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
@@ -52,6 +53,10 @@ def _aligned(position: int, shape: tuple[int, ...], at: tuple[int, ...]) -> Reac
     tail = at[len(at) - len(shape) :]
     return at_index(position, [0 if d == 1 else i for d, i in zip(shape, tail, strict=True)])
 
+
+#: Whose operators are known by their names. Elsewhere a name says nothing: com.microsoft.nchwc lays elements out in
+#: blocks, and what a model calls its own functions is up to it.
+_DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
 
 #: Operators of which an element is made of those that are broadcast to it. Shapes do not tell: a normalisation, a
 #: product of square matrices or a scatter keeps them although elements meet each other.
@@ -77,6 +82,16 @@ def _is_elementwise(node: Called, shape: tuple[int, ...]) -> bool:
         return np.broadcast_shapes(*shapes) == shape
     except ValueError:
         return False
+
+
+def _old_broadcast(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Of opsets 1 to 6: the dimensions of the second input are those from an axis on; of PRelu, that of the channel."""
+    second = node.shape(1)
+    is_old_slope = node.op_type == "PRelu" and node.version < 7
+    if second is None or len(second) >= len(shape) or not (is_old_slope or node.attributes.get("broadcast", 0)):
+        return None
+    start = 1 if is_old_slope else _axis(node, "axis", len(shape) - len(second), len(shape))
+    return [at_index(0, at), _aligned(1, second, at[: start + len(second)] if prod(second) > 1 else at)]
 
 
 def _axis(node: Called, name: str, default: int, rank: int) -> int:
@@ -199,13 +214,20 @@ def _channel_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> 
     if node.output:
         return None
     axes: Sequence[int] = range(2, len(shape))
-    given = 5
-    if node.op_type == "BatchNormalization" and node.attributes.get("training_mode", 0):
-        axes, given = [i for i in range(len(shape)) if i != 1], 3
-    elif node.op_type == "BatchNormalization":
-        axes = ()
+    place, given = at[1:2] or (0,), 5
+    if node.op_type == "BatchNormalization":
+        if node.version < 9 and not node.attributes.get("spatial", 1):
+            place = at[1:]  # a statistic for each feature of a sample
+        own = range(1, 1 + len(place))
+        axes, given = ([i for i in range(len(shape)) if i not in own], 3) if _is_training(node) else ((), 5)
     first = _along(0, shape, at, axes)
-    return [first, *(at_index(i, at[1:2]) for i in range(1, given) if node.shape(i) is not None)]
+    return [first, *(at_index(i, place) for i in range(1, given) if node.shape(i) is not None)]
+
+
+def _is_training(node: Called) -> bool:
+    if node.version >= 14:
+        return bool(node.attributes.get("training_mode", 0))
+    return any(node.outputs[1:]) and not node.attributes.get("is_test", 0)  # by the outputs that are wanted
 
 
 def _group_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
@@ -229,14 +251,13 @@ def _skip_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> lis
     """Two inputs and a bias are added, then normalised along the last axis."""
     if node.output:
         return None
-    last = len(shape) - 1
+    bias = 4 if node.op_type == "SkipLayerNormalization" else 3
     found = []
     for i in range(len(node.inputs)):
         given = node.shape(i)
         if given is not None:
-            is_weight = i > 1 and not (i == len(node.inputs) - 1 and i == 4)
             here = _aligned(i, given, at)
-            found.append(here if is_weight else Reach(i, (*here.axes[:-1], range(shape[last]))))
+            found.append(Reach(i, (*here.axes[:-1], range(shape[-1]))) if i in (0, 1, bias) else here)
     return found
 
 
@@ -367,21 +388,26 @@ def _pad(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Rea
         source[axis] -= pads[position]
     mode = node.attributes.get("mode", "constant")
     for axis, size in enumerate(x):
-        i = source[axis]
-        if 0 <= i < size:
+        i, begin, end = source[axis], 0, size  # negative pads cut away first
+        if axis in axes:
+            width = [pads[axes.index(axis)], pads[axes.index(axis) + len(axes)]]
+            begin, end = max(-width[0], 0), size - max(-width[1], 0)
+        if begin <= i < end:
             continue
         if mode == "constant":
-            return [at_index(2, ())] if node.shape(2) == () else []
-        if mode == "edge":
-            i = min(max(i, 0), size - 1)
-        elif mode == "wrap":
-            i %= size
-        else:
-            period = max(1, 2 * (size - 1))
-            i = abs((i + period) % period)
-            i = period - i if i >= size else i
-        source[axis] = i
+            return [Reach(2, tuple(map(range, node.shape(2) or ())))] if node.shape(2) is not None else []
+        source[axis] = begin + _folded(i - begin, end - begin, mode)
     return [at_index(0, source)]
+
+
+def _folded(i: int, size: int, mode: str) -> int:
+    """The place within an axis of what is seen at one outside of it."""
+    if mode == "edge":
+        return min(max(i, 0), size - 1)
+    if mode == "wrap":
+        return i % size
+    period = max(1, 2 * (size - 1))
+    return min(i % period, period - i % period) if size > 1 else 0
 
 
 def _tile(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
@@ -465,6 +491,9 @@ def _shape_of(_node: Called, _at: tuple[int, ...], _shape: tuple[int, ...]) -> l
 Rule = Callable[[Called, tuple[int, ...], tuple[int, ...]], "list[Reach] | None"]
 
 _RULES: Mapping[str, Rule] = {
+    **dict.fromkeys((
+        "Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "PRelu", "Pow", "Sub", "Xor",
+    ), _old_broadcast),
     **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "FusedConv"), windows.conv),
     **dict.fromkeys(("NhwcConv", "NhwcFusedConv"), windows.channels_last),
     "ConvTranspose": windows.conv_transpose,

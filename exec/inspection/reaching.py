@@ -88,6 +88,18 @@ def at_index(position: int, index: Sequence[int]) -> Reach:
     return Reach(position, tuple(point(i) for i in index))
 
 
+def wider(met: Reach, every: Reach, array: Array) -> Reach:
+    """`every` where it has more that is not finite than `met`, its part that zero does not multiply; else `met`."""
+    return every if _non_finite(every.take(array)) > _non_finite(met.take(array)) else met
+
+
+def _non_finite(numbers: Array) -> int:
+    if numbers.dtype.kind not in "fV":
+        return 0
+    wide = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float32)
+    return int(numbers.size - np.count_nonzero(np.isfinite(wide)))
+
+
 def quantized_by(node: Called, position: int, at: tuple[int, ...], place: int) -> list[Reach]:
     """A scale or zero point of an element: of the tensor, of its row, column or channel, or as it is broadcast."""
     shape = node.shape(position)

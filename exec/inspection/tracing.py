@@ -24,7 +24,7 @@ _TOLD = 256
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A node in keys of values, fit for another process. `constants` are values that no run has, such as weights."""
+    """A node in keys of values, fit for another process; of a function of the model without `op_type`."""
 
     op_type: str
     domain: str
@@ -54,7 +54,8 @@ def call_of(
     version = node.graph.opset_imports.get(node.domain, 0)
     inputs = tuple([None if v is None else key_of(v) for v in node.inputs])
     outputs = tuple([None if v is None else key_of(v) for v in node.outputs])
-    return Call(node.op_type, node.domain, version, attributes, inputs, outputs)
+    op_type = node.op_type if called_by(node) is None else ""  # its name may be that of an operator
+    return Call(op_type, node.domain, version, attributes, inputs, outputs)
 
 
 def _given(attribute: Attribute | None, callers: Sequence[Node | None]) -> Attribute | None:

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.inspection.reaching import Called, Positions, Reach, at_index, point, quantized_by
+from exec.inspection.reaching import Called, Positions, Reach, at_index, point, quantized_by, wider
 
 
 def _windows(
@@ -88,15 +87,7 @@ def _weights(node: Called, position: int, channel: int, taps: Sequence[Positions
     w = node.inputs[position]
     assert w is not None
     met = Reach(position, (point(channel), range(w.shape[1]), *taps))
-    every = Reach(position, (point(channel), *map(range, w.shape[1:])))
-    return every if _non_finite(every.take(w)) > _non_finite(met.take(w)) else met
-
-
-def _non_finite(numbers: Array) -> int:
-    if numbers.dtype.kind not in "fV":
-        return 0
-    wide = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float32)
-    return int(numbers.size - np.count_nonzero(np.isfinite(wide)))
+    return wider(met, Reach(position, (point(channel), *map(range, w.shape[1:]))), w)
 
 
 #: Convolutions that add a fourth input to their result.

@@ -18,7 +18,7 @@ from exec.kernels.registry import find
 from exec.session import Session
 from model.attributes import make_attribute
 from model.graph import Graph, Model, Node, Value
-from model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
 from model.types import ElementType, TensorType
 
 Case = tuple[str, dict[str, Any], list[Any], int]
@@ -119,7 +119,9 @@ def fed(inputs: list[Any]) -> dict[str, Any]:
     return {f"i{position}": array for position, array in enumerate(inputs)}
 
 
-def session_of(op_type: str, attributes: dict[str, Any], inputs: list[Any], outputs: int, version: int) -> Session:
+def session_of(
+    op_type: str, attributes: dict[str, Any], inputs: list[Any], outputs: int, version: int, domain: str = ""
+) -> Session:
     """A model of one node."""
     graph = Graph()
     values = []
@@ -127,10 +129,12 @@ def session_of(op_type: str, attributes: dict[str, Any], inputs: list[Any], outp
         values.append(Value(f"i{position}", TensorType(ElementType.from_numpy(np.asarray(array).dtype)), graph))
     SetGraphInputs(graph, tuple(values)).apply()
     made = tuple(Value(f"o{i}", None, graph) for i in range(outputs))
-    node = Node(op_type, tuple(values), made, attributes={k: make_attribute(k, v) for k, v in attributes.items()})
-    InsertNode(graph, node).apply()
+    given = {k: make_attribute(k, v) for k, v in attributes.items()}
+    InsertNode(graph, Node(op_type, tuple(values), made, domain=domain, attributes=given)).apply()
     SetGraphOutputs(graph, made).apply()
-    return Session(Model(graph, opset=version))
+    model = Model(graph, opset=version)
+    SetField(model, "opset_imports", {**model.opset_imports, domain: 1 if domain else version}).apply()
+    return Session(model)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}-{'-'.join(map(str, c[1].values()))}")
@@ -153,6 +157,61 @@ def test_exactly_the_elements_that_reach_an_output_make_it_nan(case: Case) -> No
                         reached = at in _positions(reach(replace(node, inputs=changed), index), position)
                         became = run_node(op_type, attributes, changed, outputs, version)[which][index]
                         assert reached == bool(np.isnan(became)), (position, at, index)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "domain", "version", "attributes", "inputs", "outputs"),
+    [
+        ("Add", "", 6, {"broadcast": 1, "axis": 0}, [numbers(3, 3), numbers(3)], 1),
+        ("Mul", "", 6, {"broadcast": 1, "axis": -2}, [numbers(2, 3, 4), numbers(3)], 1),
+        ("Pow", "", 6, {"broadcast": 1, "axis": 0}, [numbers(3, 3) + 1, numbers(3)], 1),
+        ("Sub", "", 6, {"broadcast": 1, "axis": 0}, [numbers(2, 3), numbers(1)], 1),
+        ("PRelu", "", 6, {}, [-numbers(2, 3, 3), numbers(3)], 1),
+        ("PRelu", "", 9, {}, [-numbers(2, 3, 3), numbers(3)], 1),
+        ("Pad", "", 18, {}, [numbers(3, 4), whole(1, 0, 0, 2), numbers(1)], 1),
+        ("Pad", "", 18, {}, [numbers(3, 4), whole(-1, 2, 2, -1), F(7)], 1),
+        ("Pad", "", 18, {"mode": "edge"}, [numbers(3, 4), whole(-1, 2, 2, -1)], 1),
+        ("Pad", "", 18, {"mode": "reflect"}, [numbers(3, 4), whole(-1, 2, 2, -1)], 1),
+        ("Pad", "", 19, {"mode": "wrap"}, [numbers(3, 4), whole(-1, 2, 2, -1)], 1),
+        ("BatchNormalization", "", 8, {"spatial": 0}, [numbers(2, 3, 2), *[numbers(3, 2)] * 4], 1),
+        ("BatchNormalization", "", 8, {}, [numbers(2, 3, 2), *[numbers(3)] * 4], 2),
+        ("BatchNormalization", "", 6, {"is_test": 1}, [numbers(2, 3, 2), *[numbers(3)] * 4], 1),
+        ("BatchNormalization", "", 15, {}, [numbers(4), *[numbers(1)] * 4], 1),
+        ("SkipSimplifiedLayerNormalization", "com.microsoft", 1, {},
+         [numbers(1, 2, 3), numbers(1, 2, 3) / F(7), numbers(3), numbers(3)], 1),
+        ("SkipLayerNormalization", "com.microsoft", 1, {},
+         [numbers(1, 2, 3), numbers(2, 3) / F(7), numbers(3), numbers(3), numbers(3)], 1),
+        ("Resize", "", 18, {"mode": "linear", "coordinate_transformation_mode": "asymmetric"},
+         [numbers(3, 4), np.zeros(0, F), np.array([1, 2], F)], 1),
+        ("Resize", "", 18, {"mode": "cubic", "coordinate_transformation_mode": "align_corners"},
+         [numbers(3, 4), np.zeros(0, F), np.array([1.5, 1], F)], 1),
+    ],
+)  # fmt: skip
+def test_what_makes_an_element_nan_reaches_it_by_the_rules_of_its_version_and_domain(
+    op_type: str, domain: str, version: int, attributes: dict[str, Any], inputs: list[Any], outputs: int
+) -> None:
+    session = session_of(op_type, attributes, inputs, outputs, version, domain)
+    made = session.run(fed(inputs)).values["o0"]
+    shapes = [made.shape, *[(1,)] * (outputs - 1)]
+    given = [np.asarray(i) for i in inputs]
+    for position, array in enumerate(given):
+        for at in np.ndindex(array.shape) if array.dtype == F and not (op_type == "Resize" and position) else ():
+            changed = [i.copy() for i in given]
+            changed[position][at] = np.nan
+            became = session.run(fed(changed)).values["o0"]
+            node = Called(op_type, domain, attributes, changed, shapes, 0, 1 if domain else version)
+            for index in np.ndindex(made.shape):
+                found = reach(node, index)
+                assert all(r.exact for r in found)
+                assert (at in _positions(found, position)) == bool(np.isnan(became[index])), (position, at, index)
+
+
+def test_what_another_domain_calls_by_the_name_of_an_operator_may_use_everything() -> None:
+    """Blocked layouts lie otherwise than their shapes say, and functions of a model do as they like."""
+    for domain in ("com.microsoft.nchwc", "local"):
+        for op_type in ("Conv", "Relu"):
+            found = reach(Called(op_type, domain, {}, [numbers(1, 2, 3, 3)], [(1, 2, 3, 3)]), (0, 0, 1, 1))
+            assert [(r.count, r.exact) for r in found] == [(18, False)]
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,24 @@ def test_attributes_that_calls_of_functions_give_say_what_reaches_an_element(cal
     assert [list(axis) for axis in origin.reach.axes] == ([[1], [0, 1, 2]] if row else [[0, 1], [2]])
 
 
+def test_a_function_of_the_model_is_not_taken_for_the_operator_it_is_called_like() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+    g (float[3] x) => (float[3] y) { y = com.microsoft.FastGelu (x) }
+    <domain: "com.microsoft", opset_import: ["" : 21]>
+    FastGelu (v) => (o) { o = Softmax (v) }
+    """
+    model = load(onnx.parser.parse_model(text).SerializeToString())
+    session = Session(model)
+    result = session.run({"x": np.arange(3, dtype=np.float32)})
+    value = model.graph.outputs[0]
+    call = call_of(value, result.key, session.snapshots.nodes.object)
+    key = result.key(value)
+    assert key is not None
+    (origin,) = trace(result, call, key, (1,)).origins
+    assert (origin.reach.count, origin.reach.exact) == (3, False)
+
+
 def test_a_product_that_overflows_names_its_row_and_column() -> None:
     model = parse("g (float[2,2] x, float[2,3] w) => (float[2,3] y) { y = MatMul(x, w) }")
     x, w = np.array([[5e30, 1], [3, 4e20]], np.float32), np.ones((2, 3), np.float32)
