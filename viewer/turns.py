@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from PySide6.QtCore import QObject
 
+from model.errors import ModelError
 from viewer.shifts import SLICE_SECONDS, Shift
 
 T = TypeVar("T")
@@ -18,12 +19,19 @@ SLICE_MS = 1000 * SLICE_SECONDS
 class Turns(QObject, Generic[T]):
     """Takes items from an iterator, which yields None where it has none for a while. GUI thread only.
 
-    `taken(items, finished)` is called once a turn with what came. Whoever changes what is gone through must `stop`.
+    `taken(items, finished)` is called once a turn with what came, `failed` after it where a ModelError ended it.
+    Whoever changes what is gone through must `stop`.
     """
 
-    def __init__(self, taken: Callable[[list[T], bool], object], parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        taken: Callable[[list[T], bool], object],
+        parent: QObject | None = None,
+        failed: Callable[[ModelError], object] | None = None,
+    ) -> None:
         super().__init__(parent)
         self._taken = taken
+        self._failed = failed
         self._items: Iterator[T | None] | None = None
         self._shift = Shift(self.go_on, self)
 
@@ -46,15 +54,26 @@ class Turns(QObject, Generic[T]):
         """One turn."""
         if self._items is None:
             return
-        deadline = perf_counter() + SLICE_MS / 1000
         batch: list[T] = []
-        finished = True
-        for item in self._items:
-            if item is not None:
-                batch.append(item)
-            if perf_counter() > deadline:
-                finished = False
-                break
+        try:
+            finished = self._take(self._items, batch)
+        except ModelError as error:
+            if self._failed is None:
+                raise
+            self.stop()
+            self._taken(batch, False)
+            self._failed(error)
+            return
         if finished:
             self.stop()
         self._taken(batch, finished)
+
+    def _take(self, items: Iterator[T | None], batch: list[T]) -> bool:
+        """Put into a list what comes in a few milliseconds; whether nothing is left."""
+        deadline = perf_counter() + SLICE_MS / 1000
+        for item in items:
+            if item is not None:
+                batch.append(item)
+            if perf_counter() > deadline:
+                return False
+        return True

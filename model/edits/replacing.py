@@ -17,8 +17,8 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.lookup import Lookup
 from model.progress import SILENT, Progress
+from model.queries.expressions import Expression
 from model.queries.scope import values_named
-from model.queries.search import compiled
 from model.steps import SetAttribute, SetField
 
 Where = Literal["node names", "value names", "operator types", "attribute names", "attribute values", "texts"]
@@ -51,27 +51,15 @@ def find_replacements(
 ) -> Iterator[Replacement | None]:
     """What `replace_all` would change, bit by bit: with None for what would stay.
 
-    `nodes` restricts it to a selection. ModelError at once for a wrong expression or replacement. Values of attributes
-    are what `attribute_source` writes, each text of a list alone; lists of more than 10,000 elements are left out.
+    `nodes` restricts it to a selection. ModelError at once for a wrong expression or replacement, and on the way for
+    one that takes too long. Values of attributes are what `attribute_source` writes, each text of a list alone; lists
+    of more than 10,000 elements are left out.
     """
-    matcher = _matcher(pattern, regex=regex, case=case)
-    template = replacement if regex else replacement.replace("\\", r"\\")
-    try:
-        matcher.sub(template, "")
-    except (re.error, IndexError) as error:
-        raise ModelError(f"The replacement {replacement!r} does not work", str(error)) from error
-
-    def of_whole(text: str) -> str:
-        match = matcher.fullmatch(text)
-        return text if match is None else match.expand(template)
-
-    return _found(graphs, of_whole if whole else lambda text: matcher.sub(template, text), where, nodes)
-
-
-def _matcher(pattern: str, *, regex: bool, case: bool) -> re.Pattern[str]:
     if not pattern:
         raise ModelError("Nothing to find", "Write what to look for.")
-    return compiled(pattern if regex else re.escape(pattern), 0 if case else re.IGNORECASE)
+    expression = Expression(pattern if regex else re.escape(pattern), ignores_case=not case)
+    template = replacement if regex else replacement.replace("\\", r"\\")
+    return _found(graphs, expression.replacing(template, whole=whole), where, nodes)
 
 
 def _found(

@@ -16,7 +16,6 @@ A query is words that must all match: ``conv 1,64,56,56`` or ``op:Conv attr:grou
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -25,6 +24,7 @@ from model.attributes import AttributeKind
 from model.attributetext import parse_attribute
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
+from model.queries.expressions import Expression
 from model.queries.types import TypeOf, declared_type
 from model.types import Dimension, ElementType, SparseTensorType, TensorType
 
@@ -55,7 +55,10 @@ def parse(text: str, type_of: TypeOf | None = None) -> Query:
 
 
 def search(model: Model, query: Query) -> Iterator[Item | None]:
-    """Every match in graph order, nodes before their values, constants last; None now and then, for a breath."""
+    """Every match in graph order, nodes before their values, constants last; None now and then, for a breath.
+
+    ModelError on the way for a regular expression that takes too long.
+    """
     if not query.tests:
         return
     count = 0
@@ -145,8 +148,8 @@ class _Parser:
     def name(self, rest: str) -> Test:
         if rest.startswith("/") and rest.rstrip("i").endswith("/") and len(rest) > 1:
             body = rest.rstrip("i")[1:-1] if rest.endswith("i") else rest[1:-1]
-            expression = compiled(body, re.IGNORECASE if rest.endswith("i") else 0)
-            return lambda item: expression.search(item.name) is not None
+            expression = Expression(body, ignores_case=rest.endswith("i"))
+            return lambda item: expression.is_in(item.name)
         if rest[:1] in ("'", '"'):
             exact = rest.strip(rest[0])
             return lambda item: item.name == exact
@@ -219,16 +222,6 @@ _STATES: dict[str, Test] = {
     "unused": lambda item: isinstance(item, Value) and not item.uses,
     "undefined": lambda item: isinstance(item, Value) and not item.is_defined,
 }
-
-
-def compiled(expression: str, flags: int = 0) -> re.Pattern[str]:
-    """A regular expression as a person wrote it; ModelError for one that is none."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what a later Python may read otherwise
-            return re.compile(expression, flags)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ModelError(f"/{expression}/ is not a regular expression", str(error)) from error
 
 
 def _in_text(node: Node, lower: str) -> bool:

@@ -132,7 +132,7 @@ class FindReplaceDialog(QDialog):
         self._lay_out(buttons)
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.search)
-        self._search: Turns[Replacement] = Turns(self._on_found, self)
+        self._search: Turns[Replacement] = Turns(self._on_found, self, self._on_failed)
         self._found: list[Replacement] = []  # so far
         self._is_replacing = False
         self._done = ""  # what was replaced, until something else is asked or done
@@ -216,8 +216,7 @@ class FindReplaceDialog(QDialog):
             self._search.start(self._find() if self.pattern.text() else iter(()))
         except ModelError as error:
             self._search.stop()
-            self.error.show_error(error)
-            self._show_found()
+            self._on_failed(error)
             return
         self._search.go_on()
 
@@ -232,6 +231,12 @@ class FindReplaceDialog(QDialog):
             self._show_found()
         else:
             self.status.setText(f"{plural(len(self._found), 'place')} so far")
+
+    def _on_failed(self, error: ModelError) -> None:
+        """List nothing: what was found until then is not all that would be asked for."""
+        self.error.show_error(error)
+        self._found = []
+        self._show_found()
 
     def _show_found(self) -> None:
         self.model.set(self._found)

@@ -150,7 +150,7 @@ class FindPanel(Panel):
         for widget in (self.box, self.status, self.list):
             layout.addWidget(widget)
         self.entry = self.box
-        self._search: Turns[Node | Value] = Turns(self._on_found, self)
+        self._search: Turns[Node | Value] = Turns(self._on_found, self, self._on_failed)
         self._delay = QTimer(self, singleShot=True, interval=120)
         self._delay.timeout.connect(self.start)
         self.box.textChanged.connect(lambda _text: self._delay.start())
@@ -195,6 +195,12 @@ class FindPanel(Panel):
             self.status.setText(_HELP)
         if finished:
             self.workspace.mark("matches", self.matches.items)
+
+    def _on_failed(self, error: ModelError) -> None:
+        """What was found until then stays."""
+        count = len(self.matches.items)
+        self.status.setText(f"{error} {count_text(count)} found before." if count else str(error))
+        self.workspace.mark("matches", self.matches.items)
 
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid():

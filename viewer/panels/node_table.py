@@ -73,7 +73,7 @@ class NodeTablePanel(Panel):
         self._stale = False  # the graph changed while nobody saw the table
         self._counts: Counter[tuple[str, str]] = Counter()
         self._wanted: str | None = None
-        self._search: Turns[Node] = Turns(self._on_found, self)
+        self._search: Turns[Node] = Turns(self._on_found, self, self._on_failed)
         self._found: list[Node] = []
         self._chosen = set[Node]()  # until others are listed
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
@@ -197,6 +197,11 @@ class NodeTablePanel(Panel):
             self.status.setText(f"{plural(len(self._found), 'node')} so far")
             return
         self.model.set(self._found)
+
+    def _on_failed(self, error: ModelError) -> None:
+        """What was listed before stays."""
+        self.error.show_error(error)
+        self.status.setText(plural(len(self.model.nodes), "node"))
 
     def _on_listing(self) -> None:
         self._chosen = set(self._selected_nodes())

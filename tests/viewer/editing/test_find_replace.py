@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from PySide6.QtCore import Qt
 
 from model.edits.attributes import set_attribute
+from model.queries import expressions
 from model.steps import SetField
 from tests.model import builders
 from viewer import turns
@@ -63,6 +66,26 @@ def test_a_wrong_expression_is_said(dialog):
     fill(dialog, "(", "", "node names")
     assert "regular expression" in dialog.error.text()
     assert not dialog.apply_button.isEnabled()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
+def test_an_expression_that_takes_too_long_lists_nothing(desk, dialog, monkeypatch):
+    """It held the window until the program was killed."""
+    monkeypatch.setattr(expressions, "LIMIT_SECONDS", 0.05)
+    with desk.document.edit("Rename") as edit:
+        edit.do(SetField(desk.node("fourth"), "name", "a" * 40))
+    dialog.regex.setChecked(True)
+    fill(dialog, "first|(a+)+b", "x", "node names")
+    assert "takes too long" in dialog.error.text()
+    assert not listed(dialog)
+    assert not dialog.apply_button.isEnabled()
+    dialog.pattern.setText("first|(a+)+c")
+    dialog.apply()
+    assert "takes too long" in dialog.error.text()
+    assert desk.node("first")
+    fill(dialog, "first|a+", "x", "node names")
+    assert dialog.error.isHidden()
+    assert listed(dialog) == [("first", "x"), ("a" * 40, "x")]
 
 
 def test_groups_of_a_regular_expression(desk, dialog):

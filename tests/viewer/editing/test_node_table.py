@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt
@@ -10,7 +12,8 @@ from PySide6.QtWidgets import QApplication
 from model.attributes import make_attribute
 from model.edits import nodes
 from model.edits.attributes import set_attribute
-from model.steps import SetAttribute
+from model.queries import expressions
+from model.steps import SetAttribute, SetField
 from model.tensors import ArrayTensor
 from viewer import slices, turns
 from viewer.panels.node_table import NodeTablePanel
@@ -135,6 +138,23 @@ def test_the_filter_speaks_the_query_language(panel, desk):
     panel.filter.setText("name:/(/")
     panel.refresh()
     assert "regular expression" in panel.error.text()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
+def test_an_expression_that_takes_too_long_is_said(panel, desk, monkeypatch):
+    """It held the window until the program was killed."""
+    monkeypatch.setattr(expressions, "LIMIT_SECONDS", 0.05)
+    with desk.document.edit("Rename") as edit:
+        edit.do(SetField(desk.node("b"), "name", "a" * 40))
+    listed(panel, desk.qtbot)
+    before = panel.status.text(), cells(panel, "Name")
+    panel.filter.setText("name:/(a+)+b/")
+    panel.refresh()
+    desk.qtbot.waitUntil(lambda: "takes too long" in panel.error.text())
+    assert (panel.status.text(), cells(panel, "Name")) == before
+    panel.filter.setText("name:/a+/")
+    desk.qtbot.waitUntil(lambda: cells(panel, "Name") == ["a", "a" * 40])
+    assert panel.error.isHidden()
 
 
 def test_a_cell_is_edited_and_undone(panel, desk):

@@ -1,5 +1,7 @@
 """Outline, find, problems and history: through their widgets."""
 
+import sys
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt
@@ -9,6 +11,7 @@ from model.attributes import make_attribute
 from model.document import Document
 from model.edits import nodes
 from model.graph import Function, Graph, Model, Node, Value
+from model.queries import expressions
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
@@ -252,6 +255,22 @@ def test_a_wrong_expression_is_said(qtbot, workspace):
     panel.start()
     assert "not a regular expression" in panel.status.text()
     assert not panel.matches.items
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
+def test_an_expression_that_takes_too_long_is_said(qtbot, workspace, monkeypatch):
+    """It held the window until the program was killed."""
+    monkeypatch.setattr(expressions, "LIMIT_SECONDS", 0.05)
+    with workspace.document.edit("Rename") as edit:
+        edit.do(SetField(workspace.graph.outputs[0], "name", "a" * 40))
+    panel = shown(qtbot, FindPanel(workspace))
+    qtbot.keyClicks(panel.box, "/Relu|(a+)+b/")
+    qtbot.waitUntil(lambda: "takes too long" in panel.status.text())
+    assert "1 found before" in panel.status.text()
+    assert found(panel) == ["Relu_0"]
+    panel.box.clear()
+    qtbot.keyClicks(panel.box, "/^a+$/")
+    qtbot.waitUntil(lambda: panel.status.text() == "1 match")
 
 
 def test_results_follow_edits(qtbot, workspace):

@@ -1,0 +1,72 @@
+"""Regular expressions as people write them: what would try the characters of a name without end is stopped."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from model.errors import ModelError
+
+T = TypeVar("T")
+
+#: CPU time that looking through one text may take.
+LIMIT_SECONDS = 0.5
+
+
+class Expression:
+    """A regular expression; ModelError at once for one that is none, and later where a text takes too long.
+
+    Python's own cannot be told how long to look, but looks up for signals. There are none of the kind on Windows and
+    none off the main thread: there it is not stopped.
+    """
+
+    def __init__(self, text: str, *, ignores_case: bool = False) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what a later Python may read otherwise
+                self._pattern = re.compile(text, re.IGNORECASE if ignores_case else 0)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ModelError(f"/{text}/ is not a regular expression", str(error)) from error
+
+    def is_in(self, text: str) -> bool:
+        """Whether any part of a text matches."""
+        return _within_limit(self._pattern.search, text) is not None
+
+    def replacing(self, template: str, *, whole: bool = False) -> Callable[[str], str]:
+        r"""What puts a template, in which ``\1`` is a group, for each match, or only where the whole text matches."""
+        try:
+            self._pattern.sub(template, "")
+        except (re.error, IndexError) as error:
+            raise ModelError(f"The replacement {template!r} does not work", str(error)) from error
+
+        def of_whole(text: str) -> str:
+            match = _within_limit(self._pattern.fullmatch, text)
+            return text if match is None else match.expand(template)
+
+        return of_whole if whole else lambda text: _within_limit(partial(self._pattern.sub, template), text)
+
+
+def _within_limit(look: Callable[[str], T], text: str) -> T:
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        return look(text)
+    if signal.getsignal(signal.SIGVTALRM) is not _give_up:
+        signal.signal(signal.SIGVTALRM, _give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_SECONDS)
+    try:
+        return look(text)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def _give_up(*_: object) -> None:
+    raise ModelError(
+        "The regular expression takes too long",
+        "It was stopped: on one of the texts it tries more and more ways to match. "
+        "Often a repetition within a repetition is why, as in (a+)+.",
+    )

@@ -1,0 +1,47 @@
+"""Regular expressions: what they find and put in, and that one without end ends."""
+
+import sys
+import threading
+
+import pytest
+
+from model.errors import ModelError
+from model.queries import expressions
+from model.queries.expressions import Expression
+
+ENDLESS, TEXT = "(a+)+b", "a" * 40
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
+@pytest.mark.parametrize("expression", [ENDLESS, "(a|aa)+$", "(?:a|a)*b", r"(.+)+\1x", "(?=(a+)+b)"])
+@pytest.mark.parametrize("look", ["is_in", "parts", "whole"])
+def test_one_that_backtracks_without_end_is_stopped(expression, look, monkeypatch):
+    monkeypatch.setattr(expressions, "LIMIT_SECONDS", 0.05)
+    wanted = Expression(expression)
+    look_in = wanted.is_in if look == "is_in" else wanted.replacing("", whole=look == "whole")
+    with pytest.raises(ModelError, match="takes too long"):
+        look_in(f"{TEXT}!")
+    assert Expression("a+!").is_in(f"{TEXT}!")
+
+
+def test_nothing_is_stopped_afterwards(monkeypatch):
+    monkeypatch.setattr(expressions, "LIMIT_SECONDS", 0.01)
+    assert Expression("a").is_in("a")
+    assert sum(range(3_000_000)) > 0  # longer than the limit
+
+
+def test_off_the_main_thread_they_find_too():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(Expression("A+", ignores_case=True).is_in(TEXT)))
+    thread.start()
+    thread.join()
+    assert found == [True]
+
+
+def test_replacements():
+    assert Expression("(a)b").replacing(r"\1")("ab ab") == "a a"
+    whole = Expression("(a)b").replacing(r"\1", whole=True)
+    assert (whole("ab"), whole("ab ab")) == ("a", "ab ab")
+    for template in (r"\2", r"\g<none>", "\\"):
+        with pytest.raises(ModelError, match="does not work"):
+            Expression("(a)b").replacing(template)
