@@ -139,18 +139,20 @@ class _Sample:
 
 
 def _of_unordered(read: Reader, size: int) -> Distribution:
-    """Of strings and complex numbers: how many are empty or zero, and how many differ."""
-    zeros = nan = 0
+    """Of strings and complex numbers: how many are empty, zero or not finite, and how many differ."""
+    gathered = Gathered()
     seen: set[Any] | None = set()
     for start in range(0, size, _BLOCK):
         block = read(start, min(start + _BLOCK, size))
         if block.dtype.kind == "c":
-            zeros += int(np.count_nonzero(block == 0))
-            nan += int(np.count_nonzero(np.isnan(block)))
+            gathered.add(start, block)
+            block = block[~np.isnan(block)]
         else:
-            zeros += int(np.count_nonzero(block == ""))
+            gathered.zeros += int(np.count_nonzero(block == ""))
         if seen is not None:
             seen.update(block[: 2 * _MOST_DISTINCT].tolist())
             if len(seen) > _MOST_DISTINCT or block.size > 2 * _MOST_DISTINCT:
                 seen = None
-    return Distribution(Statistics(size, nan=nan, zeros=zeros), distinct=None if seen is None else len(seen))
+    statistics = gathered.statistics((), size)
+    distinct = None if seen is None else len(seen) + bool(statistics.nan)
+    return Distribution(statistics, distinct=distinct)

@@ -74,11 +74,12 @@ class Measure:
 
 
 def measure_values(result: RunResult) -> dict[ValueKey, Measure]:
-    """Statistics of every tensor that was kept. Reads every element once or twice."""
+    """Statistics of every tensor that was kept, in bodies too. Reads every element once or twice."""
     found: dict[ValueKey, Measure] = {}
     known: dict[int, Measure] = {}
-    for key, slot in result.layout.slots.items():
-        value = result.slots[slot]
+    kept = ((key, result.slots[slot]) for key, slot in result.layout.slots.items())
+    inside = (((path, number), value) for path, values in result.bodies.items() for number, value in values.items())
+    for key, value in chain(kept, inside):
         if not isinstance(value, np.ndarray) or value.dtype.kind == "O":
             continue
         if id(value) not in known:
@@ -92,7 +93,7 @@ def _saturated(value: Array, facts: Statistics) -> float:
     """The share of elements equal to the largest or smallest one, zero aside: what clipping leaves behind."""
     if facts.minimum is None or facts.maximum is None or facts.minimum == facts.maximum or value.size < 2:
         return 0.0
-    if value.dtype.kind not in "fiu":
+    if value.dtype.kind == "b":
         return 0.0
     extremes = [x for x in (facts.minimum, facts.maximum) if x != 0]
     count = sum(int(np.count_nonzero(value == value.dtype.type(x))) for x in extremes)

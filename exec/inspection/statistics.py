@@ -41,7 +41,8 @@ class ValueInfo:
 class Statistics:
     """Over the elements of a tensor. The extremes, mean and deviation are those of the finite elements.
 
-    `minimum` to `deviation` are None where there is no finite number (empty, strings, complex).
+    `minimum` to `deviation` are None where there is no finite number (empty, strings, complex). Infinities of complex
+    numbers, whichever way they lie, count as positive ones.
     """
 
     size: int
@@ -112,8 +113,8 @@ def summarise(value: RuntimeValue) -> Summary:
 
 def statistics(array: Array) -> Statistics:
     """Statistics of a tensor, block by block, without a copy of the whole."""
-    if array.dtype.kind in "OUS" or array.dtype.kind == "c" or not array.size:
-        return Statistics(array.size, zeros=int(np.count_nonzero(array == 0)) if array.dtype.kind == "c" else 0)
+    if array.dtype.kind in "OUS" or not array.size:
+        return Statistics(array.size)
     gathered = Gathered()
     for start, block in _blocks(array):
         gathered.add(start, block)
@@ -162,6 +163,11 @@ class Gathered:
         elif block.dtype == np.float16:
             block = block.astype(np.float32)
         self.zeros += block.size - int(np.count_nonzero(block))
+        if block.dtype.kind == "c":
+            nan = np.isnan(block)
+            self.nan += int(np.count_nonzero(nan))
+            self.up += int(np.count_nonzero(np.isinf(block) & ~nan))
+            return
         positions: Array | None = None
         if block.dtype.kind == "f":
             low, high = block.min(), block.max()

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from exec.inspection.distribution import distribution
+from exec.inspection.statistics import statistics
 from model.types import ElementType
 
 
@@ -32,6 +33,13 @@ def test_what_is_not_finite_is_counted_apart():
     assert found.edges[-1] == 3
 
 
+def test_of_complex_numbers_what_is_not_finite_is_counted_everywhere():
+    array = np.array([0, 1j, np.nan, complex(np.nan, np.inf), complex(1, -np.inf)], np.complex64)
+    for found in (spread(array).statistics, statistics(array)):
+        assert (found.zeros, found.nan, found.positive_infinity, found.non_finite) == (1, 2, 1, 3)
+        assert found.minimum is None
+
+
 @pytest.mark.parametrize(
     "array",
     [np.zeros(0), np.array(7.0), np.full(5, np.nan), np.array([1e308, -1e308]), np.zeros((2, 0)), np.full(4, 1 << 62)],
@@ -49,6 +57,7 @@ def test_odd_tensors(array):
         np.array([1 << 60, (1 << 60) + 1, 1 << 60, -(1 << 62)]),
         np.array([(1 << 63) + 1, 0, (1 << 63) + 2], np.uint64),
         np.array([-(1 << 63), (1 << 63) - 1]),
+        np.array([1j, 1j, np.nan, complex(np.nan, 1), np.inf, 2], np.complex64),
     ],
 )
 def test_distinct_values_are_those_of_numpy_whatever_they_are(array):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from exec import Session
-from exec.inspection.overview import actual_type, contradictions
+from exec.inspection.overview import actual_type, contradictions, measure_values
 from exec.session import Breakpoint
 from model.document import Document
 from model.steps import SetField
@@ -40,6 +40,20 @@ def test_values_of_functions_and_bodies_are_held_against_their_declarations() ->
         "float[2]",
         "float[N]",
     ]
+
+
+@pytest.mark.parametrize("kind", [FLOAT, ElementType.BFLOAT16, ElementType.FLOAT8E4M3FN, ElementType.INT4])
+def test_what_clipping_leaves_is_seen_in_every_type_and_in_bodies(kind: ElementType) -> None:
+    cast = f"Cast<to = {int(kind)}>(x)"
+    model = parse(
+        f"""g (float[8] x, bool c) => ({kind.text}[8] y) {{
+          y = If(c) <then_branch = t () => ({kind.text}[8] o) {{ o = {cast} }},
+                     else_branch = e () => ({kind.text}[8] p) {{ p = {cast} }}>
+        }}"""
+    )
+    result = Session(model).run({"x": np.array([-1, -1, -1, 0, 1, 2, 2, 2], np.float32), "c": np.array(True)})
+    found = {result.layout.name(key[1]): one for key, one in measure_values(result).items()}
+    assert {name: found[name].saturated for name in ("y", "o")} == {"y": 0.5, "o": 0.5}
 
 
 @pytest.mark.parametrize(
