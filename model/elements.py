@@ -192,7 +192,7 @@ def element_text(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (np.complexfloating, complex)):
-        return str(complex(value)).strip("()").replace("j", "i")
+        return str(value).strip("()").replace("j", "i")
     if isinstance(value, (np.float16, np.float32, np.float64)):
         return str(value)
     if isinstance(value, np.integer):

@@ -27,6 +27,7 @@ _BLOCK = 1 << 20
 _EXACT = 1 << 22  # elements up to which everything is exact
 _RUN = 4096  # elements of one run of a sample
 _MOST_DISTINCT = 1 << 16
+_LEAST: Final = float(np.finfo(np.float64).tiny)  # a smaller range cannot be divided into bins
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,9 @@ def _histogram(finite: Array, statistics: Statistics) -> tuple[tuple[int, ...], 
         finite = finite / 2
         counts, edges = np.histogram(finite.astype(np.float64), BINS, (low, high))
         return tuple(int(c) for c in counts), tuple(float(e) * 2 for e in edges)
-    if high - low <= abs(high) * 1e-12:
-        low, high = low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
+    if high - low <= max(abs(high) * 1e-12, _LEAST):
+        around = abs(low) / 2 if abs(low) > _LEAST else 0.5
+        low, high = low - around, high + around
     counts, edges = np.histogram(finite.astype(np.float64), BINS, (low, high))
     return tuple(int(c) for c in counts), tuple(float(e) for e in edges)
 

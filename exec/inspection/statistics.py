@@ -164,9 +164,9 @@ class Gathered:
             block = block.astype(np.float32)
         self.zeros += block.size - int(np.count_nonzero(block))
         if block.dtype.kind == "c":
-            nan = np.isnan(block)
-            self.nan += int(np.count_nonzero(nan))
-            self.up += int(np.count_nonzero(np.isinf(block) & ~nan))
+            is_nan = np.isnan(block)
+            self.nan += int(np.count_nonzero(is_nan))
+            self.up += int(np.count_nonzero(np.isinf(block) & ~is_nan))
             return
         positions: Array | None = None
         if block.dtype.kind == "f":

@@ -222,12 +222,13 @@ def number_cell(value: Any, style: str = FORMATS[0]) -> str:
         return display(value, 200, elide="end")
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
-    if isinstance(value, (complex, np.complexfloating)):
-        number = complex(value)
-        sign = "+" if not number.imag < 0 else "-"
-        return f"{number_cell(number.real, style)}{sign}{number_cell(abs(number.imag), style)}i"
     if style == "in full":
         return element_text(value)
+    if isinstance(value, (complex, np.complexfloating)):
+        if style == "hexadecimal":
+            return f"{_hexadecimal(value.real)}, {_hexadecimal(value.imag)}"
+        sign = "+" if not value.imag < 0 else "-"
+        return f"{number_cell(value.real, style)}{sign}{number_cell(abs(value.imag), style)}i"
     if style == "hexadecimal":
         return _hexadecimal(value)
     if _is_whole(value):

@@ -42,11 +42,15 @@ def test_of_complex_numbers_what_is_not_finite_is_counted_everywhere():
 
 @pytest.mark.parametrize(
     "array",
-    [np.zeros(0), np.array(7.0), np.full(5, np.nan), np.array([1e308, -1e308]), np.zeros((2, 0)), np.full(4, 1 << 62)],
-)
+    [
+        np.zeros(0), np.array(7.0), np.full(5, np.nan), np.array([1e308, -1e308]), np.zeros((2, 0)),
+        np.full(4, 1 << 62), np.array([0, 5e-324]), np.array([-5e-324, 1e-322]),
+    ],
+)  # fmt: skip
 def test_odd_tensors(array):
     found = spread(array)
     assert found.statistics.size == array.size
+    assert sum(found.counts) == np.count_nonzero(np.isfinite(array))
 
 
 @pytest.mark.parametrize(

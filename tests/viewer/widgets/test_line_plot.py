@@ -77,3 +77,44 @@ def test_a_click_passes_over_lines_without_numbers(chosen, qtbot):
     qtbot.mouseClick(plot, Qt.MouseButton.LeftButton, pos=plot._plot().center().toPoint())
     assert found[0][0] == 1
     assert not plot.grab().isNull()
+
+
+def test_where_there_is_no_finite_number_the_line_has_a_gap(qtbot):
+    plot = LinePlot()
+    qtbot.addWidget(plot)
+    plot.resize(400, 200)
+    values = np.zeros(9)
+    values[3:6] = np.nan
+    plot.show_lines(range(9), (("", values, values),))
+    picture, room = plot.grab().toImage(), plot._plot()
+    seen = [is_blue(picture, round(room.left() + part * room.width())) for part in (0.1, 0.5, 0.9)]
+    assert seen == [True, False, True]
+
+
+def is_blue(picture, x):
+    """Whether a part of the first line is found at a place."""
+    colors = (picture.pixelColor(x, y) for y in range(picture.height()))
+    return any(color.blue() - color.red() > 60 for color in colors)
+
+
+@pytest.mark.parametrize("values", [np.full(9, float(1 << 62)), np.linspace(-1, 1, 9) * 1.7e308, np.arange(9) * 5e-324])
+def test_numbers_of_any_size_have_a_line(qtbot, values):
+    plot = LinePlot()
+    qtbot.addWidget(plot)
+    plot.resize(400, 200)
+    plot.show_lines(range(9), (("", values, values),))
+    picture, room = plot.grab().toImage(), plot._plot()
+    assert is_blue(picture, round(room.left() + 0.3 * room.width()))
+
+
+def test_numbers_that_differ_little_are_told_apart(qtbot):
+    plot = LinePlot()
+    qtbot.addWidget(plot)
+    plot.resize(400, 200)
+    values = 1_700_000_000 + np.arange(9.0)
+    plot.show_lines(range(9), (("", values, values),))
+    plot._point(3)
+    assert plot.point_text == "[3]  1700000003"
+    plot.show_lines(range(9), (("", values * 1e-9 - 1.7, values * 1e-9 - 1.7),))
+    plot._point(3)
+    assert plot.point_text == "[3]  3e-09"

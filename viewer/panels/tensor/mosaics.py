@@ -99,7 +99,7 @@ class _Mosaic:
         detail = self._detail if step > 1 else None
         return replace(self._picture(pixels, where, reads), note=self._note(), step=step, detail=detail)
 
-    def _choose_scales(self, values: NDArray[np.float32]) -> list[Scale]:
+    def _choose_scales(self, values: NDArray[np.float64]) -> list[Scale]:
         colours = map_of(self._wish)
         if self._attends:
             return [Scale(0.0, max(scale_of(values).high, 0.0) or 1.0)] * self._count

@@ -49,12 +49,12 @@ def sampled(positions: int | range, most: int) -> range:
     return found[:: max(1, ceil(len(found) / most))]
 
 
-def numbers(values: NDArray[Any], kind: ElementType) -> NDArray[np.float32]:
+def numbers(values: NDArray[Any], kind: ElementType) -> NDArray[np.float64]:
     """Values as they are coloured: complex ones by their size."""
     if kind.is_complex:
         values = np.abs(values)
     with np.errstate(all="ignore"):
-        return values.astype(np.float32)
+        return values.astype(np.float64)
 
 
 def map_of(wish: Wish) -> Name:
@@ -100,15 +100,22 @@ def _heat(reader: Reader, which: Slice, wish: Wish, rows: range, columns: range,
     raw = np.array(reader.plane(which, down, across))
     values = numbers(raw, reader.element_type)
     scale = scale or scale_of(values, map_of(wish))
+    pixels = scale.colors(values)
+    if which.wrap:  # the last row of a vector may end early
+        pixels[np.add.outer(np.asarray(down) * which.wrap, np.asarray(across)) >= reader.size] = 0
 
-    def index(row: int, column: int) -> tuple[int, ...]:
-        return which.index(down[row], across[column])
+    def index(row: int, column: int) -> tuple[int, ...] | None:
+        return which.index(down[row], across[column]) if pixels[row, column, 3] else None
+
+    def about(row: int, column: int) -> str:
+        found = index(row, column)
+        return "" if found is None else f"{list(found)} = {number_cell(raw[row, column])}"
 
     return Picture(
-        scale.colors(values),
+        pixels,
         scale,
-        lambda r, c: f"{list(index(r, c))} = {number_cell(raw[r, c])}",
-        lambda r, c: number_cell(raw[r, c], "automatic")[:9],
+        about,
+        lambda r, c: number_cell(raw[r, c], "automatic")[:9] if pixels[r, c, 3] else "",
         stretch=min(len(rows), len(columns)) * 12 < max(len(rows), len(columns)),
         note=sampling_note(down, across),
         index=index,
@@ -198,7 +205,7 @@ def _picked(order: str, count: int) -> tuple[int, ...]:
 
 
 def _denormalised(
-    values: NDArray[np.float32], how: Normalisation, kind: ElementType, scale: Scale
+    values: NDArray[np.float64], how: Normalisation, kind: ElementType, scale: Scale
 ) -> NDArray[np.uint8]:
     with np.errstate(all="ignore"):
         match how:
@@ -275,9 +282,8 @@ def _vector_series(reader: Reader, progress: Progress) -> Series:
     return Series(range(0, reader.size, step), lines, note, lambda _line, at: (at,) if reader.shape else ())
 
 
-def _envelope(values: NDArray[np.float32], step: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    wide = values.astype(np.float64)
+def _envelope(values: NDArray[np.float64], step: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if step == 1:
-        return wide, wide
-    starts = np.arange(0, len(wide), step)
-    return np.fmin.reduceat(wide, starts), np.fmax.reduceat(wide, starts)
+        return values, values
+    starts = np.arange(0, len(values), step)
+    return np.fmin.reduceat(values, starts), np.fmax.reduceat(values, starts)

@@ -307,6 +307,10 @@ class DifferenceReader(Reader):
     def _minus(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         dtype = self.element_type.numpy_dtype
         with np.errstate(all="ignore"):
+            if a.dtype == b.dtype and a.dtype.kind in "iu":  # those of 64 bits are rounded once they are subtracted
+                is_more = a >= b
+                size = np.where(is_more, a - b, b - a).astype(f"u{a.dtype.itemsize}").astype(dtype)
+                return np.asarray(np.where(is_more, size, -size))
             difference = a.astype(dtype) - b.astype(dtype)
             same = (a == b) | ((a != a) & (b != b))
         difference[same] = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -34,11 +35,12 @@ class Scale:
 
     def colors(self, values: NDArray[Any]) -> NDArray[np.uint8]:
         """[..., 4] bytes in the order of Qt's 32-bit pictures (blue, green, red, alpha)."""
-        numbers = np.asarray(values, np.float32)
+        numbers = np.asarray(values, np.float64)
         finite = np.isfinite(numbers)
-        span = self.high - self.low
+        part = 1.0 if isfinite(self.high - self.low) else 0.5  # the range may be wider than any number
+        span = self.high * part - self.low * part
         with np.errstate(all="ignore"):
-            scaled = (numbers - np.float32(self.low)) * np.float32(255 / span if span > 0 else 0)
+            scaled = (numbers * part - self.low * part) * (255 / span if span > 0 else 0)
             steps = np.nan_to_num(np.clip(scaled, 0, 255), nan=0.0).astype(np.uint8)
         result: NDArray[np.uint8] = table(self.name)[steps]
         if not finite.all():
@@ -67,7 +69,7 @@ def table(name: Name) -> NDArray[np.uint8]:
 
 def scale_of(values: NDArray[Any], name: Name = "viridis") -> Scale:
     """The scale that just holds all finite values; one for differences has zero in its middle."""
-    numbers = np.asarray(values, np.float32)
+    numbers = np.asarray(values, np.float64)
     finite = numbers[np.isfinite(numbers)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     if name == "difference":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil, log10
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,7 +45,7 @@ class LinePlot(QWidget):
         self._positions = range(0)
         self._lines: tuple[Line, ...] = ()
         self._note = ""
-        self._low = self._high = 0.0
+        self._low, self._high = 0.0, 1.0
         self._at: int | None = None
         self._line = 0  # the one that Enter means
         self._index: Index | None = None
@@ -57,8 +58,9 @@ class LinePlot(QWidget):
         ends = [part[np.isfinite(part)] for line in lines for part in line[1:]]
         whole = np.concatenate(ends) if ends else np.zeros(0)
         self._low, self._high = (float(whole.min()), float(whole.max())) if whole.size else (0.0, 1.0)
-        if self._high <= self._low:
-            self._low, self._high = self._low - 0.5, self._high + 0.5
+        if not self._half > 0:
+            around = max(0.5, abs(self._low) * 1e-6)  # what is added to a large number may be lost in it
+            self._low, self._high = self._low - around, self._high + around
         self.update()
 
     @property
@@ -69,21 +71,38 @@ class LinePlot(QWidget):
         parts = []
         for name, low, high in self._lines:
             a, b = float(low[self._at]), float(high[self._at])
-            value = number_text(a, 5) if a == b or a != a else f"{number_text(a, 4)} … {number_text(b, 4)}"
+            if a == b or a != a:
+                value = number_text(a, self._digits(5))
+            else:
+                value = f"{number_text(a, self._digits(4))} … {number_text(b, self._digits(4))}"
             parts.append(f"{name}: {value}" if name else value)
         return f"[{self._positions[self._at]}]  " + "   ".join(parts)
 
     def _font(self) -> QFont:
         return monospace(max(self.font().pointSizeF() - 1, 8))
 
+    @property
+    def _half(self) -> float:
+        """Of the range, which may be wider than any number."""
+        return self._high / 2 - self._low / 2
+
+    def _parts(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How high values lie between the bottom, 0, and the top, 1."""
+        return (values / 2 - self._low / 2) / self._half
+
+    def _digits(self, least: int) -> int:
+        """So many that numbers between the bottom and the top are told apart however little they differ."""
+        shared = max(abs(self._low), abs(self._high)) / 2 / self._half
+        return least + (ceil(log10(shared)) if shared > 1 else 0)
+
     def _marks(self) -> tuple[float, float, float]:
         """The numbers along the left: bottom, middle, top."""
-        middle = (self._low + self._high) / 2
-        return self._low, 0.0 if abs(middle) < 1e-6 * (self._high - self._low) else middle, self._high
+        middle = self._low / 2 + self._high / 2
+        return self._low, 0.0 if abs(middle) < 2e-6 * self._half else middle, self._high
 
     def _plot(self) -> QRectF:
         metrics = QFontMetricsF(self._font())
-        left = max(metrics.horizontalAdvance(number_text(v, 3)) for v in self._marks()) + 10
+        left = max(metrics.horizontalAdvance(number_text(v, self._digits(3))) for v in self._marks()) + 10
         top = 8 + max((room.bottom() for room, _, _ in self._legend()), default=0.0)
         return QRectF(left, top, self.width() - left - 10, self.height() - 2 * metrics.height() - 10 - top)
 
@@ -118,7 +137,8 @@ class LinePlot(QWidget):
         self.mouseMoveEvent(event)
         if event.button() == Qt.MouseButton.LeftButton and self._at is not None:
             plot = self._plot()
-            value = self._low + (plot.bottom() - event.position().y()) / plot.height() * (self._high - self._low)
+            part = (plot.bottom() - event.position().y()) / plot.height()
+            value = self._low * (1 - part) + self._high * part
             self._line = min(range(len(self._lines)), key=lambda line: self._distance(line, value))
             self._choose()
 
@@ -166,7 +186,8 @@ class LinePlot(QWidget):
             painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
             painter.setPen(colors.muted)
             room = QRectF(0, y - metrics.height() / 2, plot.left() - 4, metrics.height())
-            painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, number_text(number, 3))
+            text = number_text(number, self._digits(3))
+            painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text)
         if not self._positions:
             return
         for room, name, color in self._legend():
@@ -193,32 +214,33 @@ class LinePlot(QWidget):
 
     def _paint_chosen(self, painter: QPainter, plot: QRectF, x: float) -> None:
         """A ring where Enter or the last click means the line, if there are several."""
-        value = float(self._lines[self._line][2][self._at]) if len(self._lines) > 1 else np.nan
-        if np.isfinite(value):
+        part = float(self._parts(self._lines[self._line][2])[self._at]) if len(self._lines) > 1 else np.nan
+        if np.isfinite(part):
             painter.setPen(QPen(QColor(_COLORS[self._line % len(_COLORS)]), 2))
-            y = plot.bottom() - (value - self._low) * plot.height() / (self._high - self._low)
+            y = plot.bottom() - part * plot.height()
             painter.drawEllipse(QPointF(x, y), 4, 4)
 
     def _paint_line(self, painter: QPainter, plot: QRectF, line: Line, color: QColor) -> None:
         _, low, high = line
-        down = plot.height() / (self._high - self._low)
         columns = max(int(plot.width()), 1)
         # A pen of one pixel is drawn many times faster than a wider one, which Qt has to outline first.
         painter.setPen(QPen(color, 1.0))
         if low is high and len(low) <= columns:
             good = np.flatnonzero(np.isfinite(high))
+            ys = plot.bottom() - self._parts(high) * plot.height()
             across = plot.width() / max(len(low) - 1, 1)
-            points = [QPointF(plot.left() + i * across, plot.bottom() - (high[i] - self._low) * down) for i in good]
-            painter.drawPolyline(QPolygonF(points))
-            if len(points) == 1:
-                painter.drawEllipse(points[0], 2.5, 2.5)
+            for run in np.split(good, np.flatnonzero(np.diff(good) > 1) + 1):
+                points = [QPointF(plot.left() + i * across, ys[i]) for i in run]
+                painter.drawPolyline(QPolygonF(points))
+                if len(points) == 1:
+                    painter.drawEllipse(points[0], 2.5, 2.5)
             return
         low, high = _per_column(low, high, columns)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         good = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
         xs = plot.left() + good * (plot.width() / max(len(low) - 1, 1))
-        tops = plot.bottom() - (high[good] - self._low) * down
-        bottoms = plot.bottom() - (low[good] - self._low) * down
+        tops = plot.bottom() - self._parts(high[good]) * plot.height()
+        bottoms = plot.bottom() - self._parts(low[good]) * plot.height()
         painter.drawLines([QLineF(x, top, x, bottom) for x, top, bottom in zip(xs, tops, bottoms, strict=True)])
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
 

@@ -417,7 +417,7 @@ class PictureView(QWidget):
             ends = bar.top() + metrics.height() / 2, bar.bottom() - metrics.height() / 2
             if scale.low < scale.high:
                 marks += [(ends[0], number_text(scale.high, 3)), (ends[1], number_text(scale.low, 3))]
-            marks.append((bar.center().y(), number_text((scale.low + scale.high) / 2, 3)))
+            marks.append((bar.center().y(), number_text(scale.low / 2 + scale.high / 2, 3)))
         painter.setPen(colors.muted)
         for y, text in marks:
             room = QRectF(bar.right() + 4, y - metrics.height() / 2, _LEGEND - 22, metrics.height())
