@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, ValuesView
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain, islice
@@ -221,6 +222,10 @@ class Tensors(Mapping[int, "Tensor | SparseTensor"]):
         return len(self._numbers._objects) - 1
 
 
+#: What is checked while a snapshot is taken; of each thread its own, as one may be taken while another pauses.
+_heeded: ContextVar[Progress] = ContextVar("heeded", default=SILENT)
+
+
 class Snapshots:
     """Takes snapshots of one graph of a model, sharing what did not change since the last one.
 
@@ -239,15 +244,20 @@ class Snapshots:
         self._seen: dict[Graph, _Seen] = {}
         self._contents: dict[Hashable, int] = {}
         self._last: ModelSnapshot | None = None
-        self._progress: Progress = SILENT
 
     def take(self, *, state: int = 0, progress: Progress = SILENT) -> ModelSnapshot:
         """The model as it is now; the same object as before when nothing that matters to a run changed.
 
         Checks `progress` every few nodes. When that raises, all is as if this had not been called.
         """
+        token = _heeded.set(progress)
+        try:
+            return self._take(state)
+        finally:
+            _heeded.reset(token)
+
+    def _take(self, state: int) -> ModelSnapshot:
         model = self.model
-        self._progress = progress
         root = self.graph if self.graph is not None else model.graph
         functions = {f.key: self._function(f) for f in model.functions}
         graph = self._graph(root)
@@ -299,7 +309,7 @@ class Snapshots:
         ):
             return seen.snapshot
         nodes, around = self._nodes(pieces, seen)
-        self._progress.check()
+        _heeded.get().check()
         shell = seen.shell if seen is not None and is_framed else self._shell(graph)
         snapshot = self._filled(shell, graph.name, tuple(nodes))
         bodies = [(body, self._graph(body)) for node in chain(*around) for body in node.bodies]
@@ -311,7 +321,7 @@ class Snapshots:
         found: list[list[_Part]] = []
         nodes = iter(graph.nodes)
         while some := list(islice(nodes, _PIECE)):
-            self._progress.check()
+            _heeded.get().check()
             fresh: list[_Part] = [
                 (n, n.inputs, n.outputs, id(a := n.attributes), a, n.op_type, n.domain, n.name, n.overload)
                 for n in some
@@ -328,12 +338,12 @@ class Snapshots:
         old: dict[Node, tuple[_Part, NodeSnapshot]] = {}
         for place, piece in enumerate(before):
             if place not in kept:
-                self._progress.check()
+                _heeded.get().check()
                 old.update((p[0], (p, known[i])) for i, p in enumerate(piece, place * _PIECE))
         nodes: list[NodeSnapshot] = []
         around: list[list[Node]] = []
         for place, piece in enumerate(pieces):
-            self._progress.check()
+            _heeded.get().check()
             is_kept = place in kept
             with_bodies = known_around[place] if is_kept else [part[0] for part in piece if part[0].bodies]
             apart = set(with_bodies)  # what is in a body is not seen in its node
@@ -363,7 +373,7 @@ class Snapshots:
         """The same graph with its nodes."""
         uids: list[int] = []
         for start in range(0, len(nodes), _PIECE):
-            self._progress.check()
+            _heeded.get().check()
             uids += [n.uid for n in nodes[start : start + _PIECE]]
         uid = self._uid(("graph", shell.uid, _digest(uids)))
         return replace(shell, uid=uid, name=name, nodes=nodes)

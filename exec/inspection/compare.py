@@ -324,13 +324,13 @@ def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[Ro
     left = dict(arrays)
     matched: dict[ValueKey, str] = {}
     keys = [key for key in value_keys(ours) if ours.info(key) is not None]
-    for key in keys:
-        name = ours.layout.name(key[1])
-        for candidate in (name, _plain(name)):
-            if candidate in left:
-                matched[key] = candidate
-                del left[candidate]
-                break
+    outermost = sorted(keys, key=lambda key: len(key[0]))  # in functions may be the names of the graph
+    for written in (str, _plain):
+        for key in outermost:
+            name = written(ours.layout.name(key[1]))
+            if key not in matched and name in left:
+                matched[key] = name
+                del left[name]
     shapes = Counter(getattr(array, "shape", None) for array in left.values())
     for name, array in left.items():
         shape = getattr(array, "shape", None)

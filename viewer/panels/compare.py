@@ -20,7 +20,7 @@ from viewer.dialogs.files import ask_file
 from viewer.panels import Panel
 from viewer.results import Record
 from viewer.runs import comparing
-from viewer.runs.comparing import Work
+from viewer.runs.comparing import Comparison, Prepare
 from viewer.slices import Latest
 from viewer.text import display, number_text, plural
 from viewer.widgets.flow import FlowLayout, labelled
@@ -58,10 +58,11 @@ class ComparePanel(Panel):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.rows: list[Compared] = []
-        self._asked: tuple[str, Callable[[Record], Work]] | None = None  # what gave the rows
+        self._asked: tuple[str, Prepare] | None = None  # what gave the rows
         self._compared: ReferenceType[Record] | None = None  # whose values they are about
         self._verdict: tuple[Compared | None, int] = None, 0  # the first that differs, and how many do
         self._is_old = False  # whether that is not the run shown
+        self._comparison: Comparison | None = None  # that is on its way
         self._judging, self._heating = Latest(self), Latest(self)
         self.choose = QPushButton("Compare with")
         self.menu = QMenu(self.choose)
@@ -134,7 +135,7 @@ class ComparePanel(Panel):
         for folder in workspace.runs.inputs.data_sets():
             self._offer(f"Expected outputs of {folder.name}", comparing.with_data_set(workspace, folder))
         for other in workspace.others_open():
-            self._offer(f"The open model {display(other.title, 60)}", comparing.with_model(other))
+            self._offer(f"The open model {display(other.title, 60)}", comparing.with_model(workspace, other))
         runtime = comparing.with_onnxruntime(workspace) if reference.available() else None
         self._offer("ONNX Runtime" if runtime else "ONNX Runtime (not installed)", runtime)
         menu.addSeparator()
@@ -143,7 +144,7 @@ class ComparePanel(Panel):
         for action in menu.actions():
             action.setEnabled(action.isEnabled() and ready)
 
-    def _rounded(self, precision: Precision) -> tuple[str, Callable[[Record], Work]]:
+    def _rounded(self, precision: Precision) -> tuple[str, Prepare]:
         """What to call nodes in fewer bits, and the work."""
         selected = [i for i in self.workspace.selection.items if isinstance(i, Node)]
         nodes = "the node selected was" if len(selected) == 1 else f"the {len(selected):,} nodes selected were"
@@ -169,7 +170,7 @@ class ComparePanel(Panel):
         """Compare with the nodes selected, or all, in fewer bits."""
         self.compare(*self._rounded(precision))
 
-    def _offer(self, title: str, work: Callable[[Record], Work] | None, menu: QMenu | None = None) -> None:
+    def _offer(self, title: str, work: Prepare | None, menu: QMenu | None = None) -> None:
         action = (menu or self.menu).addAction(title.replace("&", "&&"))
         action.setEnabled(work is not None)
         if work is not None:
@@ -181,30 +182,27 @@ class ComparePanel(Panel):
         if path is not None:
             self.compare(path.name, comparing.with_npz(self.workspace, path))
 
-    def compare(self, title: str, prepare: Callable[[Record], Work], *_: object) -> None:
+    def compare(self, title: str, prepare: Prepare, *_: object) -> None:
         """Compare the last run with a reference, in the background."""
         record = self.workspace.results.current
         if record is None:
             first = "The run goes on." if self.workspace.results.is_running else "Run the model first."
             self.workspace.message("info", "Nothing to compare yet", first)
             return
-        try:
-            work = prepare(record)
-        except ModelError as error:
-            self.workspace.report(error)
-            return
+        if self._comparison is not None:
+            self._comparison.stop()
         self.summary.setText(f"Comparing: {display(title, 80)}…")
-        self.workspace.jobs.start(
-            "Compare",
-            work,
-            done=lambda rows: self._take(title, prepare, record, rows),
-            finished=self._show,
-            supersede="compare",
-        )
+        done = partial(self._take, title, prepare, record)
+        self._comparison = Comparison(self.workspace, record, prepare, done, self._finish)
+        self._comparison.start()
+
+    def _finish(self) -> None:
+        self._comparison = None
+        self._show()
 
     # -- showing ---------------------------------------------------------------------------------------------
 
-    def _take(self, title: str, prepare: Callable[[Record], Work], record: Record, rows: list[Compared]) -> None:
+    def _take(self, title: str, prepare: Prepare, record: Record, rows: list[Compared]) -> None:
         self.rows, self._asked, self._compared = rows, (title, prepare), ref(record)
         if any(row.difference.problem or row.difference.max_abs for row in rows):
             self.table.sort_by(3)  # else in the order of the run

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from exec.layout import Path, ValueKey
 from exec.saved import Address
 from model.graph import Function, Graph, Node, Value
+from model.progress import SILENT, Progress
 from model.queries.calls import called_by
 
 if TYPE_CHECKING:
@@ -98,13 +99,15 @@ def addresses_in(workspace: Workspace) -> Addresses:
     return Addresses(runs.inputs.graph, runs.session.number, results.node_by_number, results.value_by_number)
 
 
-def inside_nodes(workspace: Workspace, result: RunResult) -> dict[ValueKey, list[ValueKey]]:
+def inside_nodes(
+    workspace: Workspace, result: RunResult, progress: Progress = SILENT
+) -> dict[ValueKey, list[ValueKey]]:
     """The values in bodies that a run computed, by the call path and number of the outermost node around them."""
     number, value_of = workspace.runs.session.number, workspace.results.value_by_number
     places: dict[tuple[Graph, Path], ValueKey | None] = {}
     found: dict[ValueKey, list[ValueKey]] = {}
     for path, values in result.bodies.items():
-        for one in values:
+        for one in progress.paced(values):
             value = value_of(one)
             if value is None or value.graph is None or (path, one) in result.layout.slots:
                 continue  # is no more, or is captured from around

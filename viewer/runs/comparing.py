@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from math import isfinite, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from PySide6.QtCore import QObject
+
 from exec.inputs import read_data_set
 from exec.inspection import reference
-from exec.inspection.compare import Row, compare_keys, compare_runs, compare_with
+from exec.inspection.compare import Inside, Row, compare_keys, compare_runs, compare_with
 from exec.inspection.whatif import Precision, compare_rounded, in_precision
+from exec.layout import ValueKey
 from exec.results import RunResult
 from exec.saved import load_run
 from exec.values import same_value
@@ -24,13 +28,17 @@ from model.progress import Progress
 from model.types import ElementType, TensorType
 from viewer.results import Record
 from viewer.runs.addresses import addresses_in, inside_nodes
+from viewer.slices import Slices
 from viewer.text import display
 
 if TYPE_CHECKING:
+    from viewer.jobs import Job
     from viewer.workspace import Workspace
 
-#: Compares in the background; made on the GUI thread.
+#: Compares in the background.
 Work = Callable[[Progress], list[Row]]
+#: Makes that work of a run. It reads open models: on the GUI thread, or in slices on its behalf.
+Prepare = Callable[[Record, Progress], Work]
 
 
 @dataclass(frozen=True)
@@ -38,47 +46,46 @@ class Reference:
     """Something to compare with: its title, and what makes the work."""
 
     title: str
-    prepare: Callable[[Record], Work]
+    prepare: Prepare
 
 
-def with_record(workspace: Workspace, other: Record) -> Callable[[Record], Work]:
+def with_record(workspace: Workspace, other: Record) -> Prepare:
     """Against another run of the same document."""
 
-    def prepared(ours: Record) -> Work:
-        inside = inside_nodes(workspace, ours.result)
+    def prepared(ours: Record, progress: Progress) -> Work:
+        inside = inside_nodes(workspace, ours.result, progress)
         return lambda _progress: _compare(lambda: ours.result.apply(compare_runs, other.result, inside))
 
     return prepared
 
 
-def with_run_before(workspace: Workspace) -> Callable[[Record], Work]:
+def with_run_before(workspace: Workspace) -> Prepare:
     """Against the run before, whichever that is then."""
 
-    def prepared(ours: Record) -> Work:
+    def prepared(ours: Record, progress: Progress) -> Work:
         before = workspace.results.previous
         if before is None:
             raise ModelError("There is no run before", "edit the model or its inputs, and run again")
-        return with_record(workspace, before)(ours)
+        return with_record(workspace, before)(ours, progress)
 
     return prepared
 
 
-def with_arrays(arrays: Callable[[], Mapping[str, Any]]) -> Callable[[Record], Work]:
+def with_arrays(arrays: Callable[[], Mapping[str, Any]]) -> Prepare:
     """Against named arrays that are read in the background."""
 
-    def prepared(ours: Record) -> Work:
+    def prepared(ours: Record, _progress: Progress) -> Work:
         return lambda _progress: _compare(lambda: ours.result.apply(compare_with, dict(arrays())))
 
     return prepared
 
 
-def with_npz(workspace: Workspace, path: Path) -> Callable[[Record], Work]:
+def with_npz(workspace: Workspace, path: Path) -> Prepare:
     """Against a saved run, each value by where it is; or a file of arrays, matched by name, then shape."""
 
-    def prepared(ours: Record) -> Work:
-        result, known, inside = ours.result, addresses_in(workspace), inside_nodes(workspace, ours.result)
-        keys = [*(key for key in result.layout.slots if key[0]), *chain.from_iterable(inside.values())]
-        places = {address: key for key in keys if (address := known.of(key)) is not None}
+    def prepared(ours: Record, progress: Progress) -> Work:
+        result, known, inside = ours.result, addresses_in(workspace), inside_nodes(workspace, ours.result, progress)
+        places = {address: key for key in _in_calls(result, inside, progress) if (address := known.of(key)) is not None}
 
         def work(_progress: Progress) -> list[Row]:
             saved = load_run(path)
@@ -93,18 +100,27 @@ def with_npz(workspace: Workspace, path: Path) -> Callable[[Record], Work]:
     return prepared
 
 
-def with_data_set(workspace: Workspace, folder: Path) -> Callable[[Record], Work]:
+def with_data_set(workspace: Workspace, folder: Path) -> Prepare:
     """Against the expected outputs of a folder of test data."""
     graph = workspace.runs.inputs.recipe().graph
     return with_arrays(lambda: read_data_set(folder, graph).outputs)
 
 
-def with_model(other: Workspace) -> Callable[[Record], Work]:
-    """Against another open model as it is now, by the names of values, with our inputs."""
+def with_model(workspace: Workspace, other: Workspace) -> Prepare:
+    """Against another open model as it is now, by the names of values and of what is around them, with our inputs."""
 
-    def prepared(ours: Record) -> Work:
-        names = {ours.result.layout.name(key[1]) for key in ours.result.layout.slots if not key[0]}
-        return _with_other(ours, other, {v.name: v for v in other.model.graph.values() if v.name in names}, ours.feeds)
+    def prepared(ours: Record, progress: Progress) -> Work:
+        number, result = _read(other, progress), ours.result
+        named = {v.name: v for v in progress.paced(other.runs.inputs.graph.values())}
+        keys: dict[ValueKey, ValueKey | None] = {}
+        for key in progress.paced(result.layout.slots):
+            if not key[0] and (value := named.get(result.layout.name(key[1]))) is not None:
+                keys[key] = (), number(value)
+        here, there = addresses_in(workspace), addresses_in(other)
+        for key in _in_calls(result, inside_nodes(workspace, result, progress), progress):
+            address = here.of(key)
+            keys[key] = None if address is None else there.find(address)
+        return _with_other(workspace, ours, other, keys, ours.feeds, progress)
 
     return prepared
 
@@ -112,17 +128,43 @@ def with_model(other: Workspace) -> Callable[[Record], Work]:
 def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Value], object]) -> Reference:
     """Against another open model, each value of ours with what `partner` says it is there, inputs too."""
 
-    def prepared(ours: Record) -> Work:
-        pairs = ((v.name, partner(v)) for v in workspace.model.graph.values() if v.initializer is None)
-        values = {name: theirs for name, theirs in pairs if isinstance(theirs, Value)}
-        feeds = {values[name].name: fed for name, fed in ours.feeds.items() if name in values}
-        return _with_other(ours, other, values, feeds)
+    def prepared(ours: Record, progress: Progress) -> Work:
+        number, feeds = _read(other, progress), {}
+        keys: dict[ValueKey, ValueKey | None] = {}
+        for value in progress.paced(workspace.model.graph.values()):
+            theirs = partner(value) if value.initializer is None else None
+            key = ours.result.key(value)
+            if isinstance(theirs, Value) and key is not None:
+                keys[key] = (), number(theirs)
+                if value.name in ours.feeds:
+                    feeds[theirs.name] = ours.feeds[value.name]
+        return _with_other(workspace, ours, other, keys, feeds, progress)
 
     return Reference(other.title, prepared)
 
 
-def _with_other(ours: Record, other: Workspace, values: Mapping[str, Value], fed: Mapping[str, Any]) -> Work:
-    """Compare with these values of another open model as it is now, by our names for them, when `fed` what we were.
+def _read(other: Workspace, progress: Progress) -> Callable[[Value], int]:
+    """Read an open model for a run; by what number results of it know a value."""
+    if other.jobs.is_closed:
+        raise ModelError(f"{display(other.title, 60)} was closed", "open it again, and choose it from the list")
+    other.runs.session.prepare(progress)
+    return other.runs.session.number
+
+
+def _in_calls(result: RunResult, inside: Inside, progress: Progress) -> Iterator[ValueKey]:
+    """The values of a run that are not of the graph itself: in calls of functions, and inside nodes."""
+    return progress.paced(chain(result.layout.table.inside(), *inside.values()))
+
+
+def _with_other(
+    workspace: Workspace,
+    ours: Record,
+    other: Workspace,
+    pairs: Mapping[ValueKey, ValueKey | None],
+    fed: Mapping[str, Any],
+    progress: Progress,
+) -> Work:
+    """Compare with values of another open model as it is now, by our keys for them, when `fed` what we were.
 
     If what it shows was computed otherwise, it is run for this, beside what it shows. Inputs that only it has stay.
     """
@@ -131,8 +173,9 @@ def _with_other(ours: Record, other: Workspace, values: Mapping[str, Value], fed
     given = {**(shown.feeds if shown is not None else {}), **fed}
     feeds = {name: value for name, value in given.items() if name in inputs}
     request, title = session.request(feeds, seed=ours.result.seed), other.title
-    keys = {name: ((), number) for name, v in values.items() if (number := session.number(v))}
+    keys = {key: theirs for key, theirs in pairs.items() if theirs is not None and theirs[1]}
     known = shown if shown is not None and shown.whole and other.results.is_current else None
+    inside = inside_nodes(workspace, ours.result, progress)
 
     def perform(progress: Progress) -> RunResult:
         try:
@@ -146,8 +189,8 @@ def _with_other(ours: Record, other: Workspace, values: Mapping[str, Value], fed
             theirs = known.result
         else:
             theirs = perform(progress)
-        arrays = {name: theirs.value(key) for name, key in keys.items() if theirs.info(key) is not None}
-        return ours.result.apply(compare_with, arrays)
+        values = {key: theirs.value(place) for key, place in keys.items() if theirs.info(place) is not None}
+        return ours.result.apply(compare_keys, values, inside)
 
     return lambda progress: _compare(lambda: work(progress))
 
@@ -161,51 +204,50 @@ def _was_fed(record: Record, feeds: Mapping[str, Any], seed: int) -> bool:
     )
 
 
-def with_onnxruntime(workspace: Workspace) -> Callable[[Record], Work]:
+def with_onnxruntime(workspace: Workspace) -> Prepare:
     """Against ONNX Runtime, every value that it can give."""
 
-    def prepared(ours: Record) -> Work:
-        document = workspace.document
-        if ours.state != document.current.id:
-            raise ModelError("The run is out of date", "run the model as it is now, then compare")
-        folder = tempfile.TemporaryDirectory(prefix="onnx-workbench-")
-        path, saving = document.path, None
-        if document.modified or path is None:
-            path = Path(folder.name) / "model.onnx"
-            saving = prepare(workspace.model, path)
-        feeds = dict(ours.feeds)
+    def prepared(ours: Record, progress: Progress) -> Work:
+        _check_current(workspace, ours)
+        document, result, feeds = workspace.document, ours.result, dict(ours.feeds)
+        with ExitStack() as stack:
+            path, saving = document.path, None
+            if document.modified or path is None:
+                path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="onnx-workbench-"))) / "model.onnx"
+                saving = prepare(workspace.model, path, progress=progress)
+            folder = stack.pop_all()
 
         def work(progress: Progress) -> list[Row]:
             with folder:
                 if saving is not None:
                     saving.run(progress)
-                assert path is not None
                 arrays = reference.run_onnxruntime(path, feeds)
-            return ours.result.apply(compare_with, arrays)
+            values = {key: array for name, array in arrays.items() if (key := result.key(name)) is not None}
+            return result.apply(compare_keys, values)
 
         return lambda progress: _compare(lambda: work(progress))
 
     return prepared
 
 
-def with_precision(
-    workspace: Workspace, precision: Precision, nodes: Iterable[Node] | None
-) -> Callable[[Record], Work]:
+def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[Node] | None) -> Prepare:
     """Against the same model with the values of some nodes (None: all) in fewer bits."""
     chosen = None if nodes is None else frozenset(nodes)
 
-    def prepared(ours: Record) -> Work:
+    def prepared(ours: Record, progress: Progress) -> Work:
+        _check_current(workspace, ours)
         session = workspace.runs.session
-        request = session.request(ours.feeds, seed=workspace.runs.inputs.seed)
-        values = _float_values(workspace, chosen)
+        session.prepare(progress)
+        request = session.request(ours.feeds, seed=ours.result.seed)
+        values = _float_values(workspace, ours, chosen, progress)
         if not values:
             what = "no node" if chosen is None else "none of the nodes selected"
             raise ModelError("Nothing to keep in fewer bits", f"{what} makes or reads a tensor of floats")
-        numbers = {session.number(v) for v in values}
-        rounded, inside = in_precision(request, precision, numbers), inside_nodes(workspace, ours.result)
+        numbers = {session.number(v) for v in progress.paced(values)}
+        inside = inside_nodes(workspace, ours.result, progress)
 
         def work(progress: Progress) -> list[Row]:
-            other = session.perform(rounded, progress=progress)
+            other = session.perform(in_precision(request, precision, numbers), progress=progress)
             other.raise_for_failure()
             return other.apply(compare_rounded, ours.result, inside)
 
@@ -214,26 +256,34 @@ def with_precision(
     return prepared
 
 
-def _float_values(workspace: Workspace, nodes: frozenset[Node] | None) -> set[Value]:
+def _check_current(workspace: Workspace, ours: Record) -> None:
+    """ModelError unless a run is of the model as it is now: what an edit did is no error of another engine or type."""
+    results = workspace.results
+    if ours.state != workspace.document.current.id and not (ours is results.current and results.is_current):
+        raise ModelError("The run is out of date", "run the model as it is now, then compare")
+
+
+def _float_values(workspace: Workspace, ours: Record, nodes: frozenset[Node] | None, progress: Progress) -> set[Value]:
     """The float tensors that some nodes read as constants or make; a node with bodies stands for those inside too."""
     model = workspace.model
     chosen = {graph for node in nodes or () for body in node.bodies for graph in body.walk()}
     found: set[Value] = set()
     for graph in model.graphs():
-        for node in graph.nodes:
+        for node in progress.paced(graph.nodes):
             if nodes is None or node in nodes or graph in chosen:
                 constants = [v for v in node.inputs if v is not None and v.initializer is not None]
                 outputs = [v for v in node.outputs if v is not None]
-                found.update(v for v in (*constants, *outputs) if _is_float(workspace, v))
+                found.update(v for v in (*constants, *outputs) if _is_float(workspace, ours, v))
     return found
 
 
-def _is_float(workspace: Workspace, value: Value) -> bool:
+def _is_float(workspace: Workspace, ours: Record, value: Value) -> bool:
     """Whether a value is a tensor of floats: as it was computed, or as far as that is known without."""
     if value.initializer is not None:
         kind: ElementType | int | None = value.initializer.element_type
     else:
-        info = workspace.results.info_of(value)
+        key = ours.key(value)
+        info = None if key is None else ours.result.info(key)
         declared = workspace.types.type_of(value)
         kind = declared.element_type if isinstance(declared, TensorType) else None
         kind = info.element_type if info is not None else kind
@@ -245,6 +295,75 @@ def _compare(work: Callable[[], list[Row]]) -> list[Row]:
         return work()
     except LookupError as error:
         raise ModelError("The values are gone", f"{error}. Run the model again.") from error
+
+
+class Comparison(QObject):
+    """Compares a run of a document: what it takes of open models is read in slices, the rest is done in a job.
+
+    GUI thread only. An edit of an open document meanwhile begins the reading anew. `done` gets the rows; what is
+    refused becomes a message; `finished` comes after either, and when it was stopped in the status line, not by `stop`.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        record: Record,
+        prepare: Prepare,
+        done: Callable[[list[Row]], object],
+        finished: Callable[[], object],
+    ) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._read = lambda progress: prepare(record, progress)
+        self._done, self._finished = done, finished
+        self._is_wanted = True
+        self._job: Job[Any] = workspace.jobs.follow("Compare", self._on_stopped)
+        for one in (workspace, *workspace.others_open()):
+            one.changes.changed.connect(self._on_change)
+        workspace.closed.connect(self.stop)
+        self._slices = self._begin()
+
+    def start(self) -> None:
+        """Begin: what is read within a slice is read before this returns."""
+        self._slices.go_on()
+
+    def _begin(self) -> Slices[Work]:
+        return Slices(self._read, self._compare, self._refused, self, listener=self._job.progress.report)
+
+    def _on_change(self, _change: object) -> None:
+        if self._slices.running:
+            self._slices.cancel()
+            self._slices = self._begin()
+
+    def stop(self) -> None:
+        """Compare no more, and call nobody."""
+        self._is_wanted = False
+        self._job.cancel()
+
+    def _on_stopped(self) -> None:
+        if self._slices.running:
+            self._slices.cancel()
+            self._over()
+
+    def _compare(self, work: Work) -> None:
+        read, jobs = self._job, self._workspace.jobs
+        self._job = jobs.start("Compare", work, done=self._done, finished=self._finish)
+        jobs.leave(read)
+
+    def _refused(self, error: Exception) -> None:
+        self._over()
+        if not isinstance(error, ModelError):
+            raise error
+        self._workspace.report(error)
+
+    def _over(self) -> None:
+        self._workspace.jobs.leave(self._job)
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._is_wanted:
+            self._finished()
+        self.deleteLater()
 
 
 def error_of(row: Row) -> float:

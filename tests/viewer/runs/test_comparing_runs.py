@@ -74,7 +74,7 @@ def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, t
     edit(second, "relu", "alpha", 0.0)
     run(qtbot, second)
     panel = window.docks.open("compare")
-    assert compared(qtbot, panel, comparing.with_model(first))["c"].max_abs == 0
+    assert compared(qtbot, panel, comparing.with_model(second, first))["c"].max_abs == 0
     assert panel.first.name == "r"
     archive = tmp_path / "c.npz"
     np.savez(archive, c=second.results.value_of(value(second, "c")) + 1)
@@ -91,7 +91,7 @@ def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot,
     edit(second, "relu", "alpha", 0.0)
     run(qtbot, second)
     panel = window.docks.open("compare")
-    found = compared(qtbot, panel, comparing.with_model(first))
+    found = compared(qtbot, panel, comparing.with_model(second, first))
     assert found["c"].max_abs == 0, "its own inputs are others"
     assert panel.first.name == "r"
     assert first.results.current is None, "what it shows itself stays"
@@ -123,7 +123,7 @@ def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_p
     make_finite(workspace)
     run(qtbot, workspace)
     workspace.messaged.connect(told.append)
-    window.docks.open("compare").compare("other", comparing.with_model(other))
+    window.docks.open("compare").compare("other", comparing.with_model(workspace, other))
     qtbot.waitUntil(lambda: bool(told) and not workspace.jobs.running, timeout=30_000)
     assert told[0].title == "other.onnx cannot be run with these inputs"
     assert "image" in told[0].detail
@@ -165,10 +165,10 @@ def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, n
     second.runs.inputs.set_source("x", Constant(1.0))
     run(qtbot, second)
     panel = window.docks.open("compare")
-    assert not any(d.max_abs for d in compared(qtbot, panel, comparing.with_model(first)).values())
+    assert not any(d.max_abs for d in compared(qtbot, panel, comparing.with_model(second, first)).values())
     assert first.results.current is theirs, "what it shows itself stays"
     edit(first, "relu", "alpha", 0.0)
-    assert compared(qtbot, panel, comparing.with_model(first))["c"].max_abs == 0
+    assert compared(qtbot, panel, comparing.with_model(second, first))["c"].max_abs == 0
     assert panel.first.name == "r", "compared with the model as it is"
 
 
@@ -201,3 +201,84 @@ def test_onnx_runtime_agrees(window, qtbot, net):
     found = compared(qtbot, panel, comparing.with_onnxruntime(workspace))
     assert set(found) >= {"c", "l", "r", "m", "y"}
     assert all(d.within(1e-4, 1e-5) for d in found.values())
+
+
+FUNCTION = """
+<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+net (float[3] x) => (float[3] y)
+{
+    [call] a = own.twice (x)
+    [neg] h = Neg (a)
+    [end] y = Identity (h)
+}
+<domain: "own", opset_import: ["" : 21]>
+twice (v) => (w) { [one] h = Add (v, v)
+  [two] w = SCALE (h) }
+"""
+
+
+def of_function(path, operator="Abs"):
+    onnx.save(onnx.parser.parse_model(FUNCTION.replace("SCALE", operator)), path)
+    return path
+
+
+def pick(qtbot, panel, text):
+    """Choose what the menu offers under a text; whether values differ, by places and names."""
+    panel.rows = []
+    panel.menu.aboutToShow.emit()
+    next(a for a in panel.menu.actions() if a.text() == text).trigger()
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    return {(bool(row.key[0]), row.name): row.difference.max_abs for row in panel.rows}
+
+
+def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_path):
+    workspace = opened(window, qtbot, of_function(tmp_path / "f.onnx"))
+    make_finite(workspace)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    assert pick(qtbot, panel, "ONNX Runtime") == {(False, "a"): 0, (False, "h"): 0, (False, "y"): 0}
+    archive = tmp_path / "h.npz"
+    np.savez(archive, h=workspace.results.value_of(value(workspace, "h")))
+    assert compared(qtbot, panel, comparing.with_npz(workspace, archive))["h"].max_abs == 0
+
+
+def test_another_open_model_is_compared_in_its_functions_too(window, qtbot, tmp_path):
+    opened(window, qtbot, of_function(tmp_path / "other.onnx", "Neg"))
+    workspace = opened(window, qtbot, of_function(tmp_path / "f.onnx"))
+    make_finite(workspace)
+    run(qtbot, workspace)
+    found = pick(qtbot, window.docks.open("compare"), "The open model other.onnx")
+    assert found == {(False, "x"): 0, (True, "h"): 0, (False, "a"): 4, (False, "h"): 4, (False, "y"): 4}
+
+
+def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    edit(workspace, "relu", "alpha", 0.1)
+    told = []
+    workspace.messaged.connect(told.append)
+    panel = window.docks.open("compare")
+    assert pick(qtbot, panel, "What if all nodes were in float16") == {}
+    assert [message.title for message in told] == ["The run is out of date"]
+    workspace.document.undo()
+    with workspace.document.edit("Rename") as transaction:
+        rename_value(transaction, value(workspace, "r"), "renamed")
+    assert 0 < pick(qtbot, panel, "What if all nodes were in float16")[False, "renamed"] < 0.01
+
+
+def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_path):
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    other = opened(window, qtbot, other_file)
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    panel, told = window.docks.open("compare"), []
+    pick(qtbot, panel, "The open model other.onnx")
+    window.remove_tab(next(tab for tab in window.tabs() if tab.workspace is other))
+    workspace.messaged.connect(told.append)
+    panel.compare_again()
+    qtbot.waitUntil(lambda: not workspace.jobs.running)
+    assert [message.title for message in told] == ["other.onnx was closed"]
+    assert "agree" in panel.summary.text(), "what was found before stays"

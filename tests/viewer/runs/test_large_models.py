@@ -13,8 +13,9 @@ from exec.inspection.compare import compare_values
 from model.edits.nodes import rename_node
 from model.queries import topology
 from model.steps import SetInput
-from tests.viewer.runs.driving import edit, idle, node, opened, run, value
+from tests.viewer.runs.driving import edit, idle, make_bad, node, opened, run, value
 from viewer import results, slices
+from viewer.runs import comparing
 from viewer.runs.overlays import TITLES, Read, read_numbers
 from viewer.shifts import Shift
 
@@ -198,8 +199,69 @@ def test_a_comparison_of_very_many_values_is_shown_over_several_turns(window, qt
     alike, off = (compare_values(np.float32([1.0]), np.float32([other])) for other in (1.0, 1.5))
     rows = [ComparedRow(((), -number), f"v{number}", f"v{number}", alike) for number in range(9_000)]
     rows[7_777] = replace(rows[7_777], difference=off)
-    panel.compare("many", lambda _record: lambda _progress: rows)
+    panel.compare("many", lambda _record, _progress: lambda _progress: rows)
     qtbot.waitUntil(lambda: panel.summary.text() == "many: 1 of 9,000 values differ, first v7777")
     qtbot.waitUntil(lambda: panel.table.source.rowCount() == 9_000)
     qtbot.waitUntil(lambda: panel.table.source.row(0).target is rows[7_777])
     assert [cell.text for cell in panel.table.source.row(0).cells[:2]] == ["7,778", "v7777"]
+
+
+def choose(panel, text):
+    """What the menu offers under a text."""
+    panel.menu.aboutToShow.emit()
+    next(action for action in panel.menu.actions() if action.text() == text).trigger()
+
+
+def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot, tmp_path, workspace, monkeypatch):
+    (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
+    other = opened(window, qtbot, tmp_path / "long2.onnx")
+    window.activate(window.tabs()[0])
+    make_bad(workspace)
+    edit(workspace, "v7", "alpha", 0.25)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    choose(panel, "The open model long2.onnx")
+    take_turns(qtbot, 4)
+    assert [job.title for job in workspace.jobs.running] == ["Compare"]
+    assert not other.has_runs or not other.runs.session.is_prepared, "much is still to be read"
+    edit(other, "v3", "alpha", 0.25)
+    idle(qtbot, workspace)
+    assert panel.first.name == "v3", "the edit counts"
+
+
+def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace, monkeypatch):
+    (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
+    other = opened(window, qtbot, tmp_path / "long2.onnx")
+    window.activate(window.tabs()[0])
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    other.runs.run()
+    take_turns(qtbot, 4)
+    panel.compare("other", comparing.with_model(workspace, other))
+    take_turns(qtbot, 4)
+    assert other.runs.is_running
+    idle(qtbot, workspace)
+    idle(qtbot, other)
+    assert {row.difference.max_abs for row in panel.rows} == {0}
+    assert len(panel.rows) == COUNT + 1
+    assert other.results.is_current
+
+
+@pytest.mark.parametrize("choice", ["What if all nodes were in float16", "ONNX Runtime"])
+def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, workspace, monkeypatch, choice):
+    run(qtbot, workspace)
+    edit(workspace, "v7", "alpha", 0.25)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    invitation = panel.summary.text()
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    choose(panel, choice)
+    take_turns(qtbot, 2)
+    assert panel.summary.text() != invitation
+    workspace.jobs.cancel_all()
+    assert not workspace.jobs.running
+    assert panel.summary.text() == invitation
+    take_turns(qtbot, 4)
+    assert not panel.rows
