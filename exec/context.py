@@ -6,14 +6,17 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from exec.errors import LimitError
 from model.progress import SILENT, Progress
 from model.types import Type
+
+T = TypeVar("T")
 
 #: What flows along an edge: ndarray, list (sequence), dict (map), SparseArray, or None (empty optional).
 RuntimeValue = Any
@@ -40,6 +43,12 @@ class Body(Protocol):
 
     def __call__(self, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run once; raises what a node inside raises."""
+
+    def loop(self, state: T) -> AbstractContextManager[T]:
+        """What a loop over it keeps between turns: `state`, or that of the turn which it was stopped in before.
+
+        To be changed between turns only.
+        """
 
 
 @dataclass(frozen=True, slots=True)

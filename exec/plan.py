@@ -7,10 +7,11 @@ timed inside them as anywhere else; bodies of If, Loop and Scan become plans of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from exec.context import Context, RuntimeValue
 from exec.errors import KernelError
@@ -24,6 +25,9 @@ from model.types import Type
 
 if TYPE_CHECKING:
     from exec.regions import RegionFinder
+    from exec.walking import Walk
+
+T = TypeVar("T")
 
 #: Of what a plan is given: see Plan.code_for.
 Kinds = tuple[Kind | tuple[int, Kind], ...]
@@ -217,11 +221,16 @@ class BodyPlan:
     output_types: tuple[Type | None, ...]
     outer: list[RuntimeValue] = field(default_factory=list)  # slots around it in the run going on
     runner: Callable[[BodyPlan, Sequence[RuntimeValue]], list[RuntimeValue]] | None = None
+    walk: Walk | None = None  # of the run going on, where somebody stops in bodies
 
     def __call__(self, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run the body once."""
         assert self.runner is not None
         return self.runner(self, inputs)
+
+    def loop(self, state: T) -> AbstractContextManager[T]:
+        """What a kernel that runs it turn by turn keeps between turns: `state`, or where it was stopped in before."""
+        return nullcontext(state) if self.walk is None else self.walk.loop(self.plan, state)
 
 
 def refusal(problem: str, error: type[Exception] = KernelError) -> KernelFunction:

@@ -116,7 +116,7 @@ class Run:
         end = len(self.code) if count is None else min(len(self.code), len(self.stamps) + count)
         set_limits(self.limits)
         self._connect(self.plan, self.slots)
-        self._gaps[len(self.stamps)] = time.perf_counter()
+        begun = self._gaps[len(self.stamps)] = time.perf_counter() - self.walk.spent
         try:
             with np.errstate(all="ignore"):  # which gives back the buffer size too
                 np.setbufsize(_BUFFER)
@@ -127,6 +127,7 @@ class Run:
         finally:
             set_limits(None)
             self._disconnect(self.plan)
+            self.walk.end(time.perf_counter() - begun)
             if count is None:
                 self.tell()
             self._expected = None
@@ -328,6 +329,7 @@ class Run:
         for step in plan.bodied:
             for body in step.bodies:
                 body.outer, body.runner = slots, self.body
+                body.walk = self.walk if self.walk.watch is not None else None
             if isinstance(step.call, Expansion):
                 step.call.runner = self.expansion
 
@@ -348,7 +350,7 @@ class Run:
             finder.live = finder.run = None
         for step in plan.bodied:
             for body in step.bodies:
-                body.outer, body.runner = [], None
+                body.outer, body.runner, body.walk = [], None, None
                 self._disconnect(body.plan)
         _rewind(plan)
 
@@ -427,6 +429,8 @@ class Run:
                 if size > most:
                     refuse_large(step, slots, most)
                 stamp(clock())
+            if self.walk.places < self.walk.passed:  # an earlier call of the step has counted this turn
+                del clocks[begun:]
             limits = self.limits
             if limits.deadline is not None or limits.progress.cancelled:
                 self._check()

@@ -196,7 +196,7 @@ class Stepper:
 
     Iterating steps. `position` and `next_node` say where it is, `reason` why it stopped. Where a breakpoint has
     stopped it inside a body, steps go on inside, node by node and turn by turn, until they lead out; the way there
-    is computed once more for each.
+    from the beginning of the turn is computed once more for each.
     """
 
     def __init__(
@@ -312,9 +312,8 @@ class Stepper:
         self._execution.advance(1)
         walk.watch = None
         if walk.halted:
-            self._inside, walk.passed = walk.place, walk.places
+            self._inside = walk.place
             return f"in {step.node.title!r}, {walk.halted}"
-        walk.passed = 0
         self._last = step
         return self._stops.after(self._execution.plan, step, run.slots)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from exec import Session
+from exec.runner import Run
 from exec.session import Breakpoint
 from model import Model, Node
 from tests.exec.texts import CHAIN, node, parse, states
@@ -194,6 +195,51 @@ def test_a_step_over_a_node_with_bodies_stops_at_breakpoints_inside() -> None:
     assert stepper.reason.startswith("in ")
     assert stepper.position == 1
     assert stepper.next_node == ((), node(model, "y").inputs[0].producer)  # a turn is at its end
+
+
+TURNS = """g (float[4,2] x) => (float[2] y, float[4,2] z) <int64 n = {5}, bool t = {1}, float[2] o = {0.5, 0.25}> {
+  y, z = Scan <num_scan_inputs = 1, body = rows (float[2] s, float[2] row) => (float[2] u, float[2] v) {
+    u, w = Loop(n, t, s) <body = turn (int64 i, bool c, float[2] b) => (bool k, float[2] d, float[2] e) {
+      k = Identity(c)
+      d = Add(b, row)
+      e = Neg(d)
+    }>
+    v = ReduceMax <keepdims = 0, axes = [0]> (w)
+  }> (o, x)
+}"""
+
+
+@pytest.mark.parametrize("draws", [False, True])
+def test_a_loop_that_was_stopped_in_goes_on_with_the_turn_it_was_in(
+    draws: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is told of its nodes is what they did; where numbers are drawn, they are the same ones."""
+    text = TURNS
+    if draws:
+        text = text.replace("d = Add(b, row)", "f = RandomUniformLike(b) g = Add(f, row) d = Add(b, g)")
+    model = parse(text, header='ir_version: 10, opset_import: ["" : 17]')
+    feeds = {"x": np.arange(8, dtype=np.float32).reshape(4, 2)}
+    whole = Session(model).run(feeds)
+    add = [n for g in model.graphs() for n in g.nodes if n.op_type == "Add"][-1]
+    bodies = []
+    run_body = Run.body
+    monkeypatch.setattr(Run, "body", lambda run, body, inputs: bodies.append(body) or run_body(run, body, inputs))
+    stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=add)])
+    seen = []
+    while stepper.go_on():
+        seen.append(float(stepper.result().find(add.inputs[0])[0]))
+    assert len(seen) == 20
+    assert draws or len(bodies) == 4 + 4 * 5 + 2 * 20  # each turn, and at each stop the two that it is in
+    result = stepper.result()
+    assert [(n.title, n.turns) for n in result.inner] == [(n.title, n.turns) for n in whole.inner]
+    for name in ("y", "z"):
+        np.testing.assert_array_equal(result.values[name], whole.values[name])
+    again = Session(model).steps(feeds, breakpoints=[Breakpoint(node=add)])
+    again.go_on()
+    for _ in range(6):
+        again.step()
+    again.go_on()
+    assert float(again.result().find(add.inputs[0])[0]) in seen
 
 
 NESTED = """g (bool k, float[2] x) => (float[2] y) {

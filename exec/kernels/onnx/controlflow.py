@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,20 +36,16 @@ def loop_1(
     # The specification ignores the body's condition when the input is absent; without a trip count as well
     # that loop could never end, so there it is heeded.
     heeds_body = cond is not None or m is None
-    carried = list(v_initial)
     given = np.array(True) if cond is None else cond
-    stacks = [_Stack(trips) for _ in range(len(body.output_names) - 1 - len(carried))]
-    turn = 0
-    while turn < trips and goes_on:
-        checkpoint()
-        given, *results = _outputs(body, [np.array(turn, np.int64), given, *carried])
-        carried = results[: len(carried)]
-        for stack, value in zip(stacks, results[len(carried) :], strict=True):
-            stack.append(value)
-        turn += 1
-        if heeds_body:
-            goes_on = _truth(given)
-    return (*carried, *_stacked(stacks, body, 1 + len(carried)))
+    count = len(v_initial)
+    stacks = [_Stack(trips) for _ in range(len(body.output_names) - 1 - count)]
+    with body.loop(_Turns([given, *v_initial], stacks)) as turns:
+        while turns.done < trips and goes_on:
+            checkpoint()
+            turns.take(_outputs(body, [np.array(turns.done, np.int64), *turns.carried]))
+            if heeds_body:
+                goes_on = _truth(turns.carried[0])
+    return (*turns.carried[1:], *_stacked(turns.stacks, body, 1 + count))
 
 
 @kernel("Scan", since=8)
@@ -146,13 +143,11 @@ def _scan(
     by_turn = [np.moveaxis(x, a, 0) for x, a in zip(scanned, axes, strict=True)]
     by_turn = [x[::-1] if back else x for x, back in zip(by_turn, backwards, strict=True)]
     stacks = [_Stack(length) for _ in range(len(body.output_names) - len(state))]
-    for turn in range(length):
-        checkpoint()
-        results = _outputs(body, [*state, *(x[turn, ...] for x in by_turn)])
-        state = results[: len(state)]
-        for stack, value in zip(stacks, results[len(state) :], strict=True):
-            stack.append(value)
-    return state, stacks
+    with body.loop(_Turns(state, stacks)) as turns:
+        while turns.done < length:
+            checkpoint()
+            turns.take(_outputs(body, [*turns.carried, *(x[turns.done, ...] for x in by_turn)]))
+    return turns.carried, turns.stacks
 
 
 def _outputs(body: Body, inputs: list[RuntimeValue]) -> list[RuntimeValue]:
@@ -200,6 +195,23 @@ class _Stack:
     def array(self) -> Array | None:
         """What was stacked; None when there was no turn."""
         return None if self._buffer is None else self._buffer[: self.count]
+
+
+@dataclass(slots=True)
+class _Turns:
+    """How far a loop has come."""
+
+    carried: list[RuntimeValue]
+    stacks: list[_Stack]
+    done: int = 0
+
+    def take(self, results: list[RuntimeValue]) -> None:
+        """What another turn gave: what is carried to the next, then what is stacked."""
+        count = len(self.carried)
+        for stack, value in zip(self.stacks, results[count:], strict=True):
+            stack.append(value)
+        self.carried = results[:count]
+        self.done += 1
 
 
 def _stacked(stacks: Sequence[_Stack], body: Body, first: int) -> list[Array]:

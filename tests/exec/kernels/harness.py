@@ -6,6 +6,7 @@ import importlib
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,9 @@ class _Body:
     @property
     def output_types(self) -> tuple[types.Type | None, ...]:
         return tuple(to_type(o.type) if o.type.WhichOneof("value") else None for o in self._graph.output)
+
+    def loop(self, state: Any) -> AbstractContextManager[Any]:
+        return nullcontext(state)
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         values = self._outer | dict(zip(self.input_names, inputs, strict=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,9 @@ class Body:
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         return list(self.function(*inputs))
+
+    def loop(self, state: Any) -> AbstractContextManager[Any]:
+        return nullcontext(state)
 
 
 def true(value: bool = True) -> Any:
