@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,16 @@ _MOST_ROWS = 1_000_000  # a header keeps something for every section
 _MOST_COLUMNS = 100_000
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the rows or columns of a plane."""
+
+    word: str
+    first: int
+    count: int
+    total: int
+
+
 class TensorTableModel(QAbstractTableModel):
     """Cells are elements. `commit(index, text)` is called with the element's index when one is typed in."""
 
@@ -41,7 +52,7 @@ class TensorTableModel(QAbstractTableModel):
         self._reader: Reader | None = None
         self.slice: Slice | None = None
         self.format = FORMATS[0]
-        self.row_base = 0  # the row of the plane that is the first of the table
+        self.row_base = self.column_base = 0  # the row and column of the plane that are the first of the table
         self.commit: Callable[[tuple[int, ...], str], object] | None = None
         self.refused: Callable[[ModelError], object] = lambda _error: None
         self._rows = self._columns = 0
@@ -55,7 +66,7 @@ class TensorTableModel(QAbstractTableModel):
         same = (rows, columns) == (self._rows, self._columns) and (self.slice is None) == (which is None)
         if not same:
             self.beginResetModel()
-            self.row_base = 0
+            self.row_base = self.column_base = 0
         self._reader, self.slice, self._rows, self._columns = reader, which, rows, columns
         self._font = monospace()
         if not same:
@@ -73,14 +84,22 @@ class TensorTableModel(QAbstractTableModel):
     def _all_changed(self) -> None:
         self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, self.columnCount() - 1))
 
-    def scroll_to_row(self, row: int) -> int:
-        """Make sure a row of the plane is in the table; returns its row there."""
-        base = 0 if row < _MOST_ROWS else row - row % _MOST_ROWS
-        if base != self.row_base:
+    def scroll_to(self, row: int, column: int) -> QModelIndex:
+        """Make sure a row and column of the plane are in the table; returns where."""
+        bases = row - row % _MOST_ROWS, column - column % _MOST_COLUMNS
+        if bases != (self.row_base, self.column_base):
             self.beginResetModel()
-            self.row_base = base
+            self.row_base, self.column_base = bases
             self.endResetModel()
-        return row - base
+        return self.index(row - self.row_base, column - self.column_base)
+
+    @property
+    def parts(self) -> tuple[Part, Part]:
+        """Which rows and columns of the plane are in the table."""
+        return (
+            Part("rows", self.row_base, self.rowCount(), self._rows),
+            Part("columns", self.column_base, self.columnCount(), self._columns),
+        )
 
     # -- the table -------------------------------------------------------------------------------------------
 
@@ -90,7 +109,7 @@ class TensorTableModel(QAbstractTableModel):
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:
         """Columns of the plane, likewise."""
-        return 0 if parent.isValid() else min(self._columns, _MOST_COLUMNS)
+        return 0 if parent.isValid() else min(self._columns - self.column_base, _MOST_COLUMNS)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Positions along the axes."""
@@ -99,7 +118,7 @@ class TensorTableModel(QAbstractTableModel):
                 if orientation == Qt.Orientation.Horizontal:
                     return f"+{section}"
                 return str((section + self.row_base) * self.slice.wrap)
-            return str(section if orientation == Qt.Orientation.Horizontal else section + self.row_base)
+            return str(section + (self.column_base if orientation == Qt.Orientation.Horizontal else self.row_base))
         if role == Qt.ItemDataRole.FontRole:
             return self._font
         return None
@@ -114,7 +133,7 @@ class TensorTableModel(QAbstractTableModel):
             return int(side | Qt.AlignmentFlag.AlignVCenter)
         if role not in _ASKED or not self._is_element(index):
             return None
-        known, value = self._value(index.row() + self.row_base, index.column())
+        known, value = self._value(index.row() + self.row_base, index.column() + self.column_base)
         if not known:
             return "…" if role == Qt.ItemDataRole.DisplayRole else None
         return self._answer(index, role, value)
@@ -147,7 +166,7 @@ class TensorTableModel(QAbstractTableModel):
     def element(self, index: Index) -> tuple[int, ...]:
         """The element of a cell."""
         assert self.slice is not None
-        return self.slice.index(index.row() + self.row_base, index.column())
+        return self.slice.index(index.row() + self.row_base, index.column() + self.column_base)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Cells of what can be changed can be edited."""
@@ -182,6 +201,28 @@ class TensorTableModel(QAbstractTableModel):
                 return False, None
         return True, block[row % _BLOCK, column % _BLOCK]
 
+    def texts(self, top: int, left: int, chosen: NDArray[np.bool_]) -> Callable[[], list[list[str]]]:
+        """What reads a block of the table as texts in full, those that are not chosen empty. For any thread."""
+        reader, which = self._reader, self.slice
+        assert reader is not None
+        assert which is not None
+        top, left = top + self.row_base, left + self.column_base
+        rows, columns = range(top, top + chosen.shape[0]), range(left, left + chosen.shape[1])
+        if which.wrap:
+            chosen = chosen & (np.add.outer(np.asarray(rows) * which.wrap, np.asarray(columns)) < reader.size)
+
+        def read() -> list[list[str]]:
+            block = reader.plane(which, rows, columns)
+            pairs = zip(block, chosen, strict=True)
+            return [[element_text(v) if c else "" for v, c in zip(*pair, strict=True)] for pair in pairs]
+
+        return read
+
+    @property
+    def instant(self) -> bool:
+        """Whether reading does not wait for a file."""
+        return self._reader is None or self._reader.instant
+
     def _ask(self, key: tuple[int, int]) -> NDArray[Any] | None:
         """Read a block now when it is in memory; else have it read."""
         reader, which = self._reader, self.slice
@@ -199,8 +240,8 @@ class TensorTableModel(QAbstractTableModel):
         def arrived(block: NDArray[Any]) -> None:
             if self._reader is reader and self.slice is which:
                 self._blocks[key] = block
-                first = self.index(rows.start - self.row_base, columns.start)
-                self.dataChanged.emit(first, self.index(rows[-1] - self.row_base, columns[-1]))
+                first = self.index(max(rows.start - self.row_base, 0), max(columns.start - self.column_base, 0))
+                self.dataChanged.emit(first, self.index(rows[-1] - self.row_base, columns[-1] - self.column_base))
 
         self._jobs.start("Reading values", lambda _: np.array(reader.plane(which, rows, columns)), done=arrived)
         return None

@@ -32,12 +32,16 @@ class ViewOptions(QWidget):
         self.range_box.addItems(NORMALISATIONS)
         self.format_box = combo("Number format", lambda _: self.format_chosen.emit(self.format_box.currentText()))
         self.format_box.addItems(FORMATS)
-        layout = FlowLayout(8)
-        self.setLayout(layout)
-        layout.setContentsMargins(8, 0, 6, 3)
+        self._row = FlowLayout(8)
+        self.setLayout(self._row)
+        self._row.setContentsMargins(8, 0, 6, 3)
         option: QWidget
         for option in (self.slices, self.same_range, self.order_box, self.range_box, self.format_box):
-            layout.addWidget(option)
+            self._row.addWidget(option)
+
+    def add(self, widget: QWidget) -> None:
+        """Have one more at the end of the line, which shows itself where it is needed."""
+        self._row.addWidget(widget)
 
     def show_for(self, view: View | None, *, numbers: bool) -> None:
         """Offer what a view heeds; `numbers`: the values are some."""

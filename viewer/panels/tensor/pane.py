@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,9 +31,9 @@ from viewer.panels.tensor.parts import button, combo, notice_label, text_label, 
 from viewer.panels.tensor.pictures import Wish
 from viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, SparseReader, first_slice
 from viewer.panels.tensor.subject import Subject, Target, likeliest, reader_of, resolve
-from viewer.panels.tensor.table import TensorTable
+from viewer.panels.tensor.table import PartLabel, TensorTable
 from viewer.panels.tensor.trees import ValueTree, plane_text
-from viewer.panels.tensor.views import View, first_view, views_of
+from viewer.panels.tensor.views import MOSAICS, View, first_view, seen_at_once, views_of
 from viewer.text import display
 from viewer.theme import monospace, theme, themes
 from viewer.tips import plain_tip
@@ -42,14 +43,14 @@ from viewer.widgets.plots.picture import Part, Picture, PictureView
 
 if TYPE_CHECKING:
     from exec.inspection.distribution import Distribution
+    from model.progress import Progress
     from viewer.workspace import Workspace
 
 _NARROW = 420  # px: no room for every word about a tensor
 _FACTS = 250  # px: how wide statistics are at most, before a person makes them wider
 _AT_ONCE = 1 << 16  # bytes that are read without a job
 _SLOW = 150  # ms, after which a view of other values gives way to a word
-_MOSAICS: tuple[View, ...] = ("Feature maps", "Attention")
-_PICTURES: tuple[View, ...] = ("Heat map", "Image", *_MOSAICS)
+_PICTURES: tuple[View, ...] = ("Heat map", "Image", *MOSAICS)
 
 
 class TensorPane(QWidget):
@@ -186,6 +187,7 @@ class TensorPane(QWidget):
         self.table.pasted.connect(self._on_paste)
         self.table.selectionModel().currentChanged.connect(self._on_cell)
         self.table.fill_wanted.connect(lambda: self.menu.ask_fill("0"))
+        self.options.add(PartLabel(self.table))
         self.picture = PictureView()
         self.picture.viewed.connect(self.moved)
         self.picture.detail_wanted.connect(self._refine)
@@ -452,7 +454,7 @@ class TensorPane(QWidget):
             return
         self._slow.stop()
         self._show_options(view)
-        self.slices.show_whole(_seen_at_once(view, reader.shape, which))
+        self.slices.show_whole(seen_at_once(view, reader.shape, which))
         if not reader.size:
             self.notice.setText("It has no elements.")
             self.stack.setCurrentWidget(self.notice)
@@ -462,16 +464,7 @@ class TensorPane(QWidget):
             self.stack.setCurrentWidget(self.table)
             return
         self.table.cells.show(None, None)
-        if view in _PICTURES:
-            work: Any = partial(_PICTURE_WORK[view], reader, which, self._wish)
-            widget: QWidget = self.picture
-            show: Any = self.picture.show_picture
-        elif view == "Lines":
-            widget, show = self.lines, lambda s: self.lines.show_lines(s.positions, s.lines, s.note, s.index)
-            work = partial(pictures.series, reader, which)
-        else:
-            widget, show, work = self.text, self.text.setPlainText, partial(plane_text, reader, which)
-
+        widget, work, show = self._drawing_of(view, reader, which)
         drawing = (self._shown[0], view, self.mode_box.currentIndex())
 
         def done(result: Any) -> None:
@@ -484,9 +477,22 @@ class TensorPane(QWidget):
         if drawing != self._drawn:
             self._slow.start()
         self.workspace.jobs.start(
-            "Drawing a tensor", work if view == "Lines" else lambda _: work(),  # lines may read all of a vector
+            "Drawing a tensor", work,
             done=done, failed=partial(self._failed, reader), supersede=f"tensor {id(self)} draw",
         )  # fmt: skip
+
+    def _drawing_of(self, view: View, reader: Reader, which: Slice) -> tuple[QWidget, Callable[[Progress], Any], Any]:
+        """What shows a view, what makes of values what it shows, in a job, and what then takes that."""
+        if view in _PICTURES:
+            draw = partial(_PICTURE_WORK[view], reader, which, self._wish)
+            return self.picture, lambda _: draw(), self.picture.show_picture
+        if view == "Lines":  # which may read all of a vector
+
+            def show(found: pictures.Series) -> None:
+                self.lines.show_lines(found.positions, found.lines, found.note, found.index)
+
+            return self.lines, partial(pictures.series, reader, which), show
+        return self.text, lambda _: plane_text(reader, which), self.text.setPlainText
 
     def _tell_drawing(self) -> None:
         """What is seen is of other values than what stands above it."""
@@ -579,13 +585,6 @@ def _why_nothing(subject: Subject | None) -> str:
     if subject is None:
         return "Select a value, an initializer or a node to see its numbers."
     return "Bringing the value…" if subject.waiting else subject.problem
-
-
-def _seen_at_once(view: View, shape: tuple[int, ...], which: Slice) -> int | None:
-    """The axis beside rows and columns of which a view shows all positions."""
-    if view in _MOSAICS:
-        return mosaics.plane_axis(shape, which)
-    return pictures.channel_axis(shape) if view == "Image" else None
 
 
 def _same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:

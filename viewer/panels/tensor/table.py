@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from PySide6.QtCore import (
     QAbstractItemModel,
     QEvent,
@@ -18,6 +19,7 @@ from PySide6.QtGui import QFocusEvent, QGuiApplication, QKeyEvent, QKeySequence,
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
+    QLabel,
     QLineEdit,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -30,8 +32,8 @@ from model.edits.tensors import block_source
 from model.elements import parse_element
 from model.errors import ModelError
 from viewer.qt_models.tensor import TensorTableModel
-from viewer.text import display
-from viewer.theme import monospace, theme
+from viewer.text import display, number_text
+from viewer.theme import monospace, theme, themes
 from viewer.widgets.fields.editors import takes_the_document
 
 if TYPE_CHECKING:
@@ -119,6 +121,7 @@ class TensorTable(QTableView):
 
     def __init__(self, jobs: Jobs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._jobs = jobs
         self.cells = TensorTableModel(jobs, self)
         self.setModel(self.cells)
         self.delegate = CellDelegate(self)
@@ -164,24 +167,28 @@ class TensorTable(QTableView):
             super().keyPressEvent(event)
 
     def copy(self) -> None:
-        """The selected cells as tab-separated text; of several blocks, what lies between them too."""
-        text = self.selected_text()
-        if text:
-            QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
+        """The selected cells in full, tabs between columns, soon if they are in a file; a message if they are too many.
 
-    def selected_text(self) -> str:
-        """The selected cells in full, tabs between columns; nothing when there are more than a million."""
+        Of several blocks, what lies between them too, empty.
+        """
         blocks = self.selectionModel().selection().toList()
         if not blocks:
-            return ""
+            return
         top, bottom = min(b.top() for b in blocks), max(b.bottom() for b in blocks)
         left, right = min(b.left() for b in blocks), max(b.right() for b in blocks)
-        if (bottom - top + 1) * (right - left + 1) > _MOST_COPIED:
-            return ""
-        chosen = self.selectionModel()
-        role = Qt.ItemDataRole.EditRole
-        rows = ([self.cells.index(row, column) for column in range(left, right + 1)] for row in range(top, bottom + 1))
-        return block_source([str(c.data(role) or "") if chosen.isSelected(c) else "" for c in row] for row in rows)
+        rows, columns = bottom - top + 1, right - left + 1
+        if rows * columns > _MOST_COPIED:
+            detail = f"{rows:,} × {columns:,} are selected, of which {_MOST_COPIED:,} go at once. Export writes all."
+            self._tell(ModelError("Too many cells to copy", detail))
+            return
+        chosen = np.zeros((rows, columns), bool)
+        for b in blocks:
+            chosen[b.top() - top : b.bottom() - top + 1, b.left() - left : b.right() - left + 1] = True
+        read = self.cells.texts(top, left, chosen)
+        if self.cells.instant:
+            _put(block_source(read()))
+        else:
+            self._jobs.start("Copying", lambda _: block_source(read()), done=_put)
 
     def paste(self) -> None:
         """Put what the clipboard holds where the selection begins."""
@@ -194,7 +201,7 @@ class TensorTable(QTableView):
         current = self.currentIndex()
         row = min((b.top() for b in blocks), default=max(current.row(), 0))
         column = min((b.left() for b in blocks), default=max(current.column(), 0))
-        self.pasted.emit(text, row + self.cells.row_base, column, is_of_cells())
+        self.pasted.emit(text, row + self.cells.row_base, column + self.cells.column_base, is_of_cells())
 
     def selected_regions(self) -> list[Region]:
         """What is selected, as parts of the tensor; nothing when that is nothing, one cell or the whole plane."""
@@ -202,13 +209,13 @@ class TensorTable(QTableView):
         blocks = self.selectionModel().selection().toList()
         if which is None or not blocks:
             return []
-        base = self.cells.row_base
+        down, across = self.cells.row_base, self.cells.column_base
         if len(blocks) == 1 and blocks[0].height() == blocks[0].width() == 1:
             return []
         regions: list[Region] = []
         for block in blocks:
-            rows = slice(block.top() + base, block.bottom() + base + 1)
-            columns = slice(block.left(), block.right() + 1)
+            rows = slice(block.top() + down, block.bottom() + down + 1)
+            columns = slice(block.left() + across, block.right() + across + 1)
             if which.wrap:
                 regions.extend(
                     (slice(row * which.wrap + columns.start, row * which.wrap + columns.stop),)
@@ -227,10 +234,48 @@ class TensorTable(QTableView):
         """Select the cell of an element of the plane shown and bring it into view."""
         if self.cells.slice is None:
             return
-        row, column = self.cells.slice.position(index)
-        cell = self.cells.index(self.cells.scroll_to_row(row), column)
+        cell = self.cells.scroll_to(*self.cells.slice.position(index))
         model: QAbstractItemModel = self.cells
         if model.hasIndex(cell.row(), cell.column()):
             self.setCurrentIndex(cell)
             self.selectionModel().select(cell, QItemSelectionModel.SelectionFlag.ClearAndSelect)
             self.scrollTo(cell, QAbstractItemView.ScrollHint.PositionAtCenter)
+
+
+def _put(text: str) -> None:
+    QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
+
+
+class PartLabel(QLabel):
+    """Which part of a plane is in the table where that cannot hold all of it, with links to the other parts."""
+
+    def __init__(self, table: TensorTable) -> None:
+        super().__init__()
+        self._cells = table.cells
+        self.setAccessibleName("Part of the plane")
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+        )
+        self.linkActivated.connect(self._go)
+        self._cells.modelReset.connect(self._show)
+        themes().themeChanged.connect(self._show)  # links have the colour they were made with
+        self._show()
+
+    def _show(self) -> None:
+        told = []
+        for part in self._cells.parts:
+            if part.count < part.total:
+                last = part.first + part.count - 1
+                text = f"{part.word} {number_text(part.first)} to {number_text(last)} of {number_text(part.total)}"
+                before = [f'<a href="{part.word} {part.first - 1}">before</a>'] if part.first else []
+                after = [f'<a href="{part.word} {last + 1}">after</a>'] if last + 1 < part.total else []
+                told.append(" ".join((text, *before, *after)))
+        self.setText(", ".join(told))
+        self.setVisible(bool(told))
+
+    def _go(self, link: str) -> None:
+        word, _, place = link.partition(" ")
+        rows, columns = self._cells.parts
+        at = (int(place), columns.first) if word == "rows" else (rows.first, int(place))
+        self._cells.scroll_to(*at)

@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Literal
 
 from model.graph import Node
 from model.types import ElementType
+from viewer.panels.tensor.mosaics import plane_axis
 from viewer.panels.tensor.pictures import channel_axis
 
 if TYPE_CHECKING:
+    from viewer.panels.tensor.readers import Slice
     from viewer.panels.tensor.subject import Subject
 
 View = Literal["Table", "Heat map", "Feature maps", "Attention", "Image", "Lines", "Text", "Tree"]
+
+#: Views that show planes side by side.
+MOSAICS: tuple[View, ...] = ("Feature maps", "Attention")
 
 _LARGE = 8  # a plane of at least this many rows and columns is worth a picture
 
@@ -52,3 +57,10 @@ def first_view(subject: Subject) -> View | None:
     if len(shape) >= 3 and min(shape[-2:]) > 2 and shape[-3] > 1:
         return "Feature maps"
     return "Heat map" if min(shape[-2:]) >= _LARGE else "Table"
+
+
+def seen_at_once(view: View, shape: tuple[int, ...], which: Slice) -> int | None:
+    """The axis beside rows and columns of which a view shows all positions."""
+    if view in MOSAICS:
+        return plane_axis(shape, which)
+    return channel_axis(shape) if view == "Image" else None
