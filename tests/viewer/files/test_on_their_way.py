@@ -52,6 +52,10 @@ def answer(qtbot, box, choice):
     qtbot.mouseClick(box.button(choice), Qt.MouseButton.LeftButton)
 
 
+def buttons(window):
+    return [button.text() for button in window.tab.findChildren(QPushButton) if button.isVisible()]
+
+
 # -- saving ----------------------------------------------------------------------------------------------------
 
 
@@ -194,7 +198,7 @@ def test_closing_waits_for_a_save_that_waits_until_that_is_stopped(qtbot, window
     run(window, "file.save")
     qtbot.waitUntil(lambda: titles(window.tab) == ["Saving large.onnx waits for “Import v.npy into w”"])
     run(window, "file.close")
-    qtbot.waitUntil(lambda: "Stop saving" in [b.text() for b in window.tab.findChildren(QPushButton) if b.isVisible()])
+    qtbot.waitUntil(lambda: "Stop saving" in buttons(window))
     choose(qtbot, window.tab, "Stop saving")
     assert not window.files.saving
     answer(qtbot, question(qtbot, window), Button.Cancel)
@@ -202,6 +206,48 @@ def test_closing_waits_for_a_save_that_waits_until_that_is_stopped(qtbot, window
     qtbot.waitUntil(lambda: job.finished and idle(window))
     assert weights_in(path)[1] == 1
     assert window.tab.modified
+
+
+def test_closing_waits_for_an_export_that_waits(qtbot, window, being_written, held_up, monkeypatch, tmp_path):
+    """It was dropped without a word when the edit was discarded."""
+    path = tmp_path / "values.npy"
+    export(qtbot, window, monkeypatch, path)
+    run(window, "file.close")
+    qtbot.waitUntil(lambda: "Export values.npy: still at it" in titles(window.tab))
+    held_up.set()
+    answer(qtbot, question(qtbot, window), Button.Discard)
+    assert not window.tabs()
+    assert np.load(path).ravel()[1] == 7
+
+
+def test_closing_goes_on_once_an_export_that_waits_is_stopped(
+    qtbot, window, being_written, held_up, monkeypatch, tmp_path
+):
+    _, job = being_written
+    path = tmp_path / "values.npy"
+    export(qtbot, window, monkeypatch, path)
+    run(window, "file.close")
+    qtbot.waitUntil(lambda: "Stop saving" in buttons(window))
+    choose(qtbot, window.tab, "Stop saving")
+    answer(qtbot, question(qtbot, window), Button.Discard)
+    assert not window.tabs()
+    assert job.cancelled
+    assert not path.exists()
+
+
+def test_closing_goes_on_once_an_export_that_waits_is_not_wanted(
+    qtbot, window, being_written, held_up, monkeypatch, tmp_path
+):
+    path = tmp_path / "values.npy"
+    export(qtbot, window, monkeypatch, path)
+    run(window, "file.close")
+    qtbot.waitUntil(lambda: "Do not export" in buttons(window))
+    choose(qtbot, window.tab, "Do not export")
+    answer(qtbot, question(qtbot, window), Button.Cancel)
+    assert titles(window.tab) == []
+    held_up.set()
+    qtbot.waitUntil(lambda: idle(window))
+    assert not path.exists()
 
 
 def test_what_closing_discards_is_stopped(qtbot, window, being_written):

@@ -277,21 +277,31 @@ class TensorEditing:
         """The values into a file of their own; those of a sparse tensor with its zeros.
 
         Of a place in the model they are what stands there once edits on their way are made, as in a saved file.
+        Closing waits for those too, then.
         """
+        jobs = self._workspace.jobs
 
         def start() -> None:
             now = tensors.tensor_at(place) if place is not None else None
-            self._workspace.jobs.start(
+            jobs.start(
                 f"Export {path.name}",
                 lambda _: _write(path, held if now is None else now),
                 done=lambda _: self._workspace.message("info", f"{display(path.name, 60)} was written", str(path)),
                 makes="file",
             )
 
-        if place is None:
+        def go_on() -> None:
             start()
-        else:
-            AfterEdits(self._workspace, f"Exporting {display(path.name, 60)}", "Do not export", start)
+            leave()
+
+        def leave() -> None:
+            jobs.leave(waiting)
+
+        if place is None or not jobs.making("edit"):
+            start()
+            return
+        after = AfterEdits(self._workspace, f"Exporting {display(path.name, 60)}", "Do not export", go_on, leave)
+        waiting = jobs.follow(f"Export {path.name}", after.stop, "read", makes="file")
 
 
 def _write(path: Path, held: Held) -> None:
