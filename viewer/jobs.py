@@ -24,7 +24,7 @@ from model.errors import ModelError, errors_to
 from model.progress import Cancelled, Progress
 
 T = TypeVar("T")
-Lane = Literal["read", "count", "mutate"]
+Lane = Literal["read", "count", "fetch", "mutate"]
 Product = Literal["", "edit", "file"]  # "edit": one of the document; "file": one that is not the document's
 Work = Callable[[Progress], T]
 
@@ -208,7 +208,8 @@ class Jobs(QObject):
     """The running work of one window or document.
 
     The lane "mutate" runs one job after the other (passes, saving: what ends in a change); "read" runs several side
-    by side; "count" is for what looks at very many elements, so that nobody who wants to see a few waits for it.
+    by side; "count" is for what looks at very many elements, so that nobody who wants to see a few waits for it;
+    "fetch" for what waits until no run goes on, so that it never keeps one from beginning.
     A job started with `supersede="x"` cancels an unfinished one with the same word, whose callbacks then never come:
     the newest request wins.
     """
@@ -225,6 +226,7 @@ class Jobs(QObject):
         self._lanes: dict[Lane, _Lane] = {
             "read": _Lane(max(_LEAST_READERS, os.cpu_count() or 1)),
             "count": _Lane(2),
+            "fetch": _Lane(_LEAST_READERS),
             "mutate": _Lane(1),
         }
         self._closed = False

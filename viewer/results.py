@@ -34,6 +34,7 @@ from viewer.slices import Latest
 
 if TYPE_CHECKING:
     from model.document import Change
+    from viewer.jobs import Job
     from viewer.workspace import Workspace
 
 #: How many whole results are remembered, and how many parts; and how many bytes all may have computed together.
@@ -65,7 +66,6 @@ class Record:
     was_watched: bool = False  # it was to stop where values stop being finite
     went_on: bool = False  # from there to the next such place, or the end
     call: CallPath = ()  # of a function, whose values are shown where there were several
-    fetching: set[ValueKey] = field(default_factory=set)
     problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be brought
 
     @property
@@ -114,6 +114,7 @@ class Results(QObject):
         self._search = Latest(self)  # for what is stale too
         self._sought: frozenset[Thing] = frozenset()  # what changed and is or was looked from
         self._inputs: object = None
+        self._fetching: dict[tuple[Record, ValueKey], tuple[Value, Job[None]]] = {}
         self._resting: tuple[Record | None, Record | None] = (None, None)  # previous and current before a run
         self._was_begun = False
         self.is_running = False
@@ -177,22 +178,44 @@ class Results(QObject):
             return False
         if key in record.problems:
             return False
-        if key not in record.fetching:
-            record.fetching.add(key)
-            self._workspace.jobs.start(
+        if (record, key) not in self._fetching:
+            job = self._workspace.jobs.start(
                 "Bring a value",
                 partial(_bring, record.result, key),
                 failed=lambda error: record.problems.__setitem__(key, _reason(error)),
-                finished=lambda: self._fetched(record, key, value),
+                finished=lambda: self._fetched(record, key, job),
+                lane="fetch",
             )
+            self._fetching[record, key] = value, job
         return True
 
-    def _fetched(self, record: Record, key: ValueKey, value: Value) -> None:
-        record.fetching.discard(key)
+    def _fetched(self, record: Record, key: ValueKey, job: Job[None]) -> None:
+        value, awaited = self._fetching.get((record, key), (None, None))
+        if awaited is not job:
+            return  # it was wanted no longer
+        del self._fetching[record, key]
         if record.result.find(key) is MISSING:
             record.problems.setdefault(key, _STOPPED)
         if record in (self.current, self.previous):
             self.changed.emit({value})
+
+    def leave(self, values: AbstractSet[Value]) -> None:
+        """Nobody looks at values any more: they need not be brought."""
+        self._leave(lambda _record, value: value in values)
+
+    def _leave_old(self) -> None:
+        """What belongs to runs that are not shown any more need not be brought.
+
+        But what a run that goes on has at hand comes soon, and is there in what is seen of it next.
+        """
+        shown = self.current, self.previous
+        self._leave(lambda record, _value: record not in shown and not record.unfinished)
+
+    def _leave(self, is_left: Callable[[Record, Value], bool]) -> None:
+        left = [key for key, (value, _) in self._fetching.items() if is_left(key[0], value)]
+        for key in left:
+            _, job = self._fetching.pop(key)
+            job.cancel()
 
     def forget_stops(self) -> None:
         """Values whose way here was stopped may be fetched again."""
@@ -400,6 +423,7 @@ class Results(QObject):
             if self.current is None or not self.current.is_part_of(record):
                 self.previous = self.current
             self.current = record
+        self._leave_old()
         self._nodes = None
         if record.state == self._document.current.id:
             self._search.stop()
@@ -432,6 +456,7 @@ class Results(QObject):
         self._stale, self._sought = Stale(), frozenset()
         self.current = self.previous = self._nodes = None
         self._resting = None, None
+        self._leave_old()
         self.changed.emit(None)
 
     def show_call(self, call: CallPath) -> None:

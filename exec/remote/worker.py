@@ -14,11 +14,13 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
+from exec.context import RuntimeValue
 from exec.engine import Engine
 from exec.inspection.statistics import Summary, describe
 from exec.layout import ValueKey
@@ -26,13 +28,14 @@ from exec.plan import MISSING
 from exec.remote.messages import Receiver
 from exec.remote.tables import ResultHead, ResultTables, Teller
 from exec.remote.transfer import Exchange
-from exec.results import RunNumber, RunResult
+from exec.results import Fetch, RunNumber, RunResult
 from exec.session import Request, Stepper, start
 from exec.snapshot import ABSENT
 from exec.summaries import SummaryTable
 from exec.threads import set_threads, usable_cores
+from exec.turn import GivingWay
 from model.errors import ModelError, errors_to
-from model.progress import Progress
+from model.progress import SILENT, Cancelled, Progress
 
 #: How far the worker stands back (see nice(2)): on a busy machine the window comes first.
 _MANNERS = 5
@@ -63,6 +66,7 @@ class Worker:
         self._engine = Engine(budget)
         self._jobs: dict[int, _Job] = {}
         self._fetches: dict[int, Progress] = {}  # of values that may have to be computed, by question
+        self._due: set[int] = set()  # questions that want a run to begin or to go on: others give way
         self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
         self._looking: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
         self._sending = threading.Lock()
@@ -126,10 +130,13 @@ class Worker:
             case "run":
                 job = self._jobs[number] = _Job(number)
                 job.progress = Progress(self._reporter(job))
+                self._due.add(number)
                 self._waiting.put((number, kind, content))
             case _:
                 if kind == "fetch":
                     self._fetches[number] = self._progress(number)
+                elif kind in ("go on", "step"):
+                    self._due.add(number)
                 self._waiting.put((number, kind, content))
 
     def _goes_on(self, run: int) -> bool:
@@ -168,29 +175,44 @@ class Worker:
             self._send(number, kind, self._teller.message(tables))
 
     def _work(self, number: int, kind: str, content: Any) -> None:
+        self._due.discard(number)
         match kind:
             case "run":
                 self._run(number, *content)
             case "go on" | "step":
                 self._advance(*content, go_on=kind == "go on", number=number)
-            case "fetch":
-                self._fetch(number, *content)
-            case "measure":
-                run, key = content
-                self._send(number, "value", self._result(run).statistics(key))
-            case "apply":
-                run, function, arguments = content
-                given = [self._result(a.number) if isinstance(a, RunNumber) else a for a in arguments]
-                self._send(number, "value", function(self._result(run), *given))
+            case "fetch" | "measure" | "apply":
+                self._look_up(number, kind, content)
             case "forget":
                 self._engine.forget()
 
-    def _fetch(self, number: int, run: int, key: ValueKey) -> None:
-        progress = self._fetches[number]
+    def _look_up(self, number: int, kind: str, content: Any) -> None:
+        """Answer a question about a run at rest: later, if a run is due before the values for it are computed."""
+        progress = self._fetches.pop(number, SILENT)
         try:
-            self._send(number, "value", self._exchange.put(self._result(run).value(key, progress=progress)))
-        finally:
-            del self._fetches[number]
+            found = self._found(kind, progress, *content)
+        except Cancelled:
+            if progress.cancelled or not self._due:
+                raise
+            if kind == "fetch":
+                self._fetches[number] = progress
+            self._waiting.put((number, kind, content))
+        else:
+            self._send(number, "value", found)
+
+    def _found(self, kind: str, progress: Progress, run: int, asked: Any, arguments: Sequence[Any] = ()) -> Any:
+        result = self._result(run)
+        match kind:
+            case "fetch":
+                return self._exchange.put(result.value(asked, progress=progress))
+            case "measure":
+                return result.statistics(asked)
+        given = [self._result(a.number) if isinstance(a, RunNumber) else a for a in arguments]
+        return asked(result, *given)
+
+    def _give_way(self, fetch: Fetch, key: ValueKey, progress: Progress) -> RuntimeValue:
+        """Compute a value again, until a run is due."""
+        return fetch(key, GivingWay(progress, self._due))
 
     def _show(self, number: int, kind: str, content: Any) -> None:
         """What `_work` does for a run at rest, for one that goes on: from what it had when it was last asked."""
@@ -278,6 +300,8 @@ class Worker:
         stepper = job.stepper
         assert stepper is not None
         job.result, job.so_far = stepper.result(), None
+        if job.result.fetch is not None:
+            job.result.fetch = partial(self._give_way, job.result.fetch)
         self._tell(number, "result", _tables(job.result, stepper))
         if stepper.done:
             job.stepper = None

@@ -21,7 +21,8 @@ from exec.layout import Path as CallPath
 from exec.nodes import State
 from exec.remote.session import WorkerSession
 from exec.results import RunResult
-from exec.session import Breakpoint, Request, Session
+from exec.session import Breakpoint, Request, Session, Stepper
+from exec.turn import Turn
 from model.errors import ModelError
 from model.graph import Function, Node, Value
 from model.progress import Progress
@@ -77,7 +78,7 @@ class RunControl(QObject):
         self._preparing = Preparing(workspace, self)
         self._so_far = SoFar(workspace.jobs, self._value, self)
         self._can_start_worker = True
-        self._turn = threading.Lock()  # of runs in this process: one that is superseded ends before the next
+        self._turn = Turn()  # of runs in this process: one that is superseded ends before the next
         self._finished = FinishedNodes(self._node, self)
         self._finished.told.connect(self.nodes_finished)
         self._live_timer = QTimer(self, singleShot=True, interval=_LIVE_DELAY)
@@ -339,7 +340,14 @@ class RunControl(QObject):
             run.stepper = session.steps(run.request, progress=run.relay, observer=observe)
             if run.aim.mode == "run":
                 run.stepper.go_on()
-            run.result = run.stepper.result().work_out()
+            self._take_result(run)
+
+    def _take_result(self, run: OneRun) -> None:
+        """Off the GUI thread: what it has given, which computes values again when no run wants to."""
+        result = run.stepper.result()
+        if isinstance(run.stepper, Stepper) and result.fetch is not None:
+            result.fetch = partial(self._turn.bring, result.fetch)
+        run.result = result.work_out()
 
     def _continue(self, *, one: bool) -> None:
         run = self._run
@@ -354,7 +362,7 @@ class RunControl(QObject):
                     run.stepper.step()
                 else:
                     run.stepper.go_on()
-                run.result = run.stepper.result().work_out()
+                self._take_result(run)
 
         self._launch(run, work)
 

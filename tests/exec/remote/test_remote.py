@@ -99,6 +99,30 @@ def test_who_waits_for_a_value_that_was_not_kept_can_stop_it(sessions: Any, own_
         np.testing.assert_array_equal(result.value(name), expected.values[name])
 
 
+def test_a_run_comes_before_a_value_that_is_computed_again(sessions: Any) -> None:
+    steps = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(200))
+    text = f"g (float[N] v0) => (float[N] v200, float[N] w) {{ {steps} [w] w = LeakyRelu <alpha = 0.1> (v0) }}"
+    document = Document(parse(text))
+    session, x = sessions(document, budget=8), np.ones(1_000_000, np.float32)
+    result = session.run({"v0": x})
+    begun, told = threading.Event(), list[float]()
+
+    def hear(done: float, _total: float, _text: str) -> None:
+        told.append(done)
+        begun.set()
+
+    brought = list[Any]()
+    bringing = threading.Thread(target=lambda: brought.append(result.value("v199", progress=Progress(hear))))
+    bringing.start()
+    assert begun.wait(60)
+    with document.edit("Set alpha") as edit:
+        edit.do(SetAttribute(node(document.model, "w"), "alpha", make_attribute("alpha", 0.5)))
+    assert session.run({"v0": -x}, values=["w"]).values["w"][0] == -0.5
+    bringing.join(60)
+    assert told != sorted(told), "it begins anew after the run"
+    np.testing.assert_array_equal(brought[0], Session(parse(text)).run({"v0": x}).values["v199"])
+
+
 def test_results_are_those_of_a_session(sessions: Any) -> None:
     document = Document(parse(CHAIN.replace("[3]", "[N]")))
     here, there = Session(document), sessions(document)

@@ -1,9 +1,12 @@
 """Runs that are stopped before they have computed anything, and values on their way from a run."""
 
+import time
+
 import numpy as np
 import pytest
 
 from exec.inputs import Constant
+from exec.inspection.statistics import Summary, describe
 from exec.plan import MISSING
 from tests.viewer.runs.driving import idle, opened, run, value
 from viewer.settings import RUN_IN_PROCESS
@@ -63,3 +66,56 @@ def test_a_value_on_its_way_can_be_stopped_and_asked_for_again(window, qtbot, ne
     results.forget_stops()
     assert results.fetch(y)
     qtbot.waitUntil(lambda: isinstance(results.value_of(y), np.ndarray))
+
+
+@pytest.fixture
+def elsewhere(workspace):
+    """A workspace whose values were let go, and take forever to be computed again."""
+    result = workspace.results.current.result
+    result.slots[:] = [MISSING] * len(result.slots)
+    result.summaries = {slot: Summary(describe(np.zeros(1)), None) for slot in range(1, len(result.slots))}
+
+    def never(_key, progress):
+        while True:
+            progress.check()
+            time.sleep(0.001)
+
+    result.fetch = never
+    return workspace
+
+
+def bringing(workspace):
+    return [job for job in workspace.jobs.running if job.title == "Bring a value"]
+
+
+def test_values_are_brought_only_while_they_are_looked_at(window, qtbot, elsewhere):
+    tensor = window.docks.open("tensor")
+
+    def select(name):
+        elsewhere.selection.set([value(elsewhere, name)])
+        qtbot.waitUntil(lambda: tensor.pane.target is not None and tensor.pane.target.value is value(elsewhere, name))
+
+    for name in ("c", "l", "r"):
+        select(name)
+        qtbot.waitUntil(lambda: len(bringing(elsewhere)) == 1)
+    tensor.pin()
+    select("m")
+    qtbot.waitUntil(lambda: len(bringing(elsewhere)) == 2)
+    tensor.unpin(tensor.panes[1])
+    qtbot.waitUntil(lambda: len(bringing(elsewhere)) == 1)
+    select("c")
+    assert tensor.pane.subject.waiting, "it was left, not stopped"
+    assert not elsewhere.results.problem_of(value(elsewhere, "c"))
+
+
+def test_no_run_waits_for_values_that_are_brought(qtbot, elsewhere):
+    before = elsewhere.results.current
+    for name in ("x", "c", "l", "r", "m", "y"):
+        assert elsewhere.results.fetch(value(elsewhere, name))
+    with qtbot.waitSignal(elsewhere.results.run_finished, timeout=20_000):
+        elsewhere.trigger("run.fresh")
+    assert elsewhere.results.current is not before
+    assert len(bringing(elsewhere)) == 6, "of the run before: a person may look at the difference"
+    with qtbot.waitSignal(elsewhere.results.run_finished, timeout=20_000):
+        elsewhere.trigger("run.fresh")
+    idle(qtbot, elsewhere)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
+from model.graph import Value
 from viewer.panels import Panel
 from viewer.panels.tensor.pane import TensorPane
 from viewer.panels.tensor.readers import Slice
@@ -19,6 +20,7 @@ class TensorPanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
+        self._shown: set[Value] = set()  # of runs, in any pane
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.pane = self._add_pane(pinned=False)
         self.pane.pin_wanted.connect(self.pin)
@@ -66,10 +68,18 @@ class TensorPanel(Panel):
     def _look_again(self) -> None:
         """A run may have come to what is selected, or have gone on from it."""
         self.pane.show_item(self.workspace.selection.current)
+        self._leave()
 
     def _refresh(self, _what: object = None) -> None:
         for pane in self.panes:
             pane.refresh()
+        self._leave()
+
+    def _leave(self) -> None:
+        """What no pane shows any more need not be brought here."""
+        before, targets = self._shown, [pane.target for pane in self.panes]
+        self._shown = {target.value for target in targets if target is not None and target.value is not None}
+        self.workspace.results.leave(before - self._shown)
 
     def pin(self) -> None:
         """Keep a copy of what is shown beside it."""
@@ -86,11 +96,13 @@ class TensorPanel(Panel):
         if self.pane.view is not None:
             pane.choose_view(self.pane.view)
         self.splitter.setSizes([1] * self.splitter.count())
+        self._leave()
 
     def unpin(self, pane: TensorPane) -> None:
         """Close a copy."""
         pane.setParent(None)
         pane.deleteLater()
+        self._leave()
 
     def _link_slice(self, source: TensorPane, which: Slice) -> None:
         for pane in self.panes:

@@ -1,0 +1,67 @@
+"""Whose turn it is to compute: runs come before values of earlier runs that are computed again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection
+
+from exec.context import RuntimeValue
+from exec.layout import ValueKey
+from exec.results import Fetch
+from model.progress import Cancelled, Progress
+
+_POLL = 0.05
+
+
+class GivingWay(Progress):
+    """The progress of a value that is computed again: cancelled also while anything is due that comes before it."""
+
+    def __init__(self, asked: Progress, due: Collection[object]) -> None:
+        super().__init__()
+        self._asked = asked
+        self._due = due
+
+    def report(self, done: float, total: float, text: str = "") -> None:
+        """Tell the one who asked."""
+        self.check()
+        self._asked.report(done, total, text)
+
+    def check(self) -> None:
+        """Raise Cancelled when nobody wants it any more, or when something comes before it."""
+        if self.cancelled:
+            raise Cancelled
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody wants it any more, or something comes before it."""
+        return self._asked.cancelled or bool(self._due)
+
+
+class Turn:
+    """That of the runs of one session, which is used by one thread at a time: ``with turn: …``. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._due: set[int] = set()  # threads with a run that wants to begin or go on
+
+    def __enter__(self) -> None:
+        self._due.add(threading.get_ident())
+        self._lock.acquire()
+        self._due.discard(threading.get_ident())
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def bring(self, fetch: Fetch, key: ValueKey, progress: Progress) -> RuntimeValue:
+        """What `fetch` computes, between runs: it begins anew after one that came in between."""
+        while True:
+            progress.check()
+            if not self._due and self._lock.acquire(timeout=_POLL):
+                try:
+                    return fetch(key, GivingWay(progress, self._due))
+                except Cancelled:
+                    progress.check()
+                finally:
+                    self._lock.release()
+            time.sleep(_POLL)
