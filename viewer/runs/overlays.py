@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -113,16 +114,21 @@ class Overlays(QObject):
         self._work_out(lambda progress: match(model, named, used, progress), show)
 
     def _tell_left_out(self, path: Path, read: Read, unknown: Sequence[str]) -> None:
-        """What of a file colours nothing: names of no node, and entries that are no number."""
+        """What of a file is not seen: names of no node, entries that are no number, all numbers but the last."""
         file, others = display(path.name, 60), len(read.others)
         titles, details = [], []
         if unknown:
             titles.append(f"{len(unknown):,} of {plural(len(read.numbers), 'name')} in {file} are of no node")
             details.append(_listed(unknown))
         if others:
-            where = "" if unknown else f" in {file}"
+            where = "" if titles else f" in {file}"
             titles.append(f"{plural(others, 'entry', 'entries')}{where} {'is' if others == 1 else 'are'} no number")
             details.append(_listed([f"{name}: {value}" for name, value in read.others[: _LISTED + 1]]))
+        if read.repeated:
+            where = "" if titles else f" in {file}"
+            have = "has" if len(read.repeated) == 1 else "have"
+            titles.append(f"{plural(len(read.repeated), 'name')}{where} {have} several numbers: the last one counts")
+            details.append(_listed(read.repeated))
         if titles:
             self._workspace.message("info", "; ".join(titles), "; ".join(details), topic=_FILE)
 
@@ -305,11 +311,15 @@ def match(model: Model, named: Mapping[str, float], used: set[str], progress: Pr
 
 @dataclass(frozen=True)
 class Read:
-    """What a file of numbers has: those by name, the heading of their column, and entries that are no finite number."""
+    """What a file of numbers has: those by name, the heading of their column, and entries that are no finite number.
+
+    Of several numbers the last one counts; `repeated` are the names that have others.
+    """
 
     numbers: Mapping[str, float]
     title: str = ""
     others: Sequence[tuple[str, str]] = ()
+    repeated: Sequence[str] = ()
 
 
 def read_numbers(path: Path) -> Read:
@@ -325,8 +335,8 @@ def read_numbers(path: Path) -> Read:
         text = path.read_text("utf-8-sig")
         if path.suffix.lower() == ".json":
             expected = 'an object like {"name": 1.5} or a list like [["name", 1.5]] was expected'
-            content = json.loads(text)
-            read = _numbers(_pairs(content), has_heading=isinstance(content, list))
+            content = json.loads(text, object_pairs_hook=_Entries)
+            read = _numbers(_pairs(content), has_heading=not isinstance(content, _Entries))
         else:
             found = (_columns(text, mark) for mark in "\t;,")
             read = next((one for one in found if one.numbers), Read({}))
@@ -337,32 +347,39 @@ def read_numbers(path: Path) -> Read:
     return read
 
 
+class _Entries(list[tuple[str, Any]]):
+    """Those of a JSON object, of which several may have the same name."""
+
+
 def _pairs(content: Any) -> list[tuple[Any, Any]]:
-    if isinstance(content, dict):
-        return list(content.items())
+    if isinstance(content, _Entries):
+        return content
     rows = content if isinstance(content, list) else []
-    return [(row[0], row[1]) for row in rows if isinstance(row, list) and len(row) > 1]
+    return [(row[0], row[1]) for row in rows if type(row) is list and len(row) > 1]
 
 
 def _columns(text: str, mark: str) -> Read:
     """The numbers when this mark divides columns; other marks than a comma go with decimal commas."""
-    rows = [row for row in csv.reader(text.splitlines(), delimiter=mark) if len(row) > 1]
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if len(row) > 1]
     return _numbers([(row[0], row[1] if mark == "," else row[1].replace(",", ".")) for row in rows], has_heading=True)
 
 
 def _numbers(pairs: list[tuple[Any, Any]], *, has_heading: bool) -> Read:
     numbers: dict[str, float] = {}
     others: list[tuple[str, str]] = []
+    repeated: dict[str, None] = {}
     title = ""
     for place, (name, value) in enumerate(pairs):
         number = _number(value)
         if number is not None and isfinite(number):
+            if numbers.get(str(name), number) != number:
+                repeated[str(name)] = None
             numbers[str(name)] = number
         elif has_heading and not place and number is None:
             title = str(value).strip()
         else:
             others.append((str(name), str(value)))
-    return Read(numbers, title, others)
+    return Read(numbers, title, others, list(repeated))
 
 
 def _number(value: Any) -> float | None:

@@ -16,12 +16,13 @@ from viewer.runs.overlays import read_numbers
         "Name;Zahl\r\nconv;1,5\r\nfc;2\r\n",
         "conv\t1.5\n\nfc\t2\n",
         "\ufeffconv,1.5\nalone\nfc,2\nbad,inf\n",
+        "conv,1.5\rfc,2\r",
     ],
-    ids=["commas", "heading", "semicolons", "tabs", "odd lines"],
+    ids=["commas", "heading", "semicolons", "tabs", "odd lines", "carriage returns"],
 )
 def test_columns(tmp_path, text):
     path = tmp_path / "numbers.csv"
-    path.write_text(text, "utf-8")
+    path.write_bytes(text.encode())
     assert read_numbers(path).numbers == {"conv": 1.5, "fc": 2.0}
 
 
@@ -47,6 +48,27 @@ def test_a_semicolon_in_a_name_divides_nothing_where_commas_do(tmp_path):
     path = tmp_path / "numbers.csv"
     path.write_text("a;b,1\nc;d,2\n")
     assert read_numbers(path).numbers == {"a;b": 1.0, "c;d": 2.0}
+
+
+def test_names_may_have_lines_in_quotes_and_marks_that_divide_lines_elsewhere(tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_bytes('"two\nlines",1\nodd\u2028name,2\n'.encode())
+    assert read_numbers(path).numbers == {"two\nlines": 1.0, "odd\u2028name": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", "conv,1\nfc,2\nfc,2\nconv,3\nconv,4\n"),
+        ("t.json", '[["conv", 1], ["fc", 2], ["fc", 2], ["conv", 4]]'),
+        ("t.json", '{"conv": 1, "fc": 2, "fc": 2, "conv": 4}'),
+    ],
+)
+def test_names_that_have_several_numbers_are_known(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    read = read_numbers(path)
+    assert (read.numbers, read.repeated) == ({"conv": 4.0, "fc": 2.0}, ["conv"])
 
 
 @pytest.mark.parametrize("content", [{"conv": 1.5, "fc": 2}, [["conv", 1.5], ["fc", "2", "x"], ["odd"], 3, None]])

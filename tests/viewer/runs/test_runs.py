@@ -466,6 +466,11 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     idle(qtbot, workspace)
     assert told[1:] == [("info", "1 entry in n.csv is no number", "r: four")]
     assert overlays.title == "n"
+    (tmp_path / "n.csv").write_text("conv,3\nr,4\nconv,5\n")
+    overlays.load(tmp_path / "n.csv")
+    idle(qtbot, workspace)
+    assert overlays.numbers[node(workspace, "conv")] == 5
+    assert told[2:] == [("info", "1 name in n.csv has several numbers: the last one counts", "conv")]
     workspace.trigger("run.colour_none")
     assert overlays.numbers == {}
 
