@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tokenize
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
@@ -24,8 +25,13 @@ def read_array(file: IO[bytes], size: int) -> Array:
     """
     version = np.lib.format.read_magic(file)
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = header(file)
-    needed, found = prod(int(d) for d in shape) * dtype.itemsize, size - file.tell()
+    try:
+        shape, _, dtype = header(file)
+    except (SyntaxError, TypeError, tokenize.TokenError) as error:  # it is Python, of which numpy reads a part
+        msg = f"its head is broken: {error}"
+        raise ValueError(msg) from None
+    # Elements of no bytes get some in memory.
+    needed, found = prod(int(d) for d in shape) * max(1, dtype.itemsize), size - file.tell()
     if needed > found and not dtype.hasobject:
         msg = f"{found:,} bytes of values; {needed:,} were expected"
         raise ValueError(msg)
@@ -35,17 +41,17 @@ def read_array(file: IO[bytes], size: int) -> Array:
 
 
 def read_arrays(path: Path, limit: int) -> Iterator[tuple[str, Array]]:
-    """The arrays of an .npz file by name, none of more bytes than `limit`; what zipfile and read_array raise."""
+    """The arrays of an .npz file by name, of no more bytes than `limit` in all; what zipfile and read_array raise."""
     with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            if not member.filename.endswith(".npy"):
-                continue
+        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+        total = sum(member.file_size for member in members)
+        if total > limit:
+            msg = f"its arrays have {total:,} bytes; at most {limit:,} are read"
+            raise ValueError(msg)
+        for member in members:
             name = member.filename.removesuffix(".npy")
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 msg = f"array {name!r} is packed in a way that numpy does not write"
-                raise ValueError(msg)
-            if member.file_size > limit:
-                msg = f"array {name!r} has {member.file_size:,} bytes; at most {limit:,} are read"
                 raise ValueError(msg)
             with archive.open(member) as file:
                 yield name, read_array(file, member.file_size)

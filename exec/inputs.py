@@ -38,7 +38,9 @@ _DEFAULT_DIM = 8
 _DEFAULT_IMAGE = 224
 
 #: What reading a broken file may raise; RuntimeError is zipfile's for one with a password.
-_BROKEN = (OSError, ValueError, EOFError, MemoryError, RuntimeError, csv.Error, zipfile.BadZipFile, zlib.error)
+_BROKEN = (
+    OSError, ValueError, OverflowError, EOFError, MemoryError, RuntimeError, csv.Error, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 _Proto = TypeVar("_Proto", bound=Message)
 
@@ -407,7 +409,7 @@ def read_npy(path: Path) -> Array:
 def read_npz(path: Path | str) -> dict[str, RuntimeValue]:
     """The arrays of an .npz file by name; ModelError when it cannot be read."""
     try:
-        return {name: _native(array) for name, array in read_arrays(Path(path), default_memory_limit())}
+        return {name: _native(array, name) for name, array in read_arrays(Path(path), default_memory_limit())}
     except _BROKEN as error:
         raise ModelError(f"{Path(path).name} cannot be read", _reason(error), str(path)) from None
 
@@ -417,9 +419,15 @@ def _reason(error: Exception) -> str:
     return (isinstance(error, OSError) and error.strerror) or in_plain_words(error) or str(error)
 
 
-def _native(array: Array) -> Array:
-    if array.dtype.kind in "US":
-        return strings(array)
+def _native(array: Array, name: str = "") -> Array:
+    """An array as the executor has them; ValueError for one of a type that no tensor has."""
+    try:
+        if array.dtype.kind in "US":
+            return strings(array)
+        ElementType.from_numpy(array.dtype)
+    except (ValueError, SystemError) as error:  # SystemError: of characters that do not exist
+        msg = f"array {name!r}: {error}" if name else str(error)
+        raise ValueError(msg) from None
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

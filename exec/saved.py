@@ -41,6 +41,9 @@ _RUN = "__run__"
 #: The states of nodes that took something.
 RAN = (State.DONE, State.KEPT, State.CONSTANT)
 
+#: The largest seed that can be chosen in the program.
+_MOST_SEED = 2**31 - 1
+
 #: Where a value is: the calls and bodies around it, outermost first, and its name.
 Address = tuple[str, ...]
 
@@ -142,14 +145,24 @@ def load_run(path: Path) -> SavedRun:
     try:
         content = json.loads(str(told.item()))
         values = {_address(address): stored_value(arrays, stored) for address, stored in content["values"]}
-        names, seed = [str(name) for name in content["inputs"]], int(content["seed"])
+        names, seed = [str(name) for name in content["inputs"]], _seed(content["seed"])
         profile = content.get("profile")
         costs, peak = ({}, 0) if profile is None else (_read_costs(arrays, profile), int(profile["peak_bytes"]))
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except KeyError as error:
+        raise ModelError(f"{path.name} cannot be read", f"{error} is missing in it", str(path)) from None
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         detail = f"{_RUN} in it does not tell of a run: {error}"
         raise ModelError(f"{path.name} cannot be read", detail, str(path)) from None
     inputs = {name: values[name,] for name in names if (name,) in values}
     return SavedRun(inputs, seed, values, is_run=True, costs=costs, peak_bytes=max(0, peak))
+
+
+def _seed(content: Any) -> int:
+    seed = int(content)
+    if not 0 <= seed <= _MOST_SEED:
+        msg = f"the seed is {seed}; 0 to {_MOST_SEED:,} was expected"
+        raise ValueError(msg)
+    return seed
 
 
 def _address(content: Any) -> Address:

@@ -15,7 +15,7 @@ import pytest
 from onnx import numpy_helper
 from PIL import Image
 
-from exec import Session
+from exec import Session, inputs
 from exec.archive import write_npz
 from exec.images import ImageOptions, declared_size
 from exec.inputs import (
@@ -266,9 +266,9 @@ def test_values_go_into_a_file_that_plain_numpy_reads(tmp_path: Path) -> None:
     assert found["map__values"].tolist() == [2.0]
 
 
-def npy_header(shape: tuple[int, ...]) -> bytes:
+def npy_header(shape: tuple[int, ...], descr: str = "<f4") -> bytes:
     stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
     return stream.getvalue()
 
 
@@ -278,10 +278,17 @@ def external_tensor() -> bytes:
     return proto.SerializeToString()
 
 
-def zipped(content: bytes, name: str = "a.npy") -> bytes:
+def npy(array: Any) -> bytes:
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr(name, content)
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def zipped(content: bytes, *names: str) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names or ("a.npy",):
+            archive.writestr(name, content)
     return stream.getvalue()
 
 
@@ -291,6 +298,13 @@ def zipped(content: bytes, name: str = "a.npy") -> bytes:
         ("a.npz", b"PK\x03\x04garbage", "zip"),
         ("a.npz", zipped(npy_header((1 << 42,)) + b"1234"), "4 bytes of values"),
         ("a.npy", npy_header((1 << 42,)) + b"1234", "4 bytes of values"),
+        ("a.npz", zipped(npy_header((1 << 42,), "<U0")), "0 bytes of values"),
+        ("a.npz", zipped(npy_header((0, 1 << 99))), "too large"),
+        ("a.npy", npy_header((2,)).replace(b"(2,)", b"(2,("), "its head is broken"),
+        ("a.npy", npy_header((2,)).replace(b"<f4", b",f4"), "its head is broken"),
+        ("a.npy", npy_header((1,), "<U1") + b"\xff\xff\xff\xff", "maximum character"),
+        ("a.npy", npy(np.array(["2020-02-02"], "datetime64[D]")), "datetime64"),
+        ("a.npz", zipped(npy(np.zeros(2, [("a", "f4"), ("b", "i8")]))), "array 'a'.*no ONNX element type"),
         ("a.csv", b"a" * 200_000, "field"),
         ("a.pb", external_tensor(), "another file"),
         ("a.pb", b"garbage", "its bytes are no tensor"),
@@ -311,6 +325,17 @@ def test_hostile_files_are_refused_without_believing_them(
     with pytest.raises(ModelError, match=problem) as found:
         read_value(tmp_path / name)
     assert str(found.value).count("cannot be read") == 1, "the same is said twice"
+
+
+def test_an_archive_is_refused_that_unpacks_to_more_than_may_be_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{number}.npy" for number in range(20)]
+    (tmp_path / "a.npz").write_bytes(zipped(npy(np.zeros(1000)), *names))
+    assert len(read_npz(tmp_path / "a.npz")) == 20
+    monkeypatch.setattr(inputs, "default_memory_limit", lambda: 100_000)  # more than each of them has
+    with pytest.raises(ModelError, match="at most 100,000"):
+        read_npz(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize(

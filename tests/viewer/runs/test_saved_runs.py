@@ -350,3 +350,26 @@ def test_a_loaded_run_is_named_as_the_source_of_inputs_until_another_is_chosen(w
     assert box.findText("Saved run") < 0
     assert rows["x"]._editors["random"].isVisible()
     assert rows["b"].source.currentText() == "Saved run"
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"seed": 1 << 99}, "seed"),
+        ({"seed": -1}, "the seed is -1"),
+        ({"values": [[["x"], {"key": "gone"}]]}, "'gone' is missing"),
+        ({"values": [[["x"], {"key": "when"}]]}, "datetime64"),
+    ],
+)
+def test_a_file_that_tells_of_no_run_changes_nothing(window, qtbot, net, tmp_path, changed, problem):
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    shown, given, told = workspace.results.current, dict(workspace.runs.inputs.given), []
+    workspace.jobs.failed.connect(lambda job: told.append(job.error.detail))
+    text = json.dumps({"seed": 0, "inputs": ["x"], "values": [[["x"], {"key": "x"}]]} | changed)
+    arrays = {"when": np.array(["2020-02-02"], "datetime64[D]")} if "when" in text else {}
+    np.savez(tmp_path / "run.npz", x=np.ones((1, 3, 8, 8), np.float32), __run__=np.array(text), **arrays)
+    take_up_run(workspace, tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    assert problem in told.pop()
+    assert (workspace.results.current, workspace.runs.inputs.given) == (shown, given)
