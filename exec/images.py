@@ -17,6 +17,9 @@ SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", 
 #: What a picture is taken for by its content. Pillow knows more, among them PostScript, which it hands to Ghostscript.
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 
+#: Kinds of files whose pixels Pillow may give as 32 bits, though they have 16.
+_SIXTEEN_BITS = ("PNG", "PPM")
+
 _BANDS = {"L": 1, "RGB": 3, "BGR": 3, "RGBA": 4}
 
 #: A picture larger than this is refused rather than unpacked.
@@ -57,7 +60,7 @@ def read_image(path: Path, options: ImageOptions, declared: Type | None = None) 
             if picture.width * picture.height > MAX_PIXELS:
                 found = f"{picture.width} × {picture.height} pixels; at most {MAX_PIXELS:,} are read"
                 raise ModelError("The picture is too large", found, str(path))
-            converted = picture.convert("RGB" if channels == "BGR" else channels)
+            converted = _eight_bits(picture, path).convert("RGB" if channels == "BGR" else channels)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning, SyntaxError) as error:
         raise ModelError(f"{path.name} cannot be read as a picture", str(error), str(path)) from None
     pixels = np.asarray(_resized(converted, size, options.fit))
@@ -74,6 +77,18 @@ def read_image(path: Path, options: ImageOptions, declared: Type | None = None) 
     if len(dims) != 3:
         pixels = pixels[None]
     return np.ascontiguousarray(pixels)
+
+
+def _eight_bits(picture: Any, path: Path) -> Any:
+    """The picture with eight bits per channel: of 16 the upper ones, as those of colour have; Pillow would cut off."""
+    from PIL import Image
+
+    if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format in _SIXTEEN_BITS):
+        return Image.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
+    if picture.mode in ("I", "F"):
+        found = "its pixels are numbers of 32 bits; 8 or 16 bits per channel were expected"
+        raise ModelError(f"{path.name} cannot be read as a picture", found, str(path))
+    return picture
 
 
 def _check(options: ImageOptions, size: tuple[int, int] | None, bands: int) -> None:

@@ -266,6 +266,23 @@ def test_values_go_into_a_file_that_plain_numpy_reads(tmp_path: Path) -> None:
     assert found["map__values"].tolist() == [2.0]
 
 
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.pgm"])
+def test_pictures_of_sixteen_bits_keep_their_brightness(tmp_path: Path, name: str) -> None:
+    pixels = np.array([[0, 255, 256], [32768, 65279, 65535]], np.uint16)
+    if name == "a.pgm":
+        (tmp_path / name).write_bytes(b"P5 3 2 65535\n" + pixels.astype(">u2").tobytes())
+    else:
+        Image.fromarray(pixels).save(tmp_path / name)
+    found = read_value(File(tmp_path / name, image=ImageOptions(scale=1, channels="L")))
+    np.testing.assert_array_equal(found, [[[[0, 0, 1], [128, 254, 255]]]])
+
+
+def test_a_picture_of_other_numbers_than_brightness_is_refused(tmp_path: Path) -> None:
+    Image.fromarray(np.ones((2, 3), np.float32)).save(tmp_path / "a.tif")
+    with pytest.raises(ModelError, match="8 or 16 bits"):
+        read_value(File(tmp_path / "a.tif"))
+
+
 def npy_header(shape: tuple[int, ...], descr: str = "<f4") -> bytes:
     stream = io.BytesIO()
     np.lib.format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
