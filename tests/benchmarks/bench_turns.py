@@ -32,6 +32,7 @@ os.environ["ONNX_WORKBENCH_STATE"] = tempfile.mkdtemp(prefix="onnx-workbench-ben
 
 from onnx import NodeProto, TensorProto, helper
 from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 
 from tests.benchmarks.bench_live import TYPED, type_into, write_chain
 from tests.benchmarks.stacks import Stacks
@@ -42,6 +43,7 @@ from viewer.main_window import MainWindow
 from viewer.panels import PANELS
 from viewer.panels.find import FindPanel
 from viewer.panels.node_table import NodeTablePanel
+from viewer.panels.outline import OutlinePanel
 
 _HALF_MS = 8.0
 _FRAME_MS = 16.0
@@ -238,6 +240,12 @@ def measure_panels(bench: Bench) -> None:
     do("find half of all", partial(find.box.setText, "op:Relu or op:Abs"))
     do("find all", partial(find.box.setText, "is:node"))
     do("find nothing", partial(find.box.setText, ""))
+    outline = window.docks.open("outline")
+    assert isinstance(outline, OutlinePanel)
+    outline.tree.setCurrentIndex(outline.model.index(0, 0))
+    do("open all of the outline", partial(QTest.keyClick, outline.tree, Qt.Key.Key_Asterisk))
+    do("close the outline", partial(outline.tree.collapse, outline.model.index(0, 0)))
+    do("open it again", partial(outline.tree.expand, outline.model.index(0, 0)))
     table = window.docks.open("node_table")
     assert isinstance(table, NodeTablePanel)
     do("node table", lambda: None)

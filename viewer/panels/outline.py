@@ -16,6 +16,7 @@ from viewer.qt_models.outline import ObjectRole, OutlineModel
 from viewer.qt_models.outline_rows import Stretch
 from viewer.selection import Item
 from viewer.widgets.marking_tree import MarkingTree
+from viewer.widgets.opening_all import OpeningAll
 from viewer.workspace import Workspace
 
 _MEASURED = 100  # rows that tell how wide operators are
@@ -44,6 +45,7 @@ class OutlinePanel(Panel):
         self.model = OutlineModel(workspace.model, workspace.grouping, self)
         self.tree = MarkingTree(self._is_marked, self)
         self.tree.setModel(self.model)
+        self.opening = OpeningAll(self.tree)
         self.tree.setAccessibleName("Outline")
         self.tree.setUniformRowHeights(True)
         self.tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -52,10 +54,11 @@ class OutlinePanel(Panel):
         self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.tree.header().setResizeContentsPrecision(_MEASURED)
         self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self._dividing = QTimer(self, singleShot=True, interval=0)  # "*" opens thousands of rows
+        self._dividing = QTimer(self, singleShot=True, interval=0)
         self._dividing.timeout.connect(self._divide)
         self._room = 0  # px that operators were seen to need
-        self.tree.expanded.connect(lambda _index: self._dividing.start())
+        self.tree.expanded.connect(lambda _index: None if self.opening.running else self._dividing.start())
+        self.opening.ended.connect(self._dividing.start)  # once for thousands of rows
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.tree)
@@ -95,6 +98,9 @@ class OutlinePanel(Panel):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """What the keys of the graph do to the rows that are chosen."""
         if watched is self.tree and event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            if event.key() == Qt.Key.Key_Asterisk:
+                self.opening.start(self.tree.currentIndex())
+                return True
             action = _KEYS.get(QKeySequence(event.keyCombination()).toString(QKeySequence.SequenceFormat.PortableText))
             if action is not None:
                 self.workspace.trigger(action)

@@ -13,7 +13,7 @@ from model.graph import Function, Graph, Model, Node, Value
 from model.queries.scopes import Scope
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphInputs
 from tests.viewer.canvas.graphs import residual
-from viewer import grouping
+from viewer import grouping, turns
 from viewer.canvas.drawing import Options
 from viewer.canvas.view import GraphView
 from viewer.panels.outline import OutlinePanel
@@ -180,6 +180,60 @@ def test_opening_every_row_measures_columns_once(blocks, qtbot, monkeypatch):
     blocks.tree.expandAll()
     qtbot.waitUntil(lambda: bool(measured))
     assert len(measured) == 1
+
+
+def below(panel):
+    """Every row that the tree has, in view or not."""
+    found, index = [], panel.model.index(0, 0)
+    while index.isValid():
+        found.append(index.data())
+        index = panel.tree.indexBelow(index)
+    return found
+
+
+@pytest.fixture
+def opening(blocks, qtbot, monkeypatch):
+    """The outline with its first row closed, chosen and being opened with all below it, a row a turn."""
+    blocks.tree.collapseAll()
+    blocks.tree.setCurrentIndex(blocks.model.index(0, 0))
+    monkeypatch.setattr(turns, "SLICE_MS", 0)
+    qtbot.keyClick(blocks.tree, Qt.Key.Key_Asterisk)
+    assert blocks.opening.running
+    assert len(below(blocks)) < len(list(rows(blocks.model)))
+    return blocks.opening
+
+
+def test_a_star_opens_all_below_a_row_bit_by_bit(blocks, qtbot, monkeypatch, opening):
+    """Of 100,000 rows it took a second and more in which the window did nothing else."""
+    measured = []
+    monkeypatch.setattr(blocks.tree, "sizeHintForColumn", lambda column: measured.append(column) or 50)
+    qtbot.waitUntil(lambda: not opening.running)
+    assert below(blocks) == [index.data() for index in rows(blocks.model)]
+    qtbot.waitUntil(lambda: bool(measured))
+    assert len(measured) == 1
+
+
+def test_closing_a_row_stops_opening_all(blocks, qtbot, opening):
+    qtbot.keyClick(blocks.tree, Qt.Key.Key_Left)
+    assert not opening.running
+    assert len(below(blocks)) == 1
+    qtbot.keyClick(blocks.tree, Qt.Key.Key_Right)
+    assert 1 < len(below(blocks)) < len(list(rows(blocks.model)))
+
+
+def test_rows_may_go_and_come_while_all_are_opened(blocks, qtbot, opening):
+    document = blocks.workspace.document
+    first = [node for node in document.model.graph.nodes if node.name.startswith("net/b0")]
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, first)
+    document.undo()
+    qtbot.waitUntil(lambda: not opening.running)
+    assert_right(blocks)
+    assert "b9" in below(blocks)
+    blocks.tree.setCurrentIndex(blocks.model.index(0, 0))
+    qtbot.keyClick(blocks.tree, Qt.Key.Key_Asterisk)
+    qtbot.waitUntil(lambda: not opening.running)
+    assert below(blocks) == [index.data() for index in rows(blocks.model)]
 
 
 def test_edits_of_a_node_whose_operator_has_no_room_do_not_measure_columns_again(blocks, qtbot, monkeypatch):
