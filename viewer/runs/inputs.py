@@ -252,7 +252,7 @@ def _copy(value: Value, graph: Graph) -> Value:
 
 
 def _as_declared(value: Any, declared: Type | None) -> Any:
-    """A value in the declared type: floats as other floats, as in a model of another precision; so integers.
+    """A value in the declared type: floats as other floats, as in a model of another precision; so integers that fit.
 
     Any other stays what it is: the run says that it does not fit.
     """
@@ -260,8 +260,12 @@ def _as_declared(value: Any, declared: Type | None) -> Any:
     found = describe(value).element_type
     if not isinstance(kind, ElementType) or found is None or not isinstance(value, np.ndarray):
         return value
-    is_alike = (kind.is_float and found.is_float) or (kind.is_integer and found.is_integer)
-    return value.astype(kind.numpy_dtype, copy=False) if is_alike else value
+    if not ((kind.is_float and found.is_float) or (kind.is_integer and found.is_integer)):
+        return value
+    with np.errstate(all="ignore"):
+        converted = value.astype(kind.numpy_dtype, copy=False)
+    is_lost = kind.is_integer and not np.array_equal(converted.astype(value.dtype), value)
+    return value if is_lost else converted
 
 
 def _stamp(source: InputSource | None) -> Hashable:

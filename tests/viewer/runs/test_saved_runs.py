@@ -373,3 +373,23 @@ def test_a_file_that_tells_of_no_run_changes_nothing(window, qtbot, net, tmp_pat
     idle(qtbot, workspace)
     assert problem in told.pop()
     assert (workspace.results.current, workspace.runs.inputs.given) == (shown, given)
+
+
+@pytest.mark.parametrize(("saved", "state"), [([1, 2], "Ran 1 node"), ([1, 300], "Not run")])
+def test_whole_numbers_of_a_run_are_taken_for_narrower_ones_where_they_fit(window, qtbot, tmp_path, saved, state):
+    head = '<ir_version: 9, opset_import: ["" : 17]>'
+    for kind in ("int64", "int8"):
+        model = onnx.parser.parse_model(f"{head} a ({kind}[2] x) => ({kind}[2] y) {{ y = Identity (x) }}")
+        onnx.save(model, tmp_path / f"{kind}.onnx")
+    workspace = opened(window, qtbot, tmp_path / "int64.onnx")
+    workspace.runs.inputs.set_source("x", Constant(saved))
+    run(qtbot, workspace)
+    write_run(workspace, tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    workspace = opened(window, qtbot, tmp_path / "int8.onnx")
+    take_up_run(workspace, tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    workspace.trigger("run.run")
+    idle(qtbot, workspace)
+    assert workspace.run_state.startswith(state)
+    assert workspace.runs.inputs.given["x"].tolist() == saved
