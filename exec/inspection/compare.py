@@ -253,7 +253,7 @@ class _Sums:
         """All blocks together."""
         at = tuple(int(i) for i in np.unravel_index(self.at, ours.shape))
         norms = sqrt(self.aa * self.bb)
-        cosine = self.ab / norms if norms else (1.0 if self.aa == self.bb else 0.0)
+        cosine = 1.0 if not self.unequal else self.ab / norms if norms else 0.0
         snr = inf if not self.dd else 10 * log10(self.bb / self.dd) if self.bb else -inf
         if self.lost:  # elements that are infinitely far: the others say nothing about the whole
             cosine, snr, self.total = nan, -inf, inf

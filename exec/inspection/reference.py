@@ -18,13 +18,19 @@ from model.errors import ModelError, errors_to
 PATIENCE = 600.0
 
 
+#: Elements of tensors that numpy has, by ONNX Runtime's names.
+_OF_NUMPY = {"float", "double", "float16", "complex64", "complex128", "bool", "string"} | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
+
 def available() -> bool:
     """Whether ONNX Runtime is installed. Imports nothing of it."""
     return importlib.util.find_spec("onnxruntime") is not None
 
 
 def run_onnxruntime(path: Path, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
-    """Values of a model file by name: every intermediate that is no constant.
+    """Values of a model file by name: every intermediate that is no constant, floats for what numpy has no type for.
 
     It runs unoptimised, so that no value disappears, in a process that may crash or be killed. ModelError when it is
     not installed, refuses the model, crashes or takes longer than PATIENCE seconds.
@@ -79,10 +85,31 @@ def _run(path: str, feeds: dict[str, Any]) -> dict[str, Any]:
         "session.model_external_initializers_file_folder_path",
         str(Path(path).absolute().parent),
     )
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+    def started() -> Any:
+        return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+    session = started()
+    foreign = {o.name: f"{o.name} as float" for o in session.get_outputs() if _is_foreign(o.type)}
+    if foreign:
+        outputs = [o for o in model.graph.output if o.name not in foreign]
+        del model.graph.output[:]
+        model.graph.output.extend([*outputs, *map(helper.make_empty_tensor_value_info, foreign.values())])
+        casts = (
+            helper.make_node("Cast", [name], [given], to=onnx.TensorProto.FLOAT) for name, given in foreign.items()
+        )
+        model.graph.node.extend(casts)
+        session = started()
     names = [o.name for o in session.get_outputs()]
     known = {i.name for i in session.get_inputs()}
-    return dict(zip(names, session.run(names, {k: v for k, v in feeds.items() if k in known}), strict=True))
+    found = dict(zip(names, session.run(names, {k: v for k, v in feeds.items() if k in known}), strict=True))
+    found.update({name: found.pop(given) for name, given in foreign.items()})
+    return found
+
+
+def _is_foreign(type_: str) -> bool:
+    """Whether numpy has no such tensors: then ONNX Runtime refuses to give them, or gives the bits as integers."""
+    return type_.startswith("tensor(") and type_.removeprefix("tensor(").rstrip(")") not in _OF_NUMPY
 
 
 def _varying(model: Any) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import isnan
 from weakref import ReferenceType, ref
 
 from PySide6.QtCore import Qt
@@ -18,8 +19,10 @@ from model.graph import Node, Value
 from model.progress import Progress
 from viewer.dialogs.files import ask_file
 from viewer.panels import Panel
+from viewer.places import name_of
 from viewer.results import Record
 from viewer.runs import comparing
+from viewer.runs.addresses import nodes_around
 from viewer.runs.comparing import Comparison, Prepare
 from viewer.slices import Latest
 from viewer.text import display, number_text, plural
@@ -249,7 +252,7 @@ class ComparePanel(Panel):
         first, off = self._verdict
         count = plural(len(self.rows), "value")
         verdict = f"{off:,} of {count} differ" if off else f"{count} agree"
-        where = f", first {display(first.name, 40)}" if first is not None else ""
+        where = f", first {self._named(first)}" if first is not None else ""
         told = f"{verdict}{where}" if self.rows else "no value could be matched"
         old = "Of an earlier run: " if self._is_old else ""
         self.summary.setText(f"{old}{display(self._asked[0], 60)}: {told}")
@@ -274,6 +277,11 @@ class ComparePanel(Panel):
         """What the graph is coloured by."""
         return _OLD_ERROR if self._is_old else _ERROR
 
+    def _named(self, row: Compared) -> str:
+        """The name of a value, after the calls and nodes that it is in."""
+        around = map(name_of, nodes_around(self.workspace, row.key))
+        return " › ".join([*around, display(row.name, 80)])
+
     def _row(self, rows: Sequence[Compared], place: int) -> Row:
         row, position = rows[place], place + 1
         value = self.workspace.results.value_by_number(row.key[1])
@@ -281,7 +289,7 @@ class ComparePanel(Panel):
         found = row.difference
         rtol, atol = self._tolerances()
         role = "" if found.within(rtol, atol) else "error"
-        name = display(row.name, 80)
+        name = self._named(row)
         tip = name if row.other == row.name else f"{name}\nmatched with {display(row.other, 80)}"
         head = (
             Cell(f"{position:,}", position),
@@ -298,7 +306,7 @@ class ComparePanel(Panel):
                 _number(found.tolerance, role),
                 _number(found.max_abs),
                 _number(found.max_rel),
-                Cell(f"{found.cosine:.7f}", found.cosine),
+                Cell(number_text(found.cosine) if isnan(found.cosine) else f"{found.cosine:.7f}", found.cosine),
                 Cell(number_text(found.snr, 4), found.snr),
                 Cell(", ".join(map(str, found.worst)) if found.max_abs else "", role="muted", tip=_about(found)),
             ),
@@ -330,6 +338,8 @@ class ComparePanel(Panel):
     def _go(self, row: Compared) -> None:
         value = self.workspace.results.value_by_number(row.key[1])
         if isinstance(value, Value):
+            if row.key[0]:
+                self.workspace.results.show_call(row.key[0])
             self.workspace.reveal(value)
 
     def go_to_divergence(self) -> None:

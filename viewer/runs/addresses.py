@@ -124,15 +124,29 @@ def _outermost(
     graph: Graph | None, path: Path, number: Callable[[Node], int], node_by_number: Callable[[int], Node | None]
 ) -> ValueKey | None:
     """The outermost node in whose bodies a graph is, calls between them included, and the call that it is in."""
-    found: ValueKey | None = None
+    bodies = [(at, node) for inner, at, node in _around(graph, path, node_by_number) if inner.owner is node]
+    return (bodies[-1][0], number(bodies[-1][1])) if bodies else None
+
+
+def nodes_around(workspace: Workspace, key: ValueKey) -> list[Node]:
+    """The calls of functions and the nodes with bodies that a value of a run is in, outermost first."""
+    value, node_by_number = workspace.results.value_by_number(key[1]), workspace.results.node_by_number
+    graph = None if value is None else value.graph
+    return [node for _, _, node in _around(graph, key[0], node_by_number)][::-1]
+
+
+def _around(
+    graph: Graph | None, path: Path, node_by_number: Callable[[int], Node | None]
+) -> Iterator[tuple[Graph, Path, Node]]:
+    """From a graph in a call outwards: each that is a body or a function, the call around, and the node there."""
     while graph is not None:
         node = graph.owner if isinstance(graph.owner, Node) else None
-        if node is not None:
-            found = path, number(node)
-        elif path:
+        if node is None and path:
             path, node = path[:-1], node_by_number(path[-1])
-        graph = None if node is None else node.graph
-    return found
+        if node is None:
+            return
+        yield graph, path, node
+        graph = node.graph
 
 
 def _insides(node: Node) -> Iterator[tuple[str, Graph]]:

@@ -174,3 +174,26 @@ def test_what_onnx_runtime_refuses_is_told(tmp_path: Path) -> None:
     path.write_bytes(b"nothing")
     with pytest.raises(ModelError, match="ONNX Runtime cannot run"):
         run_onnxruntime(path, {"x": X})
+
+
+def test_onnx_runtime_gives_types_that_numpy_lacks(tmp_path: Path) -> None:
+    if not available():
+        pytest.skip("ONNX Runtime is not installed")
+    text = """few (float[3] x) => (bfloat16[3] b, float[3] y) {
+        b = Cast <to = 16> (x)
+        e = Cast <to = 17> (x)
+        i = Cast <to = 22> (x)
+        y = Cast <to = 1> (e)
+    }"""
+    path = tmp_path / "few.onnx"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}'), path)
+    x = np.float32([1.26, -2.0, 3.3])
+    theirs = run_onnxruntime(path, {"x": x})
+    result = Session(parse(text)).run({"x": x})
+    assert theirs.keys() == {*"beiy"}
+    assert {r.name: r.difference.max_abs for r in c.compare_with(result, theirs)} == dict.fromkeys("beiy", 0)
+
+
+def test_what_is_equal_points_the_same_way_however_large_it_is() -> None:
+    huge = np.float64([1e300, -2e300])
+    assert c.compare_values(huge, huge.copy()).cosine == 1

@@ -282,3 +282,37 @@ def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_pat
     qtbot.waitUntil(lambda: not workspace.jobs.running)
     assert [message.title for message in told] == ["other.onnx was closed"]
     assert "agree" in panel.summary.text(), "what was found before stays"
+
+
+TWICE = """
+<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+net (float[3] x) => (float[3] y)
+{
+    [one] a = own.square (x)
+    [two] y = own.square (a)
+}
+<domain: "own", opset_import: ["" : 21]>
+square (v) => (w) { [mul] h = Mul (v, v)
+  [neg] w = Neg (h) }
+"""
+
+
+def test_values_of_several_calls_are_told_apart(window, qtbot, tmp_path):
+    path = tmp_path / "twice.onnx"
+    onnx.save(onnx.parser.parse_model(TWICE), path)
+    workspace = opened(window, qtbot, path)
+    workspace.runs.inputs.set_source("x", Constant(3.0))
+    run(qtbot, workspace)
+    workspace.runs.inputs.set_source("x", Constant(4.0))
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    pick(qtbot, panel, "The run before")
+    rows = panel.table.model()
+    names = [rows.index(row, 1).data() for row in range(rows.rowCount())]
+    assert {name for name in names if "h" in name} == {"one › h", "two › h"}
+    shown = []
+    for row in panel.rows:
+        if row.name == "h":
+            panel.table.chosen.emit(row)
+            shown.append(workspace.results.value_of(workspace.selection.current)[0])
+    assert shown == [16, 256], "those of each call"
