@@ -52,7 +52,7 @@ class OpeningAll(QObject):
             row = pending.pop()
             if not row.isValid():
                 continue  # it went meanwhile
-            self._tree.expand(QModelIndex(row))
+            self._tree.expand(row)
             yield None
             inner = []
             for place in range(model.rowCount(row)):
