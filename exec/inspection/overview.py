@@ -119,14 +119,15 @@ def contradictions(result: RunResult, declared: Mapping[int, Type], progress: Pr
     for key in progress.paced(chain(result.layout.slots, inside)):
         kind = declared.get(key[1])
         info = result.info(key) if kind is not None and key[1] not in found else None
-        if kind is not None and info is not None and not _fits(info, kind):
+        if kind is not None and info is not None and not fits(info, kind):
             found[key[1]] = Contradiction(key, info, kind)
     return list(found.values())
 
 
-def _fits(info: ValueInfo, declared: Type) -> bool:
+def fits(info: ValueInfo, declared: Type) -> bool:
+    """Whether a value is what is declared for it."""
     if isinstance(declared, OptionalType):
-        return info.kind == "none" or declared.element is None or _fits(info, declared.element)
+        return info.kind == "none" or declared.element is None or fits(info, declared.element)
     if isinstance(declared, (SequenceType, MapType)):
         return info.kind == ("map" if isinstance(declared, MapType) else "sequence")
     if not isinstance(declared, (TensorType, SparseTensorType)):

@@ -17,10 +17,12 @@ from exec.inspection.glimpse import Glimpse
 from exec.inspection.overview import Contradiction, actual_type, contradictions, tensor_type
 from exec.inspection.statistics import ValueInfo
 from exec.inspection.verdicts import Verdict
+from model.document import Change
 from model.edits.initializers import constant_tensor
 from model.edits.values import set_type
 from model.graph import Graph, Node, Value
 from model.progress import Progress
+from model.steps import SetField
 from model.tensors import SparseTensor, Tensor
 from model.types import TensorType, Type, element_type_text
 from viewer.changes import is_in_model
@@ -52,7 +54,7 @@ class OutcomeSection(Section):
         self.add(self.tree)
         self.tree.itemActivated.connect(self._go)
         self.tree.itemClicked.connect(self._go)
-        self._is_behind = False  # runs have ended since, while nobody saw it
+        self._is_behind = False  # runs have ended or types were declared since, while nobody saw it
         self.correct = QPushButton("Correct the declarations")
         self.correct.setToolTip("Declare what the run computed, as one edit")
         self.correct.clicked.connect(self.correct_declarations)
@@ -85,10 +87,12 @@ class OutcomeSection(Section):
         elif values is None:
             self._is_behind = True
 
-    def _on_change(self, _change: object) -> None:
+    def _on_change(self, change: Change) -> None:
         if self._tested is not None:
             self._tested.setText(0, self._verdict)
         self._name_again()
+        if any(isinstance(step, SetField) and step.field == "type" for step in change.steps):
+            self._on_results(None)
         if self._seeking.running:
             self._seek_wrong()  # it has gone through half of the model as it was
         if self._counting.running:
@@ -260,7 +264,6 @@ class OutcomeSection(Section):
             for value, type_ in types.items():
                 if type_ is not None and is_in_model(value):
                     set_type(edit, value, type_)
-        self._refresh()
 
     def _about(self, value: Value) -> str:
         found = self._workspace.results.value_of(value)

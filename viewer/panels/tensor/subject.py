@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from exec.arrays import SparseArray
+from exec.inspection.overview import fits
 from exec.inspection.statistics import Summary, describe
 from model.edits.tensors import Place, places, tensor_at
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.tensors import ArrayTensor, SparseTensor, Tensor
-from model.types import ElementType, TensorType, Type, element_type_text
+from model.types import ElementType, element_type_text
 from viewer.panels.tensor.readers import ArrayReader, Reader, SparseReader, TensorReader
 from viewer.text import bytes_text, display, number_text, shape_text, storage_text, type_text
 
@@ -219,7 +220,7 @@ def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
     if isinstance(before, Summary):
         before = None
     info = describe(held)
-    mismatch = mismatch_text(value.type, info.element_type, info.shape) if info.kind in ("tensor", "sparse") else ""
+    mismatch = "" if value.type is None or fits(info, value.type) else f"declared {type_text(value.type)}"
     kind = _KINDS.get(info.kind, "tree")
     return Subject(
         target, kind, held, info.element_type, info.shape, info.nbytes, "of the run", "", False, stale, so_far,
@@ -247,15 +248,3 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
     if workspace.runs.is_paused:
         return "Not computed yet: the run waits. Step (F10) or continue it (F8)."
     return "Not computed: the run did not come here. Press Run (F6)."
-
-
-def mismatch_text(declared: Type | None, kind: ElementType | None, shape: tuple[int, ...]) -> str:
-    """How a declared type contradicts what was computed; empty when it does not."""
-    if not isinstance(declared, TensorType):
-        return ""
-    wrong = isinstance(declared.element_type, ElementType) and declared.element_type != kind
-    if declared.shape is not None:
-        dims = declared.shape.dims
-        wrong |= len(dims) != len(shape)
-        wrong |= any(isinstance(d, int) and 0 <= d != n for d, n in zip(dims, shape, strict=False))
-    return f"declared {type_text(declared)}" if wrong else ""
