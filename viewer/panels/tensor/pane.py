@@ -30,7 +30,7 @@ from viewer.panels.tensor.options import ViewOptions
 from viewer.panels.tensor.parts import button, combo, notice_label, text_label, text_view
 from viewer.panels.tensor.pictures import Wish
 from viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, SparseReader, first_slice
-from viewer.panels.tensor.subject import Subject, Target, likeliest, reader_of, resolve
+from viewer.panels.tensor.subject import Subject, Target, hint_of, likeliest, look_same, reader_of, resolve
 from viewer.panels.tensor.table import PartLabel, TensorTable
 from viewer.panels.tensor.trees import ValueTree, plane_text
 from viewer.panels.tensor.views import MOSAICS, View, first_view, seen_at_once, views_of
@@ -74,7 +74,7 @@ class TensorPane(QWidget):
         self._mode = 0  # as it was chosen; shown where there is a run before
         self._drawn: tuple[object, ...] = ()  # of what, and how, the view is that was drawn last
         self._slow = QTimer(self, singleShot=True, interval=_SLOW)
-        self._slow.timeout.connect(self._tell_drawing)
+        self._slow.timeout.connect(self._tell_slow)
         self._make_header()
         self._make_body()
         self.ask = AskLine(self)
@@ -246,12 +246,13 @@ class TensorPane(QWidget):
         same = known == [t.key for t in self._targets]  # else another thing was selected: its likeliest tensor first
         current = self.subject.target.key if self.subject is not None and same else None
         self._targets = targets
-        with QSignalBlocker(self.target_box):
-            self.target_box.clear()
-            for target in targets:
-                self.target_box.addItem(target.title)
-            if current in known:
-                self.target_box.setCurrentIndex(known.index(current))
+        titles = [target.title for target in targets]
+        if not same or titles != [self.target_box.itemText(i) for i in range(self.target_box.count())]:
+            with QSignalBlocker(self.target_box):
+                self.target_box.clear()
+                self.target_box.addItems(titles)
+                if current in known:
+                    self.target_box.setCurrentIndex(known.index(current))
         self.target_box.setVisible(len(targets) > 1)
         self.refresh()
 
@@ -286,7 +287,7 @@ class TensorPane(QWidget):
         old = self.subject
         self.subject = self.editing.subject = subject
         self._show_header()
-        if _same(shown, self._shown):
+        if look_same(shown, self._shown):
             return
         self._shown = shown
         another = old is None or subject is None or old.target.key != subject.target.key
@@ -295,7 +296,15 @@ class TensorPane(QWidget):
             self.ask.close_line()
         if another:
             self.table.cells.show(None, None)
+        elif self._is_on_its_way(subject):
+            self._slow.start()  # in Live it is there at once: what was seen stays till then
+            return
         self._open(subject, mode)
+
+    def _is_on_its_way(self, subject: Subject | None) -> bool:
+        """Whether a newer value will take the place of the one that is seen, and look like it."""
+        reader = self._reader
+        return reader is not None and subject is not None and subject.waiting and reader.shape == subject.shape
 
     def _show_header(self) -> None:
         subject = self.subject
@@ -328,7 +337,7 @@ class TensorPane(QWidget):
         self._slow.stop()
         self._offer_views(subject)
         if subject is None or subject.kind == "none" or subject.problem or subject.waiting:
-            self._say(_why_nothing(subject))
+            self._say(hint_of(subject))
             return
         if subject.kind == "tree":
             self.slices.show_shape(())
@@ -367,7 +376,7 @@ class TensorPane(QWidget):
         self.notice.setText(display(text, 600, keep_lines=True))
         self.stack.setCurrentWidget(self.notice)
         self.table.cells.show(None, None)
-        self.slices.show_shape(())
+        self.slices.hide()
         self._show_options(None)
         self.facts.clear("")
         self._show_facts(shown=self.subject is not None and not self.subject.problem)
@@ -494,9 +503,12 @@ class TensorPane(QWidget):
             return self.lines, partial(pictures.series, reader, which), show
         return self.text, lambda _: plane_text(reader, which), self.text.setPlainText
 
-    def _tell_drawing(self) -> None:
+    def _tell_slow(self) -> None:
         """What is seen is of other values than what stands above it."""
         self._drawn = ()
+        if self.subject is not None and self.subject.waiting:
+            self._open(self.subject, 0)
+            return
         self.notice.setText("Drawing…")
         self.stack.setCurrentWidget(self.notice)
 
@@ -579,17 +591,3 @@ _PICTURE_WORK: dict[str, Any] = {
     "Attention": partial(mosaics.mosaic, attention=True),
     "Image": pictures.image,
 }
-
-
-def _why_nothing(subject: Subject | None) -> str:
-    if subject is None:
-        return "Select a value, an initializer or a node to see its numbers."
-    return "Bringing the value…" if subject.waiting else subject.problem
-
-
-def _same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
-    """Whether the same objects are shown; arrays are compared by identity."""
-    return len(a) == len(b) and all(
-        x is y or (isinstance(x, (str, int, tuple)) and isinstance(y, (str, int, tuple)) and x == y)
-        for x, y in zip(a, b, strict=True)
-    )

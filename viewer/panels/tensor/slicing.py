@@ -40,6 +40,7 @@ class SliceBar(QWidget):
         self._shape, self._slice = shape, wanted
         if same:
             self._show_positions()
+            self.setVisible(len(shape) >= 2)
         else:
             self._rebuild()
         return wanted

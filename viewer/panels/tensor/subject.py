@@ -248,3 +248,18 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
     if workspace.runs.is_paused:
         return "Not computed yet: the run waits. Step (F10) or continue it (F8)."
     return "Not computed: the run did not come here. Press Run (F6)."
+
+
+def hint_of(subject: Subject | None) -> str:
+    """What to tell where there is nothing to see."""
+    if subject is None:
+        return "Select a value, an initializer or a node to see its numbers."
+    return "Bringing the value…" if subject.waiting else subject.problem
+
+
+def look_same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
+    """Whether the same objects are shown; arrays are compared by identity."""
+    return len(a) == len(b) and all(
+        x is y or (isinstance(x, (str, int, tuple)) and isinstance(y, (str, int, tuple)) and x == y)
+        for x, y in zip(a, b, strict=True)
+    )

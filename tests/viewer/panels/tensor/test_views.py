@@ -3,23 +3,31 @@
 import threading
 
 import numpy as np
+import onnx
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QScrollArea, QSpinBox, QWidget
 
+from exec.inspection.statistics import Summary, describe
+from exec.plan import MISSING
+from exec.session import Session
+from model.document import Document
 from model.graph import Graph, Value
+from model.io.read import load
 from model.steps import SetField
 from model.tensors import ArrayTensor
 from model.types import ElementType
-from tests.viewer.panels.tensor.hands import look, put, select, settled
+from tests.viewer.panels.tensor.hands import look, opened, put, select, settled
 from tests.viewer.pointer import hover
 from viewer.panels.tensor import pictures
 from viewer.panels.tensor.pane import _PICTURE_WORK
 from viewer.panels.tensor.readers import TensorReader
 from viewer.panels.tensor.subject import Subject, Target
 from viewer.panels.tensor.views import first_view
+from viewer.results import Record
 from viewer.widgets.plots.colormap import NOT_FINITE, table
+from viewer.workspace import Workspace
 
 
 def choose(qtbot, panel, box, text):
@@ -467,3 +475,72 @@ def test_the_next_plane_of_the_same_values_is_drawn_over_the_one_before(qtbot, p
     finally:
         free.set()
     settled(qtbot, panel)
+
+
+# -- runs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def far(qtbot):
+    """A panel on the output of a run whose values come only when they are let, as from a process of its own."""
+    text = (
+        """<ir_version: 10, opset_import: ["" : 21]> g (float[1, 3, 2, 2] x) => (float[1, 3, 2, 2] y) { y = Neg (x) }"""
+    )
+    document = Document(load(onnx.parser.parse_model(text).SerializeToString()))
+    workspace, session, gate = Workspace(document, title="far"), Session(document), threading.Event()
+    y = document.model.graph.outputs[0]
+
+    def run(number):
+        result = session.run({"x": np.full((1, 3, 2, 2), number, np.float32)})
+        slot = result.layout.slots[result.key(y)]
+        array, result.slots[slot] = result.slots[slot], MISSING
+        result.summaries[slot] = Summary(describe(array), None)
+
+        def fetch(_key, _progress):
+            gate.wait(20)
+            result.slots[slot] = array
+            return array
+
+        result.fetch = fetch
+        workspace.results.take(Record(result, document.current.id, document.revision, inputs=number))
+
+    panel = opened(qtbot, workspace)
+    workspace.selection.set([y])
+    gate.set()
+    run(1.0)
+    settled(qtbot, panel)
+    look(qtbot, panel, "Table", panel.pane.table)
+    yield panel, run, gate
+    gate.set()
+    workspace.close()
+
+
+def channel(panel):
+    (spin,) = (one for one in panel.pane.slices.findChildren(QSpinBox) if one.isVisible())
+    return spin
+
+
+def test_the_plane_that_is_seen_stays_while_the_next_value_is_on_its_way(qtbot, far):
+    panel, run, gate = far
+    channel(panel).setValue(2)
+    gate.clear()
+    run(2.0)
+    assert panel.pane.stack.currentWidget() is panel.pane.table
+    assert panel.pane.table.cells.index(0, 0).data() == "-1"
+    gate.set()
+    qtbot.waitUntil(lambda: panel.pane.table.cells.index(0, 0).data() == "-2")
+    assert channel(panel).value() == 2
+
+
+def test_a_value_that_is_long_on_its_way_is_said_to_be_and_then_seen_in_the_same_plane(qtbot, far):
+    panel, run, gate = far
+    channel(panel).setValue(2)
+    gate.clear()
+    run(2.0)
+    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is panel.pane.notice)
+    assert panel.pane.notice.text() == "Bringing the value…"
+    assert visible_spins(panel) == []
+    gate.set()
+    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is panel.pane.table)
+    assert panel.pane.table.cells.index(0, 0).data() == "-2"
+    assert channel(panel).value() == 2
