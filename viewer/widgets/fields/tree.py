@@ -18,6 +18,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import (
     QAction,
     QContextMenuEvent,
+    QFocusEvent,
     QGuiApplication,
     QKeyEvent,
     QMouseEvent,
@@ -160,6 +161,17 @@ class RowTree(QTreeView):
         for index in indices:
             area = self.visualRect(index)
             self.viewport().update(0, area.top(), self.viewport().width(), area.height())
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Only the current row tells who has the focus: Qt would paint all rows whenever a field opens or closes."""
+        if not self.currentIndex().isValid():
+            super().focusInEvent(event)  # which makes one current
+        self.setAttribute(Qt.WidgetAttribute.WA_InputMethodEnabled, False)  # as it does: keys come here one by one
+        self._paint_rows(self.currentIndex())
+
+    def focusOutEvent(self, _event: QFocusEvent) -> None:
+        """See `focusInEvent`."""
+        self._paint_rows(self.currentIndex())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the split between labels and values."""

@@ -1,8 +1,8 @@
 """Typing in the inspector: what is typed is neither lost nor given to another object."""
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtGui import QKeySequence, QRegion, QShortcut
 from PySide6.QtWidgets import QApplication
 
 from model.attributes import make_attribute
@@ -180,3 +180,36 @@ def test_the_list_of_shortcuts_tells_the_keys_of_the_rows(qtbot, panel, workspac
     menu = panel.tree.menu(panel.tree.currentIndex())
     shown = {a.text().partition("\t")[2] for a in menu.actions() if "\t" in a.text()}
     assert shown - {"F2", "Ctrl+C"} <= set(listed.values())
+
+
+class Painted(QObject):
+    """Hears which part of a widget is painted."""
+
+    def __init__(self, widget):
+        super().__init__(widget)
+        self.region = QRegion()
+        widget.installEventFilter(self)
+
+    def eventFilter(self, _watched, event):
+        if event.type() == QEvent.Type.Paint:
+            self.region += event.region()
+        return False
+
+
+def test_a_field_that_opens_and_closes_paints_no_other_row(qtbot, net):
+    panel, workspace, _, _, concat = net
+    workspace.selection.set([concat])
+    area = panel.tree.visualRect(index(panel, "attributes", "axis"))
+    panel.tree.setFocus()
+    panel.tree._set_current(index(panel, "attributes", "axis"))
+    qtbot.waitUntil(panel.tree.hasFocus)
+    QApplication.processEvents()
+    painted = Painted(panel.tree.viewport())
+    qtbot.keyClick(panel.tree, Qt.Key.Key_F2)
+    qtbot.waitUntil(panel.tree.editor.hasFocus)
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(panel.tree.hasFocus)
+    QApplication.processEvents()
+    rows = painted.region.boundingRect()
+    assert rows.intersects(area)
+    assert (rows.top(), rows.bottom()) == (area.top(), area.bottom())
