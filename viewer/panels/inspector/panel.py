@@ -22,6 +22,7 @@ from viewer.panels.inspector.many import MOST, many_rows
 from viewer.panels.inspector.models import function_rows, model_rows
 from viewer.panels.inspector.nodes import node_rows
 from viewer.panels.inspector.problems import problem_rows, problems_of
+from viewer.panels.inspector.run_rows import run_rows
 from viewer.panels.inspector.tensors import Numbers
 from viewer.panels.inspector.values import owner_text, value_rows
 from viewer.selection import Item
@@ -34,6 +35,7 @@ from viewer.workspace import Workspace
 
 _MOST_BACK = 10
 _LONGEST_HELP = 200_000
+_FEW = 16  # values of which it is looked whether anything is told otherwise
 
 
 class InspectorPanel(Panel):
@@ -47,6 +49,7 @@ class InspectorPanel(Panel):
         self._stale = True
         self._follows_runs = False
         self._problems: list[Problem] = []
+        self._told: list[tuple[str, ...]] | None = None  # of what a run gave
         self.numbers = Numbers(workspace.jobs, self.refresh_soon)
         self.head = _Head(self)
         self.tree = RowTree(workspace.document, workspace.report, self)
@@ -96,13 +99,27 @@ class InspectorPanel(Panel):
 
     def _on_values(self, values: set[Value] | None) -> None:
         """Values came, or were looked at; None: any."""
-        shown: set[Value | None] = set()
-        for item in self._items[:1]:
-            shown.update([item] if isinstance(item, Value) else item.outputs if isinstance(item, Node) else ())
-        if shown and (values is None or not shown.isdisjoint(values)):
+        if not self.isVisible():
             self._stale = True
-            if self.isVisible():
+        elif values is None or not values.isdisjoint(self._computed):
+            texts = self._run_texts()
+            if texts is None or texts != self._told:
                 self.refresh_soon()
+
+    @property
+    def _computed(self) -> list[Value]:
+        """What a run gives of what is shown."""
+        item = self._items[0] if self._items else None
+        given = [item] if isinstance(item, Value) else item.outputs if isinstance(item, Node) else ()
+        return [value for value in given if value is not None]
+
+    def _run_texts(self) -> list[tuple[str, ...]] | None:
+        """What is told of that; None where finding out takes as long as telling it."""
+        computed = self._computed
+        if len(computed) > _FEW:
+            return None
+        rows = (row for value in computed for row in run_rows(self.workspace, value))
+        return [(row.text, row.note, row.style) for row in rows]
 
     def _load_schemas(self) -> None:
         if not schemas.is_loaded():
@@ -176,6 +193,7 @@ class InspectorPanel(Panel):
         self._back = [seen for seen in self._back if any(map(is_in_model, seen[:MOST]))]
         self.head.show_item(items, can_go_back=bool(self._back))
         self.tree.set_rows(self._rows(items))
+        self._told = self._run_texts()
 
     def _rows(self, items: Sequence[Item]) -> Sequence[Row]:
         if len(items) == 1:
