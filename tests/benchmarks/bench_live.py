@@ -1,24 +1,32 @@
-"""How long frames take while a run is going: panning the graph and typing an attribute, idle and while running.
+"""How long frames take while a run is going: dragging the graph and typing an attribute, idle and while running.
 
-    python tests/benchmarks/bench_live.py [MODEL.onnx …] [--stacks MS]
+    python -m tests.benchmarks.bench_live [MODEL.onnx …] [--seconds S] [--stacks MS]
 
-Prints the median frame of panning and of typing with Live on, in ms, with nothing running (the yardstick of the same
-process), while running and as a ratio; and of the frames while running the one that 99 of 100 are faster than and the
-slowest: by the clock, by the clock without what the GUI thread waited for a processor, which on a busy machine others
-have, and in its processor time alone. The bar: 16 ms a frame while a run is going. Besides models of files a graph of
+A real window gets what hands give it, through its event loop: the pointer of a drag 60 times a second, and into a field
+of the inspector 30 times a second (as a key that is held) arrows, which are an edit each, digits and Enter. A frame is
+what lies between when that is due and when all that follows of it is painted: what the window happens to be doing then
+counts, as does what the machine takes. Meanwhile Live is on, and the next run of everything is asked for as soon as one
+has ended.
+
+Printed is, in ms, the median frame with nothing running (the yardstick of the same process), while running, their
+ratio, and of the frames while running the one that 99 of 100 are faster than and the slowest; the same of the processor
+time that the GUI thread took for them; and how late a program was at the same time that does nothing but count for half
+a millisecond (the yardstick of the machine: see bystander). The bar: 16 ms a frame. Besides models of files a graph of
 50,000 nodes is measured. `--stacks` tells what the frames while running were spent on that took more processor time.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -26,34 +34,49 @@ os.environ["ONNX_WORKBENCH_STATE"] = tempfile.mkdtemp(prefix="onnx-workbench-ben
 
 
 from onnx import TensorProto, helper
+from PySide6.QtCore import QEvent, QEventLoop, QPointF, Qt, QTimer
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
 
-from model.edits.attributes import set_attribute
 from model.graph import Node
+from tests.benchmarks.bystander import Bystander
 from tests.benchmarks.stacks import Stacks
 from viewer.app import Application
 from viewer.garbage import Collector
 from viewer.main_window import MainWindow
+from viewer.panels.inspector import InspectorPanel
 from viewer.workspace import Workspace
 
-FRAMES = 120
-SECONDS = 20.0
-BUSY = 6.0  # seconds of frames while running, so that there are whole runs in them
-
-Frame = tuple[float, float, float]  # seconds by the clock, without waits for a processor, and of processor time
+IDLE = 2.0  # seconds
 
 #: Attributes that any number fits, by operator.
 TYPED = {"BatchNormalization": "epsilon", "LRN": "alpha", "LeakyRelu": "alpha", "Gemm": "beta", "Elu": "alpha"}
+
+Hand = Iterator[float]  # does the next thing, and says after how many seconds the next one is due
+
+
+class Hands(NamedTuple):
+    """What a person does, again and again."""
+
+    what: str
+    hand: Callable[[], Hand]
+
+
+class Frame(NamedTuple):
+    """One frame, in seconds."""
+
+    taken: float  # by the clock, from when it was due
+    worked: float  # processor time of the GUI thread, with that of the turn in which it fell due
 
 
 def main() -> None:
     """Open each model, measure, print."""
     parser = argparse.ArgumentParser()
     parser.add_argument("models", nargs="*")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of frames while running, with whole runs in them")
     parser.add_argument("--stacks", type=float, metavar="MS")
     wanted = parser.parse_args()
-    stacks = None if wanted.stacks is None else Stacks(wanted.stacks)
-    if stacks is not None:
-        stacks.start()
     folder = Path(__file__).parent.parent.parent.parent / "shared" / "models"
     names = wanted.models or [
         str(folder / name / "model.onnx") for name in ("onnx__light_resnet50", "onnx__light_densenet121")
@@ -61,16 +84,17 @@ def main() -> None:
     application = Application()
     window = application.start([])
     window.resize(1400, 900)
-    titles = ("idle ms", "running ms", "ratio", "99 % · slowest", "less waits", "cpu alone", "frames", "runs")
+    titles = ("idle ms", "running ms", "ratio", "99 % · slowest", "processor", "bystander", "> 16 ms", "runs")
     print(f"{'model':28}{'what':22}{''.join(f'{title:>16}' for title in titles)}")
     collector = Collector(application)  # as the program has it
     collector.start()
+    bench = Bench(application, window, wanted.seconds, None if wanted.stacks is None else Stacks(wanted.stacks))
     with tempfile.TemporaryDirectory() as made:
         large = Path(made) / "50000 nodes" / "model.onnx"
         large.parent.mkdir()
         write_chain(large, 50_000)
         for name in [*(n for n in names if Path(n).is_file()), large]:
-            measure(application, window, Path(name), stacks)
+            bench.measure(Path(name))
     collector.stop()
     for tab in window.tabs():
         window.remove_tab(tab)
@@ -81,7 +105,13 @@ def write_chain(path: Path, count: int) -> None:
     """A graph whose nodes follow each other, each with next to nothing to compute."""
     operators = ("Neg", "Relu", "LeakyRelu", "Abs")
     nodes = [
-        helper.make_node(operators[i % 4], [f"v{i - 1}" if i else "x"], [f"v{i}"], f"layer{i // 50}/node{i}")
+        helper.make_node(
+            operators[i % 4],
+            [f"v{i - 1}" if i else "x"],
+            [f"v{i}"],
+            f"layer{i // 50}/node{i}",
+            **({"alpha": 0.5} if i % 4 == 2 else {}),
+        )
         for i in range(count)
     ]
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [64]) for name in ("x", f"v{count - 1}"))
@@ -91,107 +121,137 @@ def write_chain(path: Path, count: int) -> None:
     path.write_bytes(model.SerializeToString())
 
 
-def measure(application: Application, window: MainWindow, path: Path, stacks: Stacks | None) -> None:
-    """The rows of one model."""
-    count = len(window.tabs())
-    window.files.open([path])
-    wait(application, lambda: len(window.tabs()) > count and not window.tabs()[-1].view.is_busy)
-    workspace = window.tabs()[-1].workspace
-    runs: list[float] = []
-    workspace.results.run_finished.connect(lambda: runs.append(time.perf_counter()))
-    workspace.runs.run()
-    wait(application, lambda: bool(runs) and not workspace.jobs.running)
-    title = path.parent.name
-    pan_idle = frames(application, lambda i: pan(window, i))
-    runs.clear()
-    pan_busy = frames(application, lambda i: (keep_running(workspace), pan(window, i)), BUSY, stacks)
-    report(title, "pan", pan_idle, pan_busy, len(runs))
-    if stacks is not None:
-        stacks.tell()
-    node = next((n for n in workspace.graph.nodes if n.op_type in TYPED), None)
-    if node is None:
-        return
-    type_idle = frames(application, lambda i: type_into(workspace, node, i))
-    workspace.runs.set_live(True)
-    runs.clear()
-    type_busy = frames(
-        application, lambda i: (keep_running(workspace), type_into(workspace, node, FRAMES + i)), BUSY, stacks
-    )
-    report(title, f"type {node.op_type}"[:21], type_idle, type_busy, len(runs))
-    if stacks is not None:
-        stacks.tell()
-    workspace.runs.set_live(False)
+class Bench:
+    """A window with hands on it."""
 
-
-def frames(
-    application: Application, act: Callable[[int], object], least: float = 0.0, stacks: Stacks | None = None
-) -> list[Frame]:
-    """Each frame: the act, and all that the event loop does for it until everything is painted."""
-    taken: list[Frame] = []
-    begun = time.perf_counter()
-    index = 0
-    while len(taken) < FRAMES or time.perf_counter() - begun < least:
-        waited = waits()
+    def __init__(self, application: Application, window: MainWindow, seconds: float, stacks: Stacks | None) -> None:
+        self._application = application
+        self._window = window
+        self._seconds = seconds
+        self._stacks = stacks
+        self._due = QTimer(application, singleShot=True, timerType=Qt.TimerType.PreciseTimer)
         if stacks is not None:
-            stacks.begin()
-        start, used = time.perf_counter(), time.thread_time()
-        act(index)
-        application.processEvents()
-        spent, worked = time.perf_counter() - start, time.thread_time() - used
-        if stacks is not None:
-            stacks.end(1e3 * worked)
-        taken.append((spent, max(spent - (waits() - waited), worked), worked))
-        time.sleep(0.004)
-        index += 1
-        if time.perf_counter() - begun > SECONDS:
-            break
-    return taken
+            stacks.start()
+
+    def measure(self, path: Path) -> None:
+        """The rows of one model."""
+        window = self._window
+        count = len(window.tabs())
+        window.files.open([path])
+        self._wait(lambda: len(window.tabs()) > count and not window.tabs()[-1].view.is_busy)
+        workspace = window.tabs()[-1].workspace
+        runs: list[float] = []
+        workspace.results.run_finished.connect(lambda: runs.append(time.perf_counter()))
+        workspace.runs.run()
+        self._wait(lambda: bool(runs) and not workspace.jobs.running)
+        self._row(path.parent.name, workspace, Hands("drag", lambda: drag(window)), runs)
+        node = next((n for n in workspace.graph.nodes if n.op_type in TYPED), None)
+        if node is not None:
+            workspace.reveal(node)
+            self._wait(lambda: not window.tabs()[-1].view.is_busy and not workspace.jobs.running)
+            typing = Hands(f"type {node.op_type}"[:21], lambda: type_into(window, node))
+            self._row(path.parent.name, workspace, typing, runs)
+
+    def _row(self, title: str, workspace: Workspace, hands: Hands, runs: list[float]) -> None:
+        """One line."""
+        idle = self._frames(hands.hand(), IDLE)
+        workspace.runs.set_live(True)
+        again = QTimer(interval=20)
+        again.timeout.connect(lambda: workspace.runs.is_running or workspace.runs.run(fresh=True))
+        again.start()
+        self._wait(lambda: workspace.runs.is_running)
+        runs.clear()
+        with Bystander() as bystander:
+            busy = self._frames(hands.hand(), self._seconds, self._stacks)
+        again.stop()
+        report(title, hands.what, idle, busy, bystander.late, len(runs))
+        if self._stacks is not None:
+            self._stacks.tell()
+        workspace.runs.set_live(False)
+        workspace.runs.stop()
+        self._wait(lambda: not workspace.runs.is_running)
+
+    def _frames(self, hand: Hand, seconds: float, stacks: Stacks | None = None) -> list[Frame]:
+        """Let a hand work; each frame."""
+        taken: list[Frame] = []
+        due = time.perf_counter()
+        until = due + seconds
+        while due < until:
+            used = self._work_until(due, stacks)
+            pause = next(hand)
+            self._application.processEvents()
+            now, worked = time.perf_counter(), time.thread_time()
+            if stacks is not None:
+                stacks.end(1e3 * (worked - used))
+            taken.append(Frame(now - due, worked - used))
+            due = max(due + pause, now)  # hands wait for what they see
+        hand.close()
+        return taken
+
+    def _work_until(self, due: float, stacks: Stacks | None = None) -> float:
+        """Let the event loop work as it does; gives the processor time there was before its last turn."""
+        used = time.thread_time()
+        while (left := due - time.perf_counter()) > 0:
+            if stacks is not None:
+                stacks.begin()
+            used = time.thread_time()
+            self._due.start(int(1e3 * left))
+            self._application.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+        return used
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        """Let the program work until something is so."""
+        until = time.monotonic() + 60
+        while not done():
+            if time.monotonic() > until:
+                msg = "the program did not get there within a minute"
+                raise TimeoutError(msg)
+            self._work_until(time.perf_counter() + 0.005)
 
 
-def waits() -> float:
-    """Seconds that this thread has waited for a processor so far; 0 where the system does not tell."""
-    told = Path("/proc/thread-self/schedstat")
-    return int(told.read_text().split()[1]) / 1e9 if told.exists() else 0.0
-
-
-def pan(window: MainWindow, index: int) -> None:
-    """Move the graph as a drag does, and paint."""
+def drag(window: MainWindow) -> Hand:
+    """Move the graph with the middle button, down and up again."""
     view = window.tabs()[-1].view
-    step = 9.0 if index // 30 % 2 == 0 else -9.0
-    view.pan_by(0.0, -step)
-    view.repaint()
+    place = QPointF(view.width() / 2, view.height() / 2)
+    _send(view, QEvent.Type.MouseButtonPress, place, Qt.MouseButton.MiddleButton)
+    for index in itertools.count():
+        place += QPointF(0.0, 9.0 if index // 30 % 2 == 0 else -9.0)
+        _send(view, QEvent.Type.MouseMove, place, Qt.MouseButton.NoButton)
+        yield 1 / 60
 
 
-def keep_running(workspace: Workspace) -> None:
-    """Start the next run as soon as one has ended."""
-    if not workspace.runs.is_running:
-        workspace.runs.run(fresh=True)
+def _send(view: QWidget, kind: QEvent.Type, place: QPointF, button: Qt.MouseButton) -> None:
+    held, none = Qt.MouseButton.MiddleButton, Qt.KeyboardModifier.NoModifier
+    QApplication.sendEvent(view, QMouseEvent(kind, place, view.mapToGlobal(place), button, held, none))
 
 
-def type_into(workspace: Workspace, node: Node, index: int) -> None:
-    """One key press in a field of the inspector."""
-    with workspace.document.edit("Set a number", merge="typing") as edit:
-        set_attribute(edit, node, TYPED[node.op_type], 0.001 * (index + 1))
+def type_into(window: MainWindow, node: Node) -> Hand:
+    """Change an attribute in the inspector: arrows, digits, Enter; then look for as long as Live waits and a bit."""
+    panel = window.docks.open("inspector")
+    assert isinstance(panel, InspectorPanel)
+    tree = panel.tree
+    while True:
+        panel.edit_attribute(node.attributes[TYPED[node.op_type]])
+        yield 1 / 30
+        for key in (*[Qt.Key.Key_Up] * 5, Qt.Key.Key_End, Qt.Key.Key_1, Qt.Key.Key_Backspace, Qt.Key.Key_Enter):
+            assert tree.editor is not None
+            QTest.keyClick(tree.editor, key)
+            yield 1 / 30
+        yield 0.2
 
 
-def report(title: str, what: str, idle: list[Frame], busy: list[Frame], runs: int) -> None:
+def report(title: str, what: str, idle: list[Frame], busy: list[Frame], others: list[float], runs: int) -> None:
     """One line."""
-    quiet, loud = (1e3 * statistics.median(wall for wall, _, _ in some) for some in (idle, busy))
-    columns = [sorted(1e3 * seconds for seconds in some) for some in zip(*busy, strict=True)]
-    late = (f"{column[99 * len(column) // 100]:.1f} · {column[-1]:.1f}" for column in columns)
-    cells = (f"{quiet:.2f}", f"{loud:.2f}", f"{loud / quiet:.2f}", *late, str(len(busy)), str(runs))
+    quiet, loud = (1e3 * statistics.median(frame.taken for frame in some) for some in (idle, busy))
+    late = (_late([frame.taken for frame in busy]), _late([frame.worked for frame in busy]), _late(others))
+    slow = sum(frame.taken > 0.016 for frame in busy)
+    cells = (f"{quiet:.2f}", f"{loud:.2f}", f"{loud / quiet:.2f}", *late, f"{slow} of {len(busy)}", str(runs))
     print(f"{title[:27]:28}{what:22}{''.join(f'{cell:>16}' for cell in cells)}", flush=True)
 
 
-def wait(application: Application, done: Callable[[], bool]) -> None:
-    """Let the program work until something is so."""
-    until = time.monotonic() + 60
-    while not done():
-        if time.monotonic() > until:
-            msg = "the program did not get there within a minute"
-            raise TimeoutError(msg)
-        application.processEvents()
-        time.sleep(0.005)
+def _late(seconds: list[float]) -> str:
+    ordered = sorted(1e3 * one for one in seconds)
+    return f"{ordered[99 * len(ordered) // 100]:.1f} · {ordered[-1]:.1f}"
 
 
 if __name__ == "__main__":

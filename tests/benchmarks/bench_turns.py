@@ -34,7 +34,9 @@ from onnx import NodeProto, TensorProto, helper
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from tests.benchmarks.bench_live import TYPED, type_into, write_chain
+from model.edits.attributes import set_attribute
+from model.graph import Node
+from tests.benchmarks.bench_live import TYPED, write_chain
 from tests.benchmarks.stacks import Stacks
 from viewer.app import Application
 from viewer.dialogs.find_replace import FindReplaceDialog
@@ -44,6 +46,7 @@ from viewer.panels import PANELS
 from viewer.panels.find import FindPanel
 from viewer.panels.node_table import NodeTablePanel
 from viewer.panels.outline import OutlinePanel
+from viewer.workspace import Workspace
 
 _HALF_MS = 8.0
 _FRAME_MS = 16.0
@@ -81,6 +84,12 @@ def main() -> None:
             measure_window(bench, path)
     sys.stdout.flush()
     os._exit(0)  # nothing to save
+
+
+def set_number(workspace: Workspace, node: Node, number: float) -> None:
+    """An edit as one of the inspector."""
+    with workspace.document.edit("Set a number") as edit:
+        set_attribute(edit, node, TYPED[node.op_type], number)
 
 
 def write_blocks(path: Path, count: int) -> None:
@@ -172,7 +181,7 @@ def measure_edits(bench: Bench) -> None:
     workspace = window.tabs()[-1].workspace
     document, runs, do = workspace.document, workspace.runs, bench.do
     node = next(n for n in workspace.graph.nodes if n.op_type in TYPED)
-    do("edit", lambda: type_into(workspace, node, 1))
+    do("edit", lambda: set_number(workspace, node, 1))
     do("undo", document.undo)
     do("select all", partial(workspace.trigger, "edit.select_all"))
     do("select nothing", partial(workspace.trigger, "edit.clear_selection"))
@@ -181,13 +190,13 @@ def measure_edits(bench: Bench) -> None:
     do("run", runs.run)
     do("run anew", lambda: runs.run(fresh=True))
     runs.set_live(True)
-    do("edit, Live", lambda: type_into(workspace, node, 2))
+    do("edit, Live", lambda: set_number(workspace, node, 2))
     do("undo, Live", document.undo)
     for kind in ("time", "size", "range", "none"):
         do(f"colour by {kind}", partial(workspace.trigger, f"run.colour_{kind}"))
     for panel in ("node_table", "profile", "statistics"):
         do(f"open {panel}", partial(window.docks.open, panel))
-        do(f"edit, Live, {panel}", lambda: type_into(workspace, node, 3))
+        do(f"edit, Live, {panel}", lambda: set_number(workspace, node, 3))
         do("undo", document.undo)
         window.docks.toggle(panel)
     runs.set_live(False)

@@ -1,0 +1,79 @@
+"""A program that does next to nothing, as the yardstick of what a machine does to any: how late is it, and how often?
+
+    with Bystander() as bystander:
+        …
+    late = bystander.late  # seconds, one for every 16 ms
+
+On a shared machine others take processors away for whole frames, be it in the same system or outside a virtual one.
+What comes late here for that reason comes late in every program.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+
+PERIOD = 1 / 60
+_COUNT = 40_000  # numbers that are added each time; half a millisecond
+
+
+class Bystander:
+    """A process that runs beside what is measured, from entering this to leaving it."""
+
+    def __init__(self) -> None:
+        self.late: list[float] = []
+
+    def __enter__(self) -> Bystander:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        self._process.stdout.readline()  # it has begun
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        told, _ = self._process.communicate("\n")
+        self.late = [float(word) for word in told.split()]
+
+
+def watch(ended: threading.Event) -> list[float]:
+    """Count a little 60 times a second; by how many seconds each time was over later than it should have been."""
+    least = min(count() for _ in range(20))
+    late: list[float] = []
+    due = time.perf_counter()
+    while not ended.is_set():
+        due += PERIOD
+        if (left := due - time.perf_counter()) > 0:
+            time.sleep(left)
+        count()
+        now = time.perf_counter()
+        late.append(max(now - due - least, 0.0))
+        due = max(due, now - PERIOD)  # what came while it was late is not counted again
+    return late
+
+
+def count() -> float:
+    """How long it took."""
+    begun = time.perf_counter()
+    sum(range(_COUNT))
+    return time.perf_counter() - begun
+
+
+def main() -> None:
+    """Watch until there is something to read."""
+    ended = threading.Event()
+    print("begun", flush=True)
+    threading.Thread(target=lambda: (sys.stdin.readline(), ended.set()), daemon=True).start()
+    print(*(f"{late:.6f}" for late in watch(ended)))
+
+
+if __name__ == "__main__":
+    main()
