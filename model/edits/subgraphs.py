@@ -278,9 +278,7 @@ def merge(
     copies = cloner.nodes([node for node in part.nodes if node not in shared])
     _call_instead(copies, calls)
     _insert(edit, graph, copies, known, progress)
-    _bring_declarations(edit, graph, part, cloner)
-    made = _bring_outputs(edit, graph, part, cloner)
-    fed = [_feed(edit, graph, name, made.get(output), output) for name, output in (feeding or {}).items()]
+    fed = _bring_outputs(edit, graph, part, cloner, feeding or {})
     if not keep_outputs:
         _drop_outputs(edit, graph, (*fed, *(here[name] for name in links.values())), known)
     if known:
@@ -301,12 +299,18 @@ def _drop_outputs(edit: Transaction, graph: Graph, linked: Iterable[Value], know
     edit.do(SetGraphOutputs(graph, tuple(value for value in graph.outputs if value not in inner)))
 
 
-def _bring_outputs(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner) -> dict[str, Value | None]:
-    """Let the outputs be outputs here, each once; returns what they are here by name."""
+def _bring_outputs(
+    edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, feeding: Mapping[str, str]
+) -> list[Value]:
+    """Let what the part declares be declared and its outputs be outputs here, each once, and feed inputs here.
+
+    Returns those that do.
+    """
+    _bring_declarations(edit, graph, part, cloner)
     made = {output.name: cloner.values.get(output) for output in part.outputs}
     results = dict.fromkeys((*graph.outputs, *(value for value in made.values() if value is not None)))
     edit.do(SetGraphOutputs(graph, tuple(results)))
-    return made
+    return [_feed(edit, graph, name, made.get(output), output) for name, output in feeding.items()]
 
 
 def _equal_names(part: Graph, here: Mapping[str, Value]) -> dict[str, str]:

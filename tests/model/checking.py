@@ -1,8 +1,13 @@
-"""What tests of checks compare."""
+"""What tests ask of checks."""
 
 from collections import Counter
 
 from model.checks import check_model
+
+
+def legal(model):
+    """Whether nothing in it is an error."""
+    return [problem for problem in check_model(model) if problem.severity == "error"] == []
 
 
 def listing(problems):

@@ -1,8 +1,9 @@
-"""The two documents that most tests of edits begin with."""
+"""The two documents that most tests of edits begin with, and that undo gives them back."""
 
 import pytest
 
 from tests.model import builders
+from tests.model.snapshots import taken_back
 
 
 @pytest.fixture
@@ -15,3 +16,10 @@ def chain():
 def branches():
     """An If, and a call of a function."""
     return builders.document(builders.BRANCHES)
+
+
+@pytest.fixture
+def undo_restores(chain, branches):
+    """Taking back all that a test does to them gives both as they were."""
+    with taken_back(chain, branches):
+        yield

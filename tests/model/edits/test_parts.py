@@ -15,18 +15,10 @@ from model.steps import SetField
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
-from tests.model.snapshots import assert_linked, snapshot, taken_back
+from tests.model.checking import legal
+from tests.model.snapshots import assert_linked, snapshot
 
-
-@pytest.fixture(autouse=True)
-def _undo_restores(chain, branches):
-    with taken_back(chain, branches):
-        yield
-
-
-def legal(model):
-    return [p for p in check_model(model) if p.severity == "error"] == []
-
+pytestmark = pytest.mark.usefixtures("undo_restores")
 
 # -- constants ------------------------------------------------------------------------------------------------
 

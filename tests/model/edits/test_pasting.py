@@ -8,17 +8,10 @@ from model.io.read import load
 from model.io.save import to_bytes
 from model.queries.calls import called_by
 from tests.model import builders
-from tests.model.snapshots import assert_linked, taken_back
+from tests.model.checking import legal
+from tests.model.snapshots import assert_linked
 
-
-@pytest.fixture(autouse=True)
-def _undo_restores(chain, branches):
-    with taken_back(chain, branches):
-        yield
-
-
-def legal(model):
-    return [p for p in check_model(model) if p.severity == "error"] == []
+pytestmark = pytest.mark.usefixtures("undo_restores")
 
 
 def test_pasting_in_the_same_model_reconnects(chain):
@@ -77,7 +70,7 @@ def test_constant_nodes_come_along_as_initializers_do():
     assert (mul.inputs[1].name, weight.name) == ("w_1", "w_1")
     assert weight.attributes["value"].value.numpy().tolist() == [1, 2]
     assert add.inputs == (mul.outputs[0], builders.value(other, "s"))  # which is the same there
-    assert [p for p in check_model(other.model) if p.severity == "error"] == []
+    assert legal(other.model)
     assert_linked(other.model)
 
 
