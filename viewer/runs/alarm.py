@@ -22,21 +22,31 @@ _TOPIC = "non-finite"
 
 
 class Alarm(QObject):
-    """Looks through the values of each run that has ended, in the background. GUI thread only."""
+    """Looks through the values that are shown when a run has ended or undo brings others back, in the background.
+
+    GUI thread only.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
         self._told: Value | None = None
+        self._looked: Record | None = None  # at which it has looked last
         workspace.results.run_finished.connect(self._look)
+        workspace.results.changed.connect(self._on_changed)
         workspace.settings.changed.connect(self._on_setting)
 
     def _on_setting(self, key: str) -> None:
         if key == NAN_ALONE.key:
             self._look()
 
+    def _on_changed(self, values: object) -> None:
+        results = self._workspace.results
+        if values is None and results.current is not self._looked and not results.is_running:
+            self._look()
+
     def _look(self) -> None:
-        record = self._workspace.results.current
+        record = self._looked = self._workspace.results.current
         if record is None:
             return
         sought = sought_in(self._workspace)

@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 
 from exec.inputs import Constant
-from model.edits.nodes import delete, rename_node
+from model.edits.nodes import change_operator, delete, rename_node
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 
 
@@ -273,3 +273,17 @@ def test_a_run_that_waits_names_the_node_it_waits_for(qtbot, workspace):
     assert workspace.run_state == "Paused: before 'conv'"
     run(qtbot, workspace, "run.step")
     assert workspace.run_state == "Paused: before 'log'"
+
+
+def test_where_values_stop_being_finite_is_told_of_the_values_that_are_shown(qtbot, workspace):
+    """Undo and redo bring back what was computed before without a run."""
+    run(qtbot, workspace)
+    workspace.runs.set_live(True)
+    live_run(qtbot, workspace, "conv", "group", 1)
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000), workspace.document.edit("Spoil") as edits:
+        change_operator(edits, node(workspace, "relu"), "Log")
+    qtbot.waitUntil(lambda: bars(workspace) == ["NaN in r"])
+    workspace.document.undo()
+    qtbot.waitUntil(lambda: bars(workspace) == [])
+    workspace.document.redo()
+    qtbot.waitUntil(lambda: bars(workspace) == ["NaN in r"])
