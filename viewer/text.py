@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import floor, log10
 from typing import TYPE_CHECKING, Literal
 
 from model.types import (
@@ -139,6 +140,13 @@ def number_text(number: float, digits: int = 6) -> str:
     if number in (float("inf"), float("-inf")):
         return "inf" if number > 0 else "−inf"
     return f"{number:.{digits}g}"
+
+
+def digits_apart(low: float, high: float, least: int) -> int:
+    """Significant digits, no fewer than these, by which numbers between two are told apart."""
+    half = high / 2 - low / 2
+    shared = max(abs(low), abs(high)) / 2 / half if half > 0 else 0.0
+    return least + (min(floor(log10(shared)), 14) if shared > 1 else 0)
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:

@@ -12,7 +12,17 @@ from model.types import (
     SparseTensorType,
     TensorType,
 )
-from viewer.text import bytes_text, count_text, display, duration_text, number_text, plural, shape_text, type_text
+from viewer.text import (
+    bytes_text,
+    count_text,
+    digits_apart,
+    display,
+    duration_text,
+    number_text,
+    plural,
+    shape_text,
+    type_text,
+)
 
 FLOAT = ElementType.FLOAT
 
@@ -130,3 +140,11 @@ def test_plurals_and_durations():
     assert plural(1204, "node") == "1,204 nodes"
     assert plural(0, "entry", "entries") == "0 entries"
     assert [duration_text(t) for t in (3.4e-4, 0.0123, 2.5, 125)] == ["340 µs", "12.3 ms", "2.5 s", "2 min 5 s"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "digits"),
+    [(0, 1, 3), (0.9, 1, 4), (-5, 5, 3), (1_700_000_000, 1_700_000_064, 10), (-1.7e308, 1.7e308, 3), (7, 7, 3)],
+)
+def test_numbers_that_differ_little_have_more_digits(low, high, digits):
+    assert digits_apart(low, high, 3) == digits

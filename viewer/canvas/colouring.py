@@ -14,7 +14,7 @@ from model.graph import Node
 from model.queries.scopes import Scope
 from viewer.canvas.drawing import Kind
 from viewer.canvas.scene import Scene
-from viewer.text import number_text
+from viewer.text import digits_apart, number_text
 from viewer.theme import Theme
 
 #: Anchors of a perceptually uniform map from dark violet over green to yellow (the viridis family).
@@ -68,7 +68,8 @@ def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: st
     steps[known] = 1 + np.round((values[known] - low) / span * (_HEAT_STEPS - 1)).astype(np.uint8)
     palette = (theme.endpoint, *heat_colors())
     if known.any():
-        legend = Legend(title, number_text(low, 4), number_text(high, 4))
+        digits = digits_apart(low, high, 4)
+        legend = Legend(title, number_text(low, digits), number_text(high, digits))
     else:
         legend = Legend(title, entries=(("no finite number", theme.endpoint),))
     return Colouring(steps, palette, (theme.text, *(_readable_on(color) for color in palette[1:])), legend)

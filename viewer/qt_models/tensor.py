@@ -288,6 +288,21 @@ def number_cell(value: Any, style: str = FORMATS[0]) -> str:
             return f"{number:.6g}"
 
 
+def short_cell(value: Any, most: int) -> str:
+    """One element in at most so many characters, with as many digits as there is room for; … where that is for none."""
+    text = number_cell(value)
+    if len(text) <= most or isinstance(value, str):
+        return text
+    for digits in range(5, 0, -1):
+        if isinstance(value, (complex, np.complexfloating)):
+            text = f"{value.real:.{digits}g}{value.imag:+.{digits}g}i"
+        else:
+            text = f"{float(value):.{digits}g}"
+        if len(text) <= most:
+            return text
+    return "…"
+
+
 def _is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) or getattr(value, "dtype", np.dtype("f4")).name.lstrip("u").startswith(
         "int"

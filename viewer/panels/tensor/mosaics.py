@@ -20,7 +20,7 @@ from viewer.panels.tensor.pictures import (
     sampling_note,
 )
 from viewer.panels.tensor.readers import Reader, Slice
-from viewer.qt_models.tensor import number_cell
+from viewer.qt_models.tensor import number_cell, short_cell
 from viewer.text import number_text
 from viewer.widgets.plots.colormap import Scale, scale_of
 from viewer.widgets.plots.picture import Part, Picture
@@ -132,20 +132,21 @@ class _Mosaic:
             found = where(row, column)
             return None if found is None else self._plane(found[0]).index(found[1], found[2])
 
-        def text(row: int, column: int) -> str:
+        def text(row: int, column: int, most: int) -> str:
             found = where(row, column)
-            return "" if found is None else number_cell(reads[found[0]].at(found[1], found[2]))
+            return "" if found is None else short_cell(reads[found[0]].at(found[1], found[2]), most)
 
         def about(row: int, column: int) -> str:
             found = where(row, column)
             if found is None:
                 return ""
+            value = number_cell(reads[found[0]].at(found[1], found[2]))
             if self._attends:
-                return f"head {found[0]}: {found[1]} attends to {found[2]} with {text(row, column)}"
-            return f"{list(self._plane(found[0]).index(found[1], found[2]))} = {text(row, column)}"
+                return f"head {found[0]}: {found[1]} attends to {found[2]} with {value}"
+            return f"{list(self._plane(found[0]).index(found[1], found[2]))} = {value}"
 
         scale = self._scales[0] if self._wish.same_range or self._attention else None
-        return Picture(pixels, scale, about, lambda row, column: text(row, column)[:9], index=index)
+        return Picture(pixels, scale, about, text, index=index)
 
     def _detail(self, part: Part) -> Picture:
         """A part, each pixel of the whole divided into as many as there is room for."""

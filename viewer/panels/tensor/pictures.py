@@ -15,7 +15,7 @@ import numpy as np
 from model.progress import Progress
 from model.types import ElementType
 from viewer.panels.tensor.readers import Reader, Slice
-from viewer.qt_models.tensor import number_cell
+from viewer.qt_models.tensor import number_cell, short_cell
 from viewer.text import number_text
 from viewer.widgets.plots.colormap import Name, Scale, scale_of
 from viewer.widgets.plots.picture import Part, Picture
@@ -115,7 +115,7 @@ def _heat(reader: Reader, which: Slice, wish: Wish, rows: range, columns: range,
         pixels,
         scale,
         about,
-        lambda r, c: number_cell(raw[r, c], "automatic")[:9] if pixels[r, c, 3] else "",
+        lambda r, c, most: short_cell(raw[r, c], most) if pixels[r, c, 3] else "",
         stretch=min(len(rows), len(columns)) * 12 < max(len(rows), len(columns)),
         note=sampling_note(down, across),
         index=index,

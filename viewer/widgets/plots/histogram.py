@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from viewer.text import number_text
+from viewer.text import digits_apart, number_text
 from viewer.theme import monospace, theme, themes
 from viewer.widgets.plots.focus import paint_focus
 
@@ -48,7 +48,20 @@ class Histogram(QWidget):
         if self._bar is None:
             return ""
         low, high = self._edges[self._bar], self._edges[self._bar + 1]
-        return f"{number_text(low, 4)} to {number_text(high, 4)}: {number_text(self._counts[self._bar])}"
+        digits = max(digits_apart(low, high, 3), 4)
+        return f"{number_text(low, digits)} to {number_text(high, digits)}: {number_text(self._counts[self._bar])}"
+
+    @property
+    def shown_bar_text(self) -> str:
+        """The part of that for which there is room."""
+        return QFontMetricsF(self._font()).elidedText(self.bar_text, Qt.TextElideMode.ElideRight, self._plot().width())
+
+    @property
+    def range_texts(self) -> tuple[str, str]:
+        """The two ends."""
+        low, high = self._edges[0], self._edges[-1]
+        digits = digits_apart(low, high, 4)
+        return number_text(low, digits), number_text(high, digits)
 
     def _plot(self) -> QRectF:
         below = QFontMetricsF(self._font()).height()
@@ -105,8 +118,9 @@ class Histogram(QWidget):
         below = QRectF(plot.left(), plot.bottom() + 2, plot.width(), self.height() - plot.bottom() - 2)
         center = Qt.AlignmentFlag.AlignVCenter
         if self._bar is not None:
-            painter.drawText(below, center | Qt.AlignmentFlag.AlignHCenter, self.bar_text)
+            painter.drawText(below, center | Qt.AlignmentFlag.AlignHCenter, self.shown_bar_text)
         else:
-            painter.drawText(below, center | Qt.AlignmentFlag.AlignLeft, number_text(self._edges[0], 4))
-            painter.drawText(below, center | Qt.AlignmentFlag.AlignRight, number_text(self._edges[-1], 4))
+            low, high = self.range_texts
+            painter.drawText(below, center | Qt.AlignmentFlag.AlignLeft, low)
+            painter.drawText(below, center | Qt.AlignmentFlag.AlignRight, high)
         paint_focus(painter, self)

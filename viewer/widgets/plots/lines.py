@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, log10
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,7 @@ from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
-from viewer.text import number_text
+from viewer.text import digits_apart, number_text
 from viewer.theme import monospace, theme, themes
 from viewer.widgets.plots.focus import paint_focus
 
@@ -91,9 +90,7 @@ class LinePlot(QWidget):
         return (values / 2 - self._low / 2) / self._half
 
     def _digits(self, least: int) -> int:
-        """So many that numbers between the bottom and the top are told apart however little they differ."""
-        shared = max(abs(self._low), abs(self._high)) / 2 / self._half
-        return least + (ceil(log10(shared)) if shared > 1 else 0)
+        return digits_apart(self._low, self._high, least)
 
     def _marks(self) -> tuple[float, float, float]:
         """The numbers along the left: bottom, middle, top."""

@@ -10,6 +10,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
+    QFont,
     QFontMetricsF,
     QImage,
     QKeyEvent,
@@ -21,7 +22,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from viewer.text import number_text
+from viewer.text import digits_apart, number_text
 from viewer.theme import monospace, theme, themes
 from viewer.widgets.plots.colormap import NOT_FINITE, Scale, kinds_shown, table
 from viewer.widgets.plots.focus import paint_focus
@@ -29,7 +30,8 @@ from viewer.widgets.plots.focus import paint_focus
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_LEGEND = 74  # pixels right of the picture
+_LEGEND = 74  # pixels right of the picture, at least
+_BAR = 22  # of those, before the numbers of the legend
 _MARGIN = 6
 _STATUS = 20
 _MOST_ZOOM = 200.0
@@ -45,16 +47,16 @@ Part = tuple[float, float, float, float]
 class Picture:
     """What is painted: [H, W, 4] bytes (blue, green, red, alpha), one pixel per cell.
 
-    `about(row, column)` says what a cell is, or nothing for a gap; `text(row, column)` what can be written into
-    one that is large enough. `stretch` lets cells be other than square. Where a cell stands for several elements,
-    up to `step` in a line, `detail(part)` makes a finer picture of a part; `part` is what a picture covers of the
-    whole. It may take long: not for the GUI thread.
+    `about(row, column)` says what a cell is, or nothing for a gap; `text(row, column, most)` what can be written
+    into one that has room for so many characters. `stretch` lets cells be other than square. Where a cell stands for
+    several elements, up to `step` in a line, `detail(part)` makes a finer picture of a part; `part` is what a picture
+    covers of the whole. It may take long: not for the GUI thread.
     """
 
     pixels: NDArray[np.uint8]
     scale: Scale | None = None
     about: Callable[[int, int], str] = lambda _row, _column: ""
-    text: Callable[[int, int], str] | None = None
+    text: Callable[[int, int, int], str] | None = None
     stretch: bool = False
     note: str = ""
     step: int = 1
@@ -172,8 +174,18 @@ class PictureView(QWidget):
 
     def _frame(self) -> QRectF:
         """Where the picture may be."""
-        legend = _LEGEND if self.picture is not None and self.picture.scale is not None else 0
-        return QRectF(_MARGIN, _MARGIN, self.width() - 2 * _MARGIN - legend, self.height() - 2 * _MARGIN - _STATUS)
+        width = self.width() - 2 * _MARGIN - self._legend_width()
+        return QRectF(_MARGIN, _MARGIN, width, self.height() - 2 * _MARGIN - _STATUS)
+
+    def _legend_width(self) -> float:
+        scale = self.picture.scale if self.picture is not None else None
+        if scale is None:
+            return 0.0
+        metrics = QFontMetricsF(self._legend_font())
+        return max(_LEGEND, *(_BAR + metrics.horizontalAdvance(text) for text in _numbers_of(scale)))
+
+    def _legend_font(self) -> QFont:
+        return monospace(max(self.font().pointSizeF() - 1, 8))
 
     def _place(self, number: int = 0) -> QRectF:
         """Where a layer is on the screen; may reach beyond the frame."""
@@ -386,6 +398,7 @@ class PictureView(QWidget):
             return
         font = monospace(max(self.font().pointSizeF() - 1, 7))
         painter.setFont(font)
+        most = self._most_characters(QFontMetricsF(font), number)
         frame = self._frame()
         first_row = max(int((frame.top() - place.top()) / down), 0)
         first_column = max(int((frame.left() - place.left()) / across), 0)
@@ -396,13 +409,17 @@ class PictureView(QWidget):
                 color = image.pixelColor(column, row)
                 painter.setPen(Qt.GlobalColor.black if color.lightnessF() > 0.45 else Qt.GlobalColor.white)
                 cell = QRectF(place.left() + column * across, place.top() + row * down, across, down)
-                painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, picture.text(row, column))
+                painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, picture.text(row, column, most))
         painter.setFont(self.font())
+
+    def _most_characters(self, metrics: QFontMetricsF, number: int = 0) -> int:
+        """How many have room in a cell of a layer."""
+        return int((self._cell_size(number)[0] - 2) / metrics.horizontalAdvance("0"))
 
     def _paint_legend(self, painter: QPainter, scale: Scale) -> None:
         colors = theme()
         frame = self._frame()
-        painter.setFont(monospace(max(self.font().pointSizeF() - 1, 8)))
+        painter.setFont(self._legend_font())
         metrics = QFontMetricsF(painter.font())
         bar = QRectF(frame.right() + 8, frame.top(), 10, frame.height())
         marks: list[tuple[float, str]] = []  # the height of their middle, and what they say
@@ -415,14 +432,22 @@ class PictureView(QWidget):
             steps = np.ascontiguousarray(table(scale.name)[::-1].reshape(256, 1, 4))
             painter.drawImage(bar, QImage(steps.data, 1, 256, 4, QImage.Format.Format_ARGB32).copy())
             ends = bar.top() + metrics.height() / 2, bar.bottom() - metrics.height() / 2
+            low, middle, high = _numbers_of(scale)
             if scale.low < scale.high:
-                marks += [(ends[0], number_text(scale.high, 3)), (ends[1], number_text(scale.low, 3))]
-            marks.append((bar.center().y(), number_text(scale.low / 2 + scale.high / 2, 3)))
+                marks += [(ends[0], high), (ends[1], low)]
+            marks.append((bar.center().y(), middle))
         painter.setPen(colors.muted)
         for y, text in marks:
-            room = QRectF(bar.right() + 4, y - metrics.height() / 2, _LEGEND - 22, metrics.height())
+            room = QRectF(bar.right() + 4, y - metrics.height() / 2, self._legend_width() - _BAR, metrics.height())
             painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, text)
         painter.setFont(self.font())
+
+
+def _numbers_of(scale: Scale) -> tuple[str, str, str]:
+    """The numbers of a legend: low, middle, high."""
+    digits = digits_apart(scale.low, scale.high, 3)
+    low, middle, high = (number_text(n, digits) for n in (scale.low, scale.low / 2 + scale.high / 2, scale.high))
+    return low, middle, high
 
 
 _ARROWS = {

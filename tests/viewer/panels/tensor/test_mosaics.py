@@ -48,7 +48,7 @@ def test_every_cell_of_a_part_is_the_element_it_says(corners, same_range):
             index = fine.index(row, column)
             assert (index is None) == (fine.pixels[row, column, 3] == 0)
             if index is not None:
-                assert float(fine.text(row, column)) == pytest.approx(float(MAPS[index]), abs=0.01, rel=0.1)
+                assert float(fine.text(row, column, 9)) == pytest.approx(float(MAPS[index]), abs=0.01, rel=0.1)
                 # The place in the whole that lies above this one belongs to the same plane.
                 x = fine.part[0] + (column + 0.5) / width * (fine.part[2] - fine.part[0])
                 y = fine.part[1] + (row + 0.5) / height * (fine.part[3] - fine.part[1])

@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF
 
 from model.progress import SILENT
 from tests.viewer.panels.tensor.hands import look, put, select
 from viewer.panels.tensor.mosaics import mosaic
 from viewer.panels.tensor.pictures import Wish, heatmap, series
 from viewer.panels.tensor.readers import ArrayReader, DifferenceReader, first_slice
-from viewer.qt_models.tensor import number_cell
+from viewer.qt_models.tensor import number_cell, short_cell
+from viewer.text import number_text
+from viewer.theme import monospace
 from viewer.widgets.plots.colormap import NOT_FINITE
 
 
@@ -82,3 +85,48 @@ def test_what_is_zoomed_into_ends_there_too():
     fine = whole.detail((0.0, 0.999, 1.0, 1.0))
     last = [fine.about(fine.pixels.shape[0] - 1, column) for column in range(5)]
     assert last == ["[2000000] = 2e+06", "[2000001] = 2e+06", "[2000002] = 2e+06", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("value", "most", "written"),
+    [
+        (np.float32(-1.65276e-05), 9, "-1.65e-05"),
+        (np.float32(-1.65276e-05), 7, "-2e-05"),
+        (np.float64(-5.36962e299), 9, "-5.4e+299"),
+        (1_700_000_000, 9, "1.7e+09"),
+        (np.int64(-(1 << 63)), 7, "-9e+18"),
+        (123_456_789, 9, "123456789"),
+        (np.float32(0.333333), 9, "0.333333"),
+        (np.complex64(complex(0.123456, -0.234567)), 12, "0.123-0.235i"),
+        (np.complex64(complex(-1e-12, 1e-12)), 9, "…"),
+        (np.float32(-np.inf), 7, "−inf"),
+        (np.True_, 7, "true"),
+    ],
+)
+def test_what_has_little_room_has_fewer_digits_and_is_never_cut(value, most, written):
+    assert short_cell(value, most) == written
+
+
+def test_numbers_in_cells_of_a_picture_fit_into_them(qtbot, panel, chain):
+    array = np.array([[-1.65276e-05, 5.36962e299], [-1.23456789e-300, 0.25]])
+    select(qtbot, panel, put(chain, np.tile(array, (4, 4))))
+    picture = panel.pane.picture
+    look(qtbot, panel, "Heat map", picture)
+    picture.zoom_by(56 / picture._cell_size()[0])
+    room = picture._cell_size()[0]
+    metrics = QFontMetricsF(monospace(max(picture.font().pointSizeF() - 1, 7)))
+    most = picture._most_characters(metrics)
+    for row in range(2):
+        for column in range(2):
+            text = picture.picture.text(row, column, most)
+            assert metrics.horizontalAdvance(text) <= room
+            assert float(text) == pytest.approx(array[row, column], rel=0.1)
+
+
+@pytest.mark.parametrize("array", [np.array([[-1.23e-05, -9.87e-05]]), np.array([[1.23e-300, -9.87e-300]])])
+def test_a_legend_has_room_for_its_numbers(qtbot, panel, chain, array):
+    select(qtbot, panel, put(chain, array))
+    picture = panel.pane.picture
+    look(qtbot, panel, "Heat map", picture)
+    wide = QFontMetricsF(picture._legend_font()).horizontalAdvance(number_text(array.min(), 3))
+    assert picture._frame().right() + 8 + 10 + 4 + wide <= picture.width()
