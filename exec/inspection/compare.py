@@ -180,7 +180,8 @@ def _frontier(known: _Points, size: Array, far: Array) -> _Points:
 
 
 def _points(size: Array, far: Array) -> _Points:
-    left = _records(np.where(np.isfinite(size), size, 0), far)
+    size = np.where(np.isfinite(size), size, 0)  # of an infinity no share is allowed
+    left = _records(size, far)
     return _hull([p for p in zip(size[left].tolist(), far[left].tolist(), strict=True) if p[1]])
 
 

@@ -7,7 +7,8 @@ from functools import partial
 from math import isnan
 from weakref import ReferenceType, ref
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from exec.inspection import reference
@@ -99,7 +100,7 @@ class ComparePanel(Panel):
         self._show()
 
     def _lay_out(self) -> None:
-        self.setMinimumWidth(42 * self.fontMetrics().averageCharWidth())  # more lines would leave the table no room
+        self.setMinimumWidth(58 * self.fontMetrics().averageCharWidth())  # more lines would leave the table no room
         self.summary.setContentsMargins(8, 0, 8, 4)
         row = FlowLayout(6)
         row.setContentsMargins(6, 4, 6, 4)
@@ -112,6 +113,17 @@ class ComparePanel(Panel):
         layout.addLayout(row)
         layout.addWidget(self.summary)
         layout.addWidget(self.table)
+
+    def minimumSizeHint(self) -> QSize:
+        """Where it is narrow, its controls take several lines, and what came out: none may lie over another."""
+        least, layout = super().minimumSizeHint(), self.layout()
+        assert layout is not None
+        return least.expandedTo(QSize(0, layout.totalMinimumHeightForWidth(max(self.width(), least.width()))))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """How high it must be goes by how wide it is."""
+        super().resizeEvent(event)
+        self.updateGeometry()
 
     # -- choosing --------------------------------------------------------------------------------------------
 

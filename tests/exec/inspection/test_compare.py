@@ -197,3 +197,12 @@ def test_onnx_runtime_gives_types_that_numpy_lacks(tmp_path: Path) -> None:
 def test_what_is_equal_points_the_same_way_however_large_it_is() -> None:
     huge = np.float64([1e300, -2e300])
     assert c.compare_values(huge, huge.copy()).cosine == 1
+
+
+@pytest.mark.parametrize("reference", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("ours", [np.nan, 1.0, np.inf, -np.inf])
+def test_what_is_not_finite_is_within_no_tolerance_of_anything_else(ours: float, reference: float) -> None:
+    a, b = (np.tile(np.float32([2.0, one]), 4000) for one in (ours, reference))
+    same = bool(np.isclose(ours, reference, equal_nan=True))
+    assert c.compare_values(a, b).within(1e-3, 1e-5) is same
+    assert c.is_close(a, b, 1e-3, 1e-5) is same

@@ -3,6 +3,8 @@
 import numpy as np
 import onnx
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDockWidget
 
 from exec.inputs import Constant, Random
 from model.edits.values import rename_value
@@ -316,3 +318,19 @@ def test_values_of_several_calls_are_told_apart(window, qtbot, tmp_path):
             panel.table.chosen.emit(row)
             shown.append(workspace.results.value_of(workspace.selection.current)[0])
     assert shown == [16, 256], "those of each call"
+
+
+def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    window.resize(800, 512)
+    panel = window.docks.open("compare")
+    docks = [window.findChild(QDockWidget, f"panel.{name}") for name in ("inspector", "compare")]
+    window.resizeDocks(docks[:1], [600], Qt.Orientation.Horizontal)
+    window.resizeDocks(docks[1:], [10], Qt.Orientation.Vertical)
+    assert pick(qtbot, panel, "What if all nodes were in bfloat16")
+    lines = [panel.choose, panel.divergence, panel.relative.parentWidget(), panel.colour]
+    qtbot.waitUntil(lambda: panel.summary.y() >= max(line.geometry().bottom() for line in lines))
+    assert panel.table.y() > panel.summary.geometry().bottom()
+    assert panel.summary.height() >= panel.summary.heightForWidth(panel.summary.width())
