@@ -179,6 +179,12 @@ class RunControl(QObject):
             self._over()
             self._workspace.results.take(None)
 
+    def perform(self, request: Request, *, progress: Progress) -> RunResult:
+        """A run that is not shown, after those that go on. Off the GUI thread."""
+        session = self.session
+        with contextlib.nullcontext() if isinstance(session, WorkerSession) else self._turn:
+            return session.perform(request, progress=progress)
+
     # -- starting --------------------------------------------------------------------------------------------
 
     def run(self, *, fresh: bool = False) -> None:

@@ -28,6 +28,7 @@ from exec.inputs import (
     symbols,
 )
 from exec.inspection.statistics import describe
+from model.errors import ModelError
 from model.graph import Graph, Value, Values
 from model.steps import SetField, SetGraphInputs
 from model.types import ElementType, TensorType, Type
@@ -36,6 +37,9 @@ from viewer.settings import Option
 if TYPE_CHECKING:
     from model.document import Change
     from viewer.workspace import Workspace
+
+#: Inputs that a message names.
+_MOST_NAMES = 5
 
 #: What the panel offers; a data set is one source for all inputs at once.
 SourceKind = Literal["random", "constant", "range", "file"]
@@ -55,8 +59,13 @@ class Recipe:
 
     def make(self) -> dict[str, Any]:
         """The values by name. Reads files; ModelError when a source does not fit. Any thread."""
-        folder = {} if self.data_set is None else read_data_set(self.data_set, self.graph).inputs
-        given = {**folder, **self.given}
+        given = dict(self.given)
+        if self.data_set is not None:
+            given = read_data_set(self.data_set, self.graph).inputs | given
+            missing = [v.name for v in self.graph.required_inputs if v.name not in given]
+            if missing:
+                names = ", ".join(map(repr, missing[:_MOST_NAMES])) + (", …" if len(missing) > _MOST_NAMES else "")
+                raise ModelError("The test data does not fit", f"{self.data_set.name} has no value for {names}")
         return make_feeds(self.graph, sources=self.sources, sizes=self.sizes, given=given, seed=self.seed)
 
     def contradictions(self, feeds: Mapping[str, Any]) -> list[str]:
@@ -188,12 +197,18 @@ class RunInputs(QObject):
 
     # -- what a run needs ------------------------------------------------------------------------------------
 
+    def interface(self) -> Graph:
+        """A copy of what goes into the graph and comes out, with inputs that need no value too, for another thread."""
+        graph = Graph(self.graph.name)
+        graph.inputs = Values(_copy(v, graph) for v in self.graph.inputs)
+        graph.outputs = Values(_copy(v, graph) for v in self.graph.outputs)
+        return graph
+
     def recipe(self) -> Recipe:
         """Everything the values are made from, as it is now."""
-        graph = Graph(self.graph.name)
-        is_given = self.given.__contains__ if self.data_set is None else lambda _name: True
-        graph.inputs = Values(_copy(v, graph) for v in self.graph.inputs if v.initializer is None or is_given(v.name))
-        graph.outputs = Values(_copy(v, graph) for v in self.graph.outputs)
+        graph = self.interface()
+        if self.data_set is None:
+            graph.inputs = Values(v for v in graph.inputs if v.initializer is None or v.name in self.given)
         needed = [v for v in self.inputs() if v.name not in self.given]
         sources = {v.name: settle(v, self.source(v.name)) for v in needed}
         sizes = {name: size for name, size in self.sizes.items() if name in symbols(self.graph)}

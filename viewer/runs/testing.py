@@ -48,7 +48,7 @@ class Testing(QObject):
             self._tell()
             return
         folder = self._pending.pop(0)
-        graph = self._workspace.runs.inputs.recipe().graph
+        graph = self._workspace.runs.inputs.interface()
         self._workspace.jobs.start(
             f"Read {folder.name}",
             lambda _progress: read_data_set(folder, graph),
@@ -58,7 +58,7 @@ class Testing(QObject):
         )
 
     def _perform(self, data_set: DataSet) -> None:
-        session = self._workspace.runs.session
+        session, perform = self._workspace.runs.session, self._workspace.runs.perform
         try:
             request = session.request(data_set.inputs, values="outputs")
         except ModelError as error:
@@ -66,7 +66,7 @@ class Testing(QObject):
             return
         self._workspace.jobs.start(
             f"Test {data_set.name}",
-            lambda progress: check(session.perform, request, data_set, progress),
+            lambda progress: check(perform, request, data_set, progress),
             done=self._take,
             failed=lambda error: self._failed(data_set.name, error),
             supersede="test",
