@@ -297,10 +297,17 @@ def _small(path: Path) -> Path:
     return small
 
 
+_lent: dict[
+    threading.Thread, float
+] = {}  # those that ended count too: else a turn in which one did costs less than none
+
+
 def spent() -> float:
     """Seconds that this thread and those it lends the model to have used of a processor."""
-    lent = [t.ident for t in threading.enumerate() if t.name == "slices" and t.ident is not None]
-    return time.thread_time() + sum(time.clock_gettime(time.pthread_getcpuclockid(ident)) for ident in lent)
+    for thread in threading.enumerate():
+        if thread.name == "slices" and thread.ident is not None:
+            _lent[thread] = time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+    return time.thread_time() + sum(_lent.values())
 
 
 def is_busy(window: MainWindow) -> bool:
