@@ -91,10 +91,13 @@ class TensorPanel(Panel):
             self.unpin(pinned[0])
         pane = self._add_pane(pinned=True)
         pane.pin_wanted.connect(lambda: self.unpin(pane))
+        pane.options.take(self.pane.options)
         pane.show_targets([target])
         pane.show_slice(self.pane.slices.slice)
         if self.pane.view is not None:
             pane.choose_view(self.pane.view)
+        if self.pane.mode_box.currentIndex():
+            pane.choose_mode(self.pane.mode_box.currentIndex())
         self.splitter.setSizes([1] * self.splitter.count())
         self._leave()
 

@@ -50,6 +50,14 @@ class ViewOptions(QWidget):
         self.order_box.setVisible(view == "Image")
         self.range_box.setVisible(view == "Image")
 
+    def take(self, other: ViewOptions) -> None:
+        """Be set as others are."""
+        self.same_range.setChecked(other.same_range.isChecked())
+        for ours, theirs in ((self.order_box, other.order_box), (self.range_box, other.range_box)):
+            ours.setCurrentIndex(theirs.currentIndex())
+        self.format_box.setCurrentIndex(other.format_box.currentIndex())
+        self.format_chosen.emit(self.format_box.currentText())
+
     def wish(self, *, differences: bool) -> Wish:
         """What a picture is to be like."""
         return Wish(

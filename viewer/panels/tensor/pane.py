@@ -406,7 +406,7 @@ class TensorPane(QWidget):
             if self._reader is reader:
                 self.facts.show_distribution(found, strings=strings)
                 if isinstance(reader, SparseReader):
-                    self.facts.add_note("Mean, std, percentiles and histogram are of the stored entries.")
+                    self.facts.add_note("All numbers but that of zeros are of the stored entries.")
 
         def failed(error: BaseException) -> None:
             if self._reader is reader and isinstance(error, ModelError):

@@ -112,7 +112,10 @@ class SliceBar(QWidget):
             else:
                 rows = self._slice.columns
         self._slice = Slice(self._slice.fixed, rows, columns)
+        focused = next((number for number, box in enumerate(self._axes) if box.hasFocus()), None)
         self._rebuild()
+        if focused is not None:
+            self._axes[focused].setFocus()
         self.changed.emit(self._slice)
 
 
