@@ -278,6 +278,13 @@ class Results(QObject):
         """Whether an edit since the last run may have altered a value that it gave."""
         return value in self._stale.things
 
+    def was_edited(self, node: Node) -> bool:
+        """Whether a node itself may be another than the last run had, not only what it is given."""
+        record = self.current
+        if record is None or self._shows_document:
+            return False
+        return any(node in found for revision, found in self._log if revision > record.revision)
+
     @property
     def stale(self) -> AbstractSet[Thing]:
         """Nodes and values that edits since the last run may have altered; in large models see `is_searching`."""

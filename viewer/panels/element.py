@@ -220,7 +220,10 @@ class ElementPanel(Panel):
             self._show(Trace(None, (), (), "the run has not reached it yet"))
             return
         result, place, node_of = record.result, self.place, self.workspace.results.node_by_number
-        call, links = call_of(record, value, node_of), links_of(record, value, key, node_of)
+        around = [node_of(number) for number in key[0]]
+        is_known = not any(node and self.workspace.results.was_edited(node) for node in (value.producer, *around))
+        call = call_of(record, value, node_of) if is_known else None  # by a node as it is now, elements are misnamed
+        links = links_of(record, value, key, node_of) if is_known else []
 
         def work(_progress: object) -> Trace:
             try:
@@ -243,8 +246,9 @@ class ElementPanel(Panel):
     def _show(self, found: Trace) -> None:
         self.trace = found
         told = display(found.problem, 400) if found.problem else f"= {value_text(found.value)}"
-        if self.place is not None and not found.problem and not found.origins:
-            told += _of_no_node(self.place[0])
+        if self.place is not None and not found.problem:
+            is_stale = self.workspace.results.is_stale(self.place[0])
+            told += ", out of date: edited since the run" if is_stale else _of_no_node(self.place[0], found)
         self._tell(told)
         self.table.set_rows([self._row(origin) for origin in found.origins])
         if found.origins:
@@ -280,9 +284,9 @@ class ElementPanel(Panel):
         self.elements.set_rows(rows)
 
 
-def _of_no_node(value: Value) -> str:
+def _of_no_node(value: Value, found: Trace) -> str:
     """Where a value comes from that no node makes; nothing for another."""
-    if value.producer is not None:
+    if value.producer is not None or found.origins:
         return ""
     is_of_body = value.graph is not None and isinstance(value.graph.owner, Node) and value in value.graph.inputs
     return ", as the node around gave it for the last turn" if is_of_body else ", as given: no node computes it"

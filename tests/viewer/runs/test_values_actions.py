@@ -178,6 +178,28 @@ def test_clicking_a_number_shows_what_reaches_it(window, qtbot, workspace):
     assert rows["x"] == 3 * 3 * 3, "the window of the convolution"
 
 
+def test_a_node_that_was_edited_since_does_not_say_what_reached_an_element_of_the_run(window, qtbot, workspace):
+    element = window.docks.open("element")
+
+    def shown():
+        return [row.cells[1].text for row in element.table.source.rows], element.value.text().partition(", ")[2]
+
+    workspace.results.choose_element(value(workspace, "c"), (0, 0, 1, 2))
+    window_of_it = ["[0, 0:3, 0:3, 1:4]", "[0, 0:3, 0:3, 0:3]"]
+    qtbot.waitUntil(lambda: shown() == (window_of_it, ""))
+    edit(workspace, "relu", "alpha", 0.25)  # behind it
+    idle(qtbot, workspace)
+    assert shown() == (window_of_it, "")
+    edit(workspace, "conv", "pads", [0, 0, 2, 2])
+    qtbot.waitUntil(lambda: shown() == ([], "out of date: edited since the run"))
+    workspace.results.choose_element(value(workspace, "l"), (0, 0, 1, 2))
+    qtbot.waitUntil(lambda: shown() == (["[0, 0, 1, 2]"], "out of date: edited since the run"))
+    workspace.document.undo()
+    workspace.document.undo()
+    workspace.results.choose_element(value(workspace, "c"), (0, 0, 1, 2))
+    qtbot.waitUntil(lambda: shown() == (window_of_it, ""))
+
+
 def test_an_element_follows_a_new_name_and_tells_where_nothing_is_upstream(window, qtbot, workspace):
     element = window.docks.open("element")
     workspace.selection.set([value(workspace, "x")])
