@@ -331,6 +331,10 @@ def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(wind
     window.resizeDocks(docks[1:], [10], Qt.Orientation.Vertical)
     assert pick(qtbot, panel, "What if all nodes were in bfloat16")
     lines = [panel.choose, panel.divergence, panel.relative.parentWidget(), panel.colour]
-    qtbot.waitUntil(lambda: panel.summary.y() >= max(line.geometry().bottom() for line in lines))
-    assert panel.table.y() > panel.summary.geometry().bottom()
-    assert panel.summary.height() >= panel.summary.heightForWidth(panel.summary.width())
+
+    def is_legible():
+        told = panel.summary.geometry()
+        below = told.top() > max(line.geometry().bottom() for line in lines) and panel.table.y() > told.bottom()
+        return below and told.height() >= panel.summary.heightForWidth(told.width())
+
+    qtbot.waitUntil(is_legible)
