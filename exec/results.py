@@ -278,6 +278,11 @@ class RunResult:
             found.setdefault(value, []).append(path)
         return found
 
+    def in_calls(self, number: int) -> list[ValueInfo]:
+        """What a value inside functions or bodies was in each of their calls."""
+        infos = (self.info((path, number)) for path in self.calls_of.get(number, ()))
+        return [info for info in infos if info is not None]
+
     def timeline(self, progress: Progress = SILENT) -> list[Moment]:
         """Memory over the run order if tensors were freed after their last use: what peaks where."""
         steps, table = self.layout.steps, self.layout.table

@@ -5,7 +5,7 @@ The functions are module-level, so that `RunResult.apply` can have them computed
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -144,14 +144,22 @@ def fits(info: ValueInfo, declared: Type) -> bool:
     )
 
 
-def tensor_type(found: ValueInfo, declared: Type, inferred: Type | None = None) -> Type | None:
+def tensor_type(
+    found: ValueInfo, declared: Type, inferred: Type | None = None, calls: Collection[ValueInfo] = ()
+) -> Type | None:
     """The type of a tensor in place of a declared one that it contradicts; None for what is no tensor.
 
-    Symbols of the declared shape stay where the rank is right; a wrong size may be any where the inferred one may.
+    Symbols of the declared shape stay where the rank is right; a wrong size may be any where the inferred one may, or
+    where the value has another in one of the other `calls` of its function.
     """
     if found.element_type is None:
         return None
-    dims: tuple[Dimension, ...] = found.shape
+    shapes = {found.shape, *(call.shape for call in calls)}
+    kind = SparseTensorType if found.kind == "sparse" else TensorType
+    if len(set(map(len, shapes))) > 1:
+        return kind(found.element_type)
+    by_axis = zip(*shapes, strict=True)
+    dims: tuple[Dimension, ...] = tuple([sizes[0] if len(set(sizes)) == 1 else None for sizes in by_axis])
     kept, free = (_dims_of(type_, len(dims)) or dims for type_ in (declared, inferred))
     dims = tuple(
         [
@@ -159,7 +167,7 @@ def tensor_type(found: ValueInfo, declared: Type, inferred: Type | None = None) 
             for d, n, f in zip(kept, dims, free, strict=True)
         ]
     )
-    return (SparseTensorType if found.kind == "sparse" else TensorType)(found.element_type, Shape(dims))
+    return kind(found.element_type, Shape(dims))
 
 
 def _dims_of(type_: Type | None, rank: int) -> tuple[Dimension, ...]:

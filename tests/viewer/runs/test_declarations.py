@@ -1,5 +1,6 @@
 """Values that are declared otherwise than a run computed them: listed as the model is now, and beside their numbers."""
 
+import onnx
 import pytest
 from PySide6.QtCore import Qt
 
@@ -62,3 +63,27 @@ def test_what_is_said_beside_the_numbers_is_what_is_listed(window, qtbot, net, d
     assert panel_of(qtbot, window, value(workspace, "l")).pane.badge.text() == told
     tree = window.docks.open("run").outcome.tree
     assert bool(tree.findItems("l", Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive)) is bool(told)
+
+
+CALLS = """<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+g (float[2] x, float[3] z, float[1,3] m) => (float[2] y, float[3] w, float[1,3] n) {
+  y = own.F (x)
+  w = own.F (z)
+  n = own.G (m)
+}
+<opset_import: ["" : 21], domain: "own">
+F (s) => (t) <float[7] p> { p = Neg (s) t = Abs (p) }
+<opset_import: ["" : 21], domain: "own">
+G (s) => (t) <float[2,7] q, float[8] r> { q = Neg (s) r = Neg (q) t = Abs (r) }"""
+
+
+def test_sizes_that_calls_of_a_function_have_otherwise_each_are_left_open(window, qtbot, tmp_path):
+    path = tmp_path / "calls.onnx"
+    onnx.save(onnx.parser.parse_model(CALLS), path)
+    workspace = opened(window, qtbot, path)
+    run(qtbot, workspace)
+    panel = window.docks.open("run")
+    panel.outcome.correct.click()
+    declared = {v.name: str(v.type) for graph in workspace.model.graphs() for v in graph.values()}
+    assert (declared["p"], declared["q"], declared["r"]) == ("float[?]", "float[1,3]", "float[1,3]")
+    assert not panel.outcome.correct.isVisibleTo(panel)

@@ -241,7 +241,8 @@ class OutcomeSection(Section):
             self._workspace.message("info", "There is nothing to correct", detail)
             return
         known = self._workspace.types.type_of
-        types = {value: tensor_type(one.found, one.declared, known(value)) for value, one in wrong}
+        calls = record.result.in_calls
+        types = {value: tensor_type(one.found, one.declared, known(value), calls(one.key[1])) for value, one in wrong}
         others = {value: one for value, one in wrong if types[value] is None}
         if not others:
             self._declare(types)
