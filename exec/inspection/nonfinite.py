@@ -198,7 +198,7 @@ def _is_tensor(one: Any) -> bool:
 
 def _numbers(array: Array) -> Array:
     if array.dtype.kind == "c":
-        return np.abs(array)
+        return np.abs(np.where(np.isfinite(array), 0, array))  # what is finite may be too long for its own type
     return array if array.dtype.kind == "f" else array.astype(np.float32)
 
 

@@ -162,8 +162,8 @@ def _origin(key: ValueKey, found: Reach, source: Array) -> Origin:
     if numbers is not None and numbers.size:
         finite = np.isfinite(numbers)
         bad = int(numbers.size - np.count_nonzero(finite))
-        suspect = int(np.argmin(finite)) if bad else int(np.argmax(np.abs(numbers)))
-        if bad < numbers.size:
+        suspect = int(np.argmin(finite)) if bad else _largest(numbers)
+        if bad < numbers.size and numbers.dtype.kind != "c":
             low, high = float(numbers[finite].min()), float(numbers[finite].max())
 
     def index_of(position: int) -> tuple[int, ...]:
@@ -174,8 +174,14 @@ def _origin(key: ValueKey, found: Reach, source: Array) -> Origin:
     return Origin(key, found, at, plain(flat[suspect]), bad, low, high, told)
 
 
+def _largest(numbers: Array) -> int:
+    """The place of the largest amount, which -128 has not in its own type, nor a long complex number."""
+    with np.errstate(over="ignore"):
+        return int(np.argmax(np.abs(numbers.astype(np.complex128 if numbers.dtype.kind == "c" else np.float64))))
+
+
 def _numbers(flat: Array) -> Array | None:
-    if flat.dtype.kind in "fiu":
+    if flat.dtype.kind in "fiuc":
         return flat
     if flat.dtype.kind == "b":
         return flat.view(np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,33 @@ def test_a_product_that_overflows_names_its_row_and_column() -> None:
     _, bad, causes = first_bad(model, {"x": x, "w": w})
     assert bad.index == (1, 2)
     assert [cause[:2] for cause in causes] == [("x", (1, 1)), ("w", (1, 2))]
+
+
+def test_a_complex_cause_that_is_not_finite_is_counted_and_the_one_to_look_at() -> None:
+    model = parse("g (complex64[3] x) => (complex64[3] y) { y = Identity(x) }", header='ir_version: 10, opset_import: ["" : 21]')
+    x = np.array([1 + 1j, 3e38 + 3e38j, complex(0, np.nan)], np.complex64)
+    session = Session(model)
+    result = session.run({"x": x})
+    (bad,) = non_finite_values(result, 1).found
+    assert bad.index == (2,)  # what is finite is, however large
+    value = model.graph.outputs[0]
+    key = result.key(value)
+    call = call_of(value, result.key, session.snapshots.nodes.object)
+    assert key is not None
+    assert call is not None
+    origins = trace(result, replace(call, op_type="Mystery"), key, (0,)).origins  # made of anything
+    assert [(o.suspect, o.non_finite, o.low, o.high) for o in origins] == [((2,), 1, None, None)]
+
+
+def test_the_largest_of_whole_numbers_may_have_no_opposite() -> None:
+    model = parse("g (int8[3] x) => (int8 y) { y = ReduceMin <keepdims = 0> (x) }", header='ir_version: 10, opset_import: ["" : 21]')
+    session = Session(model)
+    result = session.run({"x": np.array([5, -128, 127], np.int8)})
+    value = model.graph.outputs[0]
+    key = result.key(value)
+    assert key is not None
+    (origin,) = trace(result, call_of(value, result.key, session.snapshots.nodes.object), key, ()).origins
+    assert (origin.suspect, origin.suspect_value) == ((1,), -128)
 
 
 def test_an_input_that_is_not_finite_is_found_itself() -> None:
