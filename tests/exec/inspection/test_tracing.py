@@ -21,6 +21,8 @@ from model.tensors import ArrayTensor
 from tests.exec.test_session import CHAIN, X
 from tests.exec.texts import parse
 
+HEADER = 'ir_version: 10, opset_import: ["" : 21]'
+
 
 def first_bad(model: Model, feeds: dict[str, Any]) -> tuple[str, Bad, list[tuple[str, tuple[int, ...], Any]]]:
     """The first value that is not finite, where, and the suspect of each input it came from."""
@@ -107,7 +109,7 @@ def test_a_product_that_overflows_names_its_row_and_column() -> None:
 
 
 def test_a_complex_cause_that_is_not_finite_is_counted_and_the_one_to_look_at() -> None:
-    model = parse("g (complex64[3] x) => (complex64[3] y) { y = Identity(x) }", header='ir_version: 10, opset_import: ["" : 21]')
+    model = parse("g (complex64[3] x) => (complex64[3] y) { y = Identity(x) }", header=HEADER)
     x = np.array([1 + 1j, 3e38 + 3e38j, complex(0, np.nan)], np.complex64)
     session = Session(model)
     result = session.run({"x": x})
@@ -123,7 +125,7 @@ def test_a_complex_cause_that_is_not_finite_is_counted_and_the_one_to_look_at() 
 
 
 def test_the_largest_of_whole_numbers_may_have_no_opposite() -> None:
-    model = parse("g (int8[3] x) => (int8 y) { y = ReduceMin <keepdims = 0> (x) }", header='ir_version: 10, opset_import: ["" : 21]')
+    model = parse("g (int8[3] x) => (int8 y) { y = ReduceMin <keepdims = 0> (x) }", header=HEADER)
     session = Session(model)
     result = session.run({"x": np.array([5, -128, 127], np.int8)})
     value = model.graph.outputs[0]
