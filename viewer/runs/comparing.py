@@ -173,7 +173,6 @@ def _with_other(
     given = {**(shown.feeds if shown is not None else {}), **fed}
     feeds = {name: value for name, value in given.items() if name in inputs}
     request, title = session.request(feeds, seed=ours.result.seed), other.title
-    keys = {key: theirs for key, theirs in pairs.items() if theirs is not None and theirs[1]}
     known = shown if shown is not None and shown.whole and other.results.is_current else None
     inside = inside_nodes(workspace, ours.result, progress)
 
@@ -189,7 +188,8 @@ def _with_other(
             theirs = known.result
         else:
             theirs = perform(progress)
-        values = {key: theirs.value(place) for key, place in keys.items() if theirs.info(place) is not None}
+        there = ((key, at) for key, at in pairs.items() if at is not None and theirs.info(at) is not None)
+        values = {key: theirs.value(at) for key, at in there}
         return ours.result.apply(compare_keys, values, inside)
 
     return lambda progress: _compare(lambda: work(progress))
