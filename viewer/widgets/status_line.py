@@ -138,7 +138,8 @@ def _describe(item: Item, type_of: Callable[[Value], Type | None]) -> str:
 class _Work(QWidget):
     """The progress of a running job, shown only when it takes a while, with Stop.
 
-    Of several that is the oldest of those that are to end in a change, a file or a document, else the oldest.
+    Of several that is the oldest of those that are to end in a change, a file or a document, else the oldest that
+    waits for no run.
     """
 
     def __init__(self) -> None:
@@ -184,8 +185,7 @@ class _Work(QWidget):
 
     @property
     def _shown(self) -> Job[Any] | None:
-        tool = next((job for job in self._jobs if job.lane == "mutate"), None)
-        return tool or next(iter(self._jobs), None)
+        return min(self._jobs, key=lambda job: (job.lane != "mutate", job.lane == "fetch"), default=None)
 
     def _started(self, job: Job[Any]) -> None:
         if not job.title:

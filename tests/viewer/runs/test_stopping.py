@@ -119,3 +119,16 @@ def test_no_run_waits_for_values_that_are_brought(qtbot, elsewhere):
     with qtbot.waitSignal(elsewhere.results.run_finished, timeout=20_000):
         elsewhere.trigger("run.fresh")
     idle(qtbot, elsewhere)
+
+
+def test_progress_and_stop_are_those_of_the_run_that_comes_before_a_value(window, qtbot, elsewhere):
+    work = window.status.work
+    assert elsewhere.results.fetch(value(elsewhere, "y"))
+    qtbot.waitUntil(lambda: work.text.text() == "Bring a value")
+    with elsewhere.runs._turn:
+        elsewhere.trigger("run.fresh")
+        qtbot.waitUntil(lambda: work.text.text() == "Run")
+        work.stop.click()
+    qtbot.waitUntil(lambda: elsewhere.run_state == "Stopped")
+    qtbot.waitUntil(lambda: work.text.text() == "Bring a value")
+    assert len(bringing(elsewhere)) == 1
