@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from exec.inspection.distribution import PERCENTILES, Distribution, distribution
+from model.errors import ModelError
+from model.types import ElementType
 from viewer.panels.tensor.readers import Reader, SparseReader
 from viewer.text import number_text
 from viewer.theme import monospace, themes
@@ -18,6 +21,7 @@ from viewer.widgets.plots.histogram import Histogram
 if TYPE_CHECKING:
     from exec.inspection.statistics import Statistics
     from model.progress import Progress
+    from viewer.jobs import Jobs
 
 Rows = list[tuple[str, str, tuple[int, ...] | None]]
 
@@ -37,6 +41,7 @@ class Facts(QScrollArea):
         self.logarithmic = QCheckBox("Logarithmic")
         self.logarithmic.setToolTip("Let bars be as tall as the logarithm of their count")
         self.logarithmic.toggled.connect(self.histogram.set_logarithmic)
+        self._reader: Reader | None = None  # of what is shown, or being counted
         self._note = _label("")
         self._note.setWordWrap(True)
         self._grid = QGridLayout()
@@ -61,8 +66,38 @@ class Facts(QScrollArea):
         """Links have the colour they were made with."""
         self._show_rows(self.rows)
 
+    @property
+    def note(self) -> str:
+        """What stands below the numbers, or in their place."""
+        return self._note.text()
+
+    def count(self, reader: Reader, jobs: Jobs) -> None:
+        """Go through all elements, in a job, and show what was found."""
+        self.clear("Counting…")
+        self._reader = reader
+
+        def done(found: Distribution) -> None:
+            if self._reader is reader:
+                self.show_distribution(found, strings=reader.element_type is ElementType.STRING)
+                if isinstance(reader, SparseReader):
+                    self.add_note("All numbers but that of zeros are of the stored entries.")
+
+        def failed(error: BaseException) -> None:
+            if self._reader is reader and isinstance(error, ModelError):
+                self.clear(error.detail)
+
+        def finished() -> None:
+            if self._reader is reader and job.cancelled:
+                self.clear("This was stopped. The elements are counted when they are selected again.")
+
+        job = jobs.start(
+            "Statistics of a tensor", partial(counted, reader),
+            done=done, failed=failed, finished=finished, lane="count", supersede=f"tensor {id(self)} count",
+        )  # fmt: skip
+
     def clear(self, note: str = "") -> None:
         """Nothing is known, because of this."""
+        self._reader = None
         self._show_rows([])
         self._note.setText(note)
         self.histogram.hide()

@@ -24,12 +24,12 @@ from viewer.icons import icon
 from viewer.panels.tensor import mosaics, pictures
 from viewer.panels.tensor.ask import AskLine
 from viewer.panels.tensor.editing import TensorEditing
-from viewer.panels.tensor.facts import Facts, counted
+from viewer.panels.tensor.facts import Facts
 from viewer.panels.tensor.menu import TensorMenu
 from viewer.panels.tensor.options import ViewOptions
 from viewer.panels.tensor.parts import button, combo, notice_label, text_label, text_view
 from viewer.panels.tensor.pictures import Wish
-from viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, SparseReader, first_slice
+from viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, first_slice
 from viewer.panels.tensor.subject import Subject, Target, hint_of, likeliest, look_same, reader_of, resolve
 from viewer.panels.tensor.table import PartLabel, TensorTable
 from viewer.panels.tensor.trees import ValueTree, plane_text
@@ -42,12 +42,13 @@ from viewer.widgets.plots.lines import LinePlot
 from viewer.widgets.plots.picture import Part, Picture, PictureView
 
 if TYPE_CHECKING:
-    from exec.inspection.distribution import Distribution
     from model.progress import Progress
+    from viewer.jobs import Job
     from viewer.workspace import Workspace
 
 _NARROW = 420  # px: no room for every word about a tensor
 _FACTS = 250  # px: how wide statistics are at most, before a person makes them wider
+_READING = "Reading…"
 _AT_ONCE = 1 << 16  # bytes that are read without a job
 _SLOW = 150  # ms, after which a view of other values gives way to a word
 _PICTURES: tuple[View, ...] = ("Heat map", "Image", *MOSAICS)
@@ -73,6 +74,7 @@ class TensorPane(QWidget):
         self._shown: tuple[object, ...] = (None,)  # of the subject; () for none, and not yet that
         self._mode = 0  # as it was chosen; shown where there is a run before
         self._drawn: tuple[object, ...] = ()  # of what, and how, the view is that was drawn last
+        self._drawing: Job[Any] | None = None  # the one that was begun last
         self._slow = QTimer(self, singleShot=True, interval=_SLOW)
         self._slow.timeout.connect(self._tell_slow)
         self._make_header()
@@ -362,12 +364,13 @@ class TensorPane(QWidget):
         except ModelError as error:
             self._say(f"{error.title}: {error.detail}")
             return
-        self._say("Reading…")
+        self._say(_READING)
         self.workspace.jobs.start(
             "Reading a tensor",
             lambda _: reader.prepare(),
             done=lambda _: self._ready(reader),
             failed=partial(self._failed, reader),
+            finished=lambda: self._reading_ended(reader),
             supersede=f"tensor {id(self)} read",
         )
 
@@ -385,6 +388,10 @@ class TensorPane(QWidget):
         if reader is self._awaited and isinstance(error, ModelError):
             self._say(f"{error.title}: {error.detail}")
 
+    def _reading_ended(self, reader: Reader) -> None:
+        if reader is self._awaited and self._reader is None and self.notice.text() == _READING:
+            self._say("This was stopped. The values are read when they are selected again.")
+
     def _ready(self, reader: Reader) -> None:
         if reader is not self._awaited:
             return  # something else is shown by now
@@ -394,29 +401,8 @@ class TensorPane(QWidget):
         editable = self.subject is not None and self.subject.editable and not self.mode_box.currentIndex()
         self.table.cells.commit = self.editing.set_element if editable else None
         self.table.set_metrics()
-        self._count(reader)
+        self.facts.count(reader, self.workspace.jobs)
         self._show_view()
-
-    def _count(self, reader: Reader) -> None:
-        """Statistics, in a job."""
-        self.facts.clear("Counting…")
-        strings = reader.element_type is ElementType.STRING
-
-        def done(found: Distribution) -> None:
-            if self._reader is reader:
-                self.facts.show_distribution(found, strings=strings)
-                if isinstance(reader, SparseReader):
-                    self.facts.add_note("All numbers but that of zeros are of the stored entries.")
-
-        def failed(error: BaseException) -> None:
-            if self._reader is reader and isinstance(error, ModelError):
-                self.facts.clear(error.detail)
-
-        self.workspace.jobs.start(
-            "Statistics of a tensor",
-            partial(counted, reader),
-            done=done, failed=failed, lane="count", supersede=f"tensor {id(self)} count",
-        )  # fmt: skip
 
     # -- views -----------------------------------------------------------------------------------------------
 
@@ -483,11 +469,16 @@ class TensorPane(QWidget):
                 show(result)
                 self.stack.setCurrentWidget(widget)
 
+        def finished() -> None:
+            if job.cancelled and self._drawing is job and self._reader is reader and drawing != self._drawn:
+                self._slow.stop()
+                self._tell_of_drawing("This was stopped. It is drawn when it is chosen again.")
+
         if drawing != self._drawn:
             self._slow.start()
-        self.workspace.jobs.start(
+        job = self._drawing = self.workspace.jobs.start(
             "Drawing a tensor", work,
-            done=done, failed=partial(self._failed, reader), supersede=f"tensor {id(self)} draw",
+            done=done, failed=partial(self._failed, reader), finished=finished, supersede=f"tensor {id(self)} draw",
         )  # fmt: skip
 
     def _drawing_of(self, view: View, reader: Reader, which: Slice) -> tuple[QWidget, Callable[[Progress], Any], Any]:
@@ -505,11 +496,15 @@ class TensorPane(QWidget):
 
     def _tell_slow(self) -> None:
         """What is seen is of other values than what stands above it."""
-        self._drawn = ()
         if self.subject is not None and self.subject.waiting:
+            self._drawn = ()
             self._open(self.subject, 0)
             return
-        self.notice.setText("Drawing…")
+        self._tell_of_drawing("Drawing…")
+
+    def _tell_of_drawing(self, text: str) -> None:
+        self._drawn = ()
+        self.notice.setText(text)
         self.stack.setCurrentWidget(self.notice)
 
     def _refine(self, part: Part) -> None:
