@@ -20,10 +20,9 @@ from model.graph import Node, Value
 from model.progress import Progress
 from viewer.dialogs.files import ask_file
 from viewer.panels import Panel
-from viewer.places import name_of
 from viewer.results import Record
 from viewer.runs import comparing
-from viewer.runs.addresses import nodes_around
+from viewer.runs.addresses import name_in_run
 from viewer.runs.comparing import Comparison, Prepare
 from viewer.slices import Latest
 from viewer.text import display, number_text, plural
@@ -290,9 +289,7 @@ class ComparePanel(Panel):
         return _OLD_ERROR if self._is_old else _ERROR
 
     def _named(self, row: Compared) -> str:
-        """The name of a value, after the calls and nodes that it is in."""
-        around = map(name_of, nodes_around(self.workspace, row.key))
-        return " › ".join([*around, display(row.name, 80)])
+        return name_in_run(self.workspace, row.key, display(row.name, 80))
 
     def _row(self, rows: Sequence[Compared], place: int) -> Row:
         row, position = rows[place], place + 1

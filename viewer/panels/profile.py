@@ -18,6 +18,7 @@ from model.progress import Progress
 from viewer.panels import Panel
 from viewer.places import name_of
 from viewer.results import Record
+from viewer.runs.addresses import name_in_run
 from viewer.runs.overlays import TITLES, multiply_adds
 from viewer.slices import Latest
 from viewer.text import bytes_text, count_text, display, duration_text, plural, shape_text
@@ -315,7 +316,9 @@ class _MemoryView(QSplitter):
             info, value = record.result.info(key), results.value_by_number(key[1])
             if info is not None and value is not None:
                 shape = shape_text(info.shape) if info.kind == "tensor" else str(info)
-                rows.append(Row(value, (Cell(name_of(value)), Cell(shape), Cell(bytes_text(info.nbytes), info.nbytes))))
+                name = name_in_run(self._workspace, key, name_of(value))
+                cells = Cell(name, tip=name), Cell(shape), Cell(bytes_text(info.nbytes), info.nbytes)
+                rows.append(Row(value, cells))
         self.table.set_rows(rows)
 
     def _go(self, moment: Moment) -> None:

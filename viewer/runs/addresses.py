@@ -11,6 +11,7 @@ from exec.saved import Address
 from model.graph import Function, Graph, Node, Value
 from model.progress import SILENT, Progress
 from model.queries.calls import called_by
+from viewer.places import name_of
 
 if TYPE_CHECKING:
     from exec.results import RunResult
@@ -128,11 +129,12 @@ def _outermost(
     return (bodies[-1][0], number(bodies[-1][1])) if bodies else None
 
 
-def nodes_around(workspace: Workspace, key: ValueKey) -> list[Node]:
-    """The calls of functions and the nodes with bodies that a value of a run is in, outermost first."""
+def name_in_run(workspace: Workspace, key: ValueKey, name: str) -> str:
+    """The name of a value of a run, after the calls of functions and the nodes with bodies that it is in."""
     value, node_by_number = workspace.results.value_by_number(key[1]), workspace.results.node_by_number
     graph = None if value is None else value.graph
-    return [node for _, _, node in _around(graph, key[0], node_by_number)][::-1]
+    around = [name_of(node) for _, _, node in _around(graph, key[0], node_by_number)]
+    return " › ".join([*reversed(around), name])
 
 
 def _around(

@@ -318,6 +318,14 @@ def test_values_of_several_calls_are_told_apart(window, qtbot, tmp_path):
             panel.table.chosen.emit(row)
             shown.append(workspace.results.value_of(workspace.selection.current)[0])
     assert shown == [16, 256], "those of each call"
+    profile = window.docks.open("profile")
+    profile.view.setCurrentIndex(2)
+    alive = set()
+    for moment in profile.memory.curve.moments:
+        profile.memory.curve.pointed.emit(moment)
+        table = profile.memory.table.model()
+        alive |= {table.index(row, 0).data() for row in range(table.rowCount())}
+    assert {name for name in alive if "h" in name} == {"one › h", "two › h"}
 
 
 def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(window, qtbot, net):
