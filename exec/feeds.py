@@ -70,12 +70,14 @@ def as_elements(content: Any, kind: ElementType) -> Array:
     if kind is ElementType.STRING:
         return strings(np.asarray(content))
     with np.errstate(all="ignore"):
-        if not kind.is_integer:
+        if not kind.is_integer and kind is not ElementType.BOOL:
             return np.asarray(content, kind.numpy_dtype)
         array = np.asarray(content)
-        if array.size and array.dtype.kind in "US":
+        if array.size and array.dtype.kind in "US":  # as a truth value, numpy takes any text for true
             msg = f"{str(array.flat[0])!r} is no {kind.text}"
             raise ValueError(msg)
+        if kind is ElementType.BOOL:
+            return array.astype(kind.numpy_dtype)
         if array.size:
             signed = kind.text.startswith("int")
             low, past = (-(1 << kind.bits - 1) if signed else 0), 1 << kind.bits - signed

@@ -360,6 +360,8 @@ def test_an_archive_is_refused_that_unpacks_to_more_than_may_be_held(
     [
         ("uint8", Constant(300)),
         ("uint8", Constant(1.5)),
+        ("bool", Constant("fasle")),
+        ("bool", Constant("[True, False]")),
         ("uint8", Random(low=0, high=300)),
         ("int64", Random(low=0, high=float("inf"))),
         ("int64", Random(low=0, high=1e30)),

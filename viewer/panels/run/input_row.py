@@ -469,7 +469,7 @@ def constant_from(text: str) -> Any:
         return 0
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"True": True, "False": False}.get(text, text)
 
 
