@@ -61,7 +61,9 @@ def shown(window):
     if one.stack.currentWidget() is one.notice:
         return one.notice.text()
     reader = one.reader
-    return None if reader is None else list(np.asarray(one.subject.held))
+    if reader is None or one.subject.waiting:  # what was shown before stays for a moment
+        return None
+    return list(np.asarray(one.subject.held))
 
 
 def select(workspace, name):
