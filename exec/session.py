@@ -467,8 +467,12 @@ class Condition:
         if self.condition == "non-finite":
             return "" if numbers.dtype.kind in "iu" or np.isfinite(numbers).all() else "is not finite everywhere"
         if numbers.dtype.kind == "c":
-            numbers = np.abs(numbers)
-        above = ((numbers > self.limit) | (numbers < -self.limit)).any()  # not the largest: it may be NaN
+            numbers = np.abs(numbers.astype(np.complex128))
+        limit = self.limit
+        if numbers.dtype.kind == "f" and np.isfinite(limit):
+            # It is rounded to the type of the numbers, so that 0.1 is not above 0.1, but not to an infinity.
+            limit = min(limit, float(np.finfo(numbers.dtype).max))
+        above = ((numbers > limit) | (numbers < -limit)).any()  # not the largest: it may be NaN
         return f"has an element above {self.limit:g}" if above else ""
 
 

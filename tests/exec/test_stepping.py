@@ -311,6 +311,20 @@ def test_an_element_above_a_limit_is_seen_beside_any_other(kind: str, numbers: A
     assert "above 99" in stepper.go_on()
 
 
+@pytest.mark.parametrize(
+    ("kind", "number", "limit", "stops"),
+    [("float16", np.inf, 70_000.0, True), ("float", 0.1, 0.1, False), ("float", -np.inf, np.inf, False),
+     ("float", 1e38, 1e39, False), ("complex64", 3e38 + 3e38j, 4e38, True), ("complex64", 3e38 + 3e38j, 1e39, False)],
+)  # fmt: skip
+def test_a_limit_may_be_more_than_the_type_it_is_held_against_has(
+    kind: str, number: Any, limit: float, stops: bool
+) -> None:
+    model = parse(f"g ({kind}[1] x) => ({kind}[1] y) {{ y = Identity(x) }}")
+    numbers = np.array([number], {"float16": np.float16, "float": np.float32, "complex64": np.complex64}[kind])
+    stepper = Session(model).steps({"x": numbers}, breakpoints=[Breakpoint(condition="above", limit=limit)])
+    assert bool(stepper.go_on()) == stops
+
+
 def test_a_breakpoint_on_what_is_not_finite() -> None:
     model = parse("g (float[3] x) => (float[3] y) { a = Log(x) y = Exp(a) }")
     result = Session(model).run({"x": X}, breakpoints=[Breakpoint(condition="non-finite")])
