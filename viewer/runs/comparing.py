@@ -300,7 +300,7 @@ def _compare(work: Callable[[], list[Row]]) -> list[Row]:
 class Comparison(QObject):
     """Compares a run of a document: what it takes of open models is read in slices, the rest is done in a job.
 
-    GUI thread only. An edit of an open document meanwhile begins the reading anew. `done` gets the rows; what is
+    GUI thread only. When an open document is edited or closed meanwhile, it is read anew. `done` gets the rows; what is
     refused becomes a message; `finished` comes after either, and when it was stopped in the status line, not by `stop`.
     """
 
@@ -318,9 +318,11 @@ class Comparison(QObject):
         self._done, self._finished = done, finished
         self._is_wanted = True
         self._job: Job[Any] = workspace.jobs.follow("Compare", self._on_stopped)
-        for one in (workspace, *workspace.others_open()):
-            one.changes.changed.connect(self._on_change)
+        workspace.changes.changed.connect(self._begin_anew)
         workspace.closed.connect(self.stop)
+        for other in workspace.others_open():
+            other.changes.changed.connect(self._begin_anew)
+            other.closed.connect(self._begin_anew)
         self._slices = self._begin()
 
     def start(self) -> None:
@@ -330,7 +332,7 @@ class Comparison(QObject):
     def _begin(self) -> Slices[Work]:
         return Slices(self._read, self._compare, self._refused, self, listener=self._job.progress.report)
 
-    def _on_change(self, _change: object) -> None:
+    def _begin_anew(self, *_: object) -> None:
         if self._slices.running:
             self._slices.cancel()
             self._slices = self._begin()

@@ -265,3 +265,24 @@ def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, worksp
     assert panel.summary.text() == invitation
     take_turns(qtbot, 4)
     assert not panel.rows
+
+
+@pytest.mark.parametrize("which", ["workspace", "other"])
+def test_a_document_may_be_closed_while_it_is_read_for_a_comparison(
+    window, qtbot, tmp_path, workspace, monkeypatch, which
+):
+    (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
+    other = opened(window, qtbot, tmp_path / "long2.onnx")
+    window.activate(window.tabs()[0])
+    run(qtbot, workspace)
+    panel, told = window.docks.open("compare"), []
+    workspace.messaged.connect(lambda message: told.append(message.title))
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    choose(panel, "The open model long2.onnx")
+    take_turns(qtbot, 4)
+    gone = {"workspace": workspace, "other": other}[which]
+    window.remove_tab(next(tab for tab in window.tabs() if tab.workspace is gone))
+    take_turns(qtbot, 4)
+    if which == "other":
+        qtbot.waitUntil(lambda: told == ["long2.onnx was closed"])
+        idle(qtbot, workspace)
