@@ -63,9 +63,9 @@ def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: st
             values[index] = max(inside, default=np.nan)
     known = np.isfinite(values)
     low, high = (float(values[known].min()), float(values[known].max())) if known.any() else (0.0, 0.0)
-    span = high - low or 1.0
+    half = high / 2 - low / 2 or 1.0  # the whole may be wider than any number
     steps = np.zeros(len(values), np.uint8)
-    steps[known] = 1 + np.round((values[known] - low) / span * (_HEAT_STEPS - 1)).astype(np.uint8)
+    steps[known] = 1 + np.round((values[known] / 2 - low / 2) / half * (_HEAT_STEPS - 1)).astype(np.uint8)
     palette = (theme.endpoint, *heat_colors())
     if known.any():
         digits = digits_apart(low, high, 4)

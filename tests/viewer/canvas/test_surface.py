@@ -282,11 +282,14 @@ def test_a_viewport_maps_there_and_back_at_any_ratio(ratio):
     assert right > 10_000
 
 
-def test_heat_runs_from_dark_to_light_and_tells_its_range(show, small):
+@pytest.mark.parametrize(
+    ("low", "high", "texts"), [(1.0, 3.0, ("1", "3")), (-1.7e308, 1.7e308, ("-1.7e+308", "1.7e+308"))]
+)
+def test_heat_runs_from_dark_to_light_and_tells_its_range(show, small, low, high, texts):
     view = show(small.model())
     nodes = list(view.workspace.graph.nodes)
-    shades = by_heat(view.scene, theme(), {nodes[0]: 1.0, nodes[1]: 3.0}, "ms")
-    assert (shades.legend.low, shades.legend.high) == ("1", "3")
+    shades = by_heat(view.scene, theme(), {nodes[0]: low, nodes[1]: high}, "ms")
+    assert (shades.legend.low, shades.legend.high) == texts
     boxes = [view.scene.drawing.boxes_of(node)[0] for node in nodes]
     assert shades.indices[boxes].tolist() == [1, 64, 0]
     lightness = [color.lightnessF() for color in heat_colors()]
