@@ -188,17 +188,17 @@ class Worker:
 
     def _look_up(self, number: int, kind: str, content: Any) -> None:
         """Answer a question about a run at rest: later, if a run is due before the values for it are computed."""
-        progress = self._fetches.pop(number, SILENT)
+        progress, is_put_off = self._fetches.get(number, SILENT), False
         try:
-            found = self._found(kind, progress, *content)
+            self._send(number, "value", self._found(kind, progress, *content))
         except Cancelled:
-            if progress.cancelled or not self._due:
+            is_put_off = bool(self._due) and not progress.cancelled
+            if not is_put_off:
                 raise
-            if kind == "fetch":
-                self._fetches[number] = progress
             self._waiting.put((number, kind, content))
-        else:
-            self._send(number, "value", found)
+        finally:
+            if not is_put_off:
+                self._fetches.pop(number, None)
 
     def _found(self, kind: str, progress: Progress, run: int, asked: Any, arguments: Sequence[Any] = ()) -> Any:
         result = self._result(run)

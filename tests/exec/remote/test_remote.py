@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from exec.plan import MISSING
 from exec.remote.process import Process
 from exec.remote.session import WorkerSession
 from exec.remote.transfer import Exchange
-from exec.remote.worker import serve
+from exec.remote.worker import Worker, _Job, serve
 from exec.session import Breakpoint
 from model import Document, ModelError
 from model.attributes import make_attribute
@@ -121,6 +122,26 @@ def test_a_run_comes_before_a_value_that_is_computed_again(sessions: Any) -> Non
     bringing.join(60)
     assert told != sorted(told), "it begins anew after the run"
     np.testing.assert_array_equal(brought[0], Session(parse(text)).run({"v0": x}).values["v199"])
+
+
+def test_who_no_longer_wants_a_value_is_heard_while_it_is_computed(tmp_path: Path) -> None:
+    ours, _theirs = Pipe()
+    worker = Worker(ours, str(tmp_path), 8, 1)
+    key, run, question = ((), 1), 1, 2
+
+    class Result:
+        def find(self, _key: Any) -> Any:
+            return MISSING
+
+        def value(self, _key: Any, *, progress: Progress) -> Any:
+            worker._hear(0, "cancel", question)
+            progress.check()
+
+    worker._jobs[run] = _Job(run, result=Result())
+    worker._hear(question, "fetch", (run, key))
+    with pytest.raises(Cancelled):
+        worker._work(*worker._waiting.get_nowait())
+    assert not worker._fetches
 
 
 def test_results_are_those_of_a_session(sessions: Any) -> None:
