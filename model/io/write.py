@@ -267,16 +267,17 @@ class _Writer:
         self._values(graph, kept, "value_info", out, original)
 
     def _values(self, graph: Graph, values: Sequence[Value], field: str, out: Any, original: Any) -> None:
+        paced = self._progress.paced
         infos = getattr(original, field) if original is not None else ()
         strangers = _strangers(graph, values, infos, original)
         same = values and len(values) == len(infos) and not strangers
-        if same and all(_read_name(v) == text(info.name) for v, info in zip(values, infos, strict=True)):
+        if same and all(_read_name(v) == text(info.name) for v, info in paced(zip(values, infos, strict=True))):
             messages = getattr(out, field)
         else:
-            by_name = {text(info.name): info for info in reversed(infos)}
-            sources = [v._source if v in strangers else by_name.get(_read_name(v), v._source) for v in values]
-            messages = _listed(out, field, original, sources)
-        for value, message in self._progress.paced(zip(values, messages, strict=True)):
+            by_name = {text(info.name): info for info in paced(reversed(infos))}
+            sources = [v._source if v in strangers else by_name.get(_read_name(v), v._source) for v in paced(values)]
+            messages = _listed(out, field, original, sources, self._progress)
+        for value, message in paced(zip(values, messages, strict=True)):
             self._value(value, message, graph)
             if value.graph is graph:
                 _change_unknown_of(value, field, message)
