@@ -6,6 +6,7 @@ all would be due in the same turn of the event loop, which then takes longer tha
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +18,9 @@ from shiboken6 import isValid
 SLICE_SECONDS = 0.004
 #: From the beginning of one turn to that of the next, if the event loop has nothing else to do.
 _PACE_MS = 2
+#: The same while a person moves or types something, so that one turn at most falls into a frame.
+_CALM_PACE_MS = 12
+_CALM_SECONDS = 0.15  # after the last that was moved or typed
 
 
 class Shift(QObject):
@@ -43,19 +47,29 @@ class Shift(QObject):
             _rota().shifts.remove(self)
 
 
+def give_way() -> None:
+    """A person moves or types something: let turns be fewer for a moment."""
+    _rota().calm_until = time.monotonic() + _CALM_SECONDS
+
+
 class _Rota(QObject):
     """Gives each its turn. There is one, and it outlives every window."""
 
     def __init__(self) -> None:
         super().__init__()
         self.shifts: deque[Shift] = deque()  # the next one first
-        self._timer = QTimer(self, singleShot=True, interval=_PACE_MS)
+        self.calm_until = 0.0
+        self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._turn)
 
     def go_on(self) -> None:
         """See to it that there is a next turn."""
         if not self._timer.isActive():
-            self._timer.start()
+            self._timer.start(self._pace)
+
+    @property
+    def _pace(self) -> int:
+        return _CALM_PACE_MS if time.monotonic() < self.calm_until else _PACE_MS
 
     def _turn(self) -> None:
         while self.shifts and not isValid(self.shifts[0]):  # who had it is gone
@@ -63,7 +77,7 @@ class _Rota(QObject):
         if self.shifts:
             shift = self.shifts[0]
             self.shifts.rotate(-1)
-            self._timer.start()  # before the work: it may open a dialog, and others go on behind that
+            self._timer.start(self._pace)  # before the work: it may open a dialog, and others go on behind that
             shift.work()
 
 

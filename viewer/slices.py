@@ -27,6 +27,13 @@ T = TypeVar("T")
 
 _LOOK_SECONDS = 1.0  # how long to be paused before looking whether anybody will let the work go on
 
+_serving: set[int] = set()  # threads for which the GUI thread waits, by what the system calls them
+
+
+def serving() -> frozenset[int]:
+    """The threads that work in its place while the GUI thread waits, by what the system calls them. GUI thread."""
+    return frozenset(_serving)
+
 
 class Slices(QObject, Generic[T]):
     """Runs `work(progress)` in slices, then calls `done` with its result, or `failed` with what it raised.
@@ -116,7 +123,9 @@ class Slices(QObject, Generic[T]):
         self._paused.acquire()
 
     def _serve(self) -> None:
+        _serving.add(threading.get_native_id())
         self._call(self._baton)
+        _serving.discard(threading.get_native_id())
         self._paused.release()
 
     def _call(self, progress: Progress) -> None:

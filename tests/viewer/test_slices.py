@@ -2,6 +2,8 @@
 
 import gc
 import threading
+import time
+from itertools import pairwise
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QObject, QTimer
@@ -9,7 +11,7 @@ from shiboken6 import delete
 
 from model.progress import Cancelled
 from tests.viewer.held import let_take_turns
-from viewer.shifts import Shift
+from viewer.shifts import Shift, give_way
 from viewer.slices import Latest, Slices
 
 
@@ -222,6 +224,21 @@ def test_all_who_work_in_slices_take_turns_with_one_another(qtbot):
     before = len(order)
     let_take_turns(qtbot)
     assert len(order) == before
+
+
+def test_while_a_person_is_at_work_turns_are_a_frame_apart(qtbot):
+    turns = []
+
+    def turn():
+        give_way()
+        turns.append(time.monotonic())
+
+    shift = Shift(turn)
+    give_way()
+    shift.start()
+    qtbot.waitUntil(lambda: len(turns) >= 4, timeout=10_000)
+    shift.stop()
+    assert all(later - earlier > 0.01 for earlier, later in pairwise(turns))
 
 
 def test_a_dialog_opened_in_a_turn_does_not_hold_up_the_others(qtbot):

@@ -1,6 +1,7 @@
 """While a person moves the graph or changes the model, a run leaves one of the processor's cores to the window.
 
-So do the other threads of the program, which hear what the run tells and look at it.
+So do the other threads of the program, which hear what the run tells and look at it, but for those that the window
+waits for. And what the window itself does in slices has fewer turns.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from PySide6.QtCore import QObject, QTimer
 
 from exec.remote.session import WorkerSession
 from exec.threads import stand_back
+from viewer.shifts import give_way
+from viewer.slices import serving
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -41,6 +44,8 @@ class Courtesy(QObject):
 
     def _give_way(self, _change: object = None) -> None:
         session = self._running()
+        if session is not None:
+            give_way()
         if isinstance(session, WorkerSession):
             if session is not self._standing:
                 self._standing = session
@@ -55,4 +60,4 @@ class Courtesy(QObject):
             self._standing = None
 
     def _own_threads(self, *, back: bool) -> None:
-        stand_back(os.getpid(), back=back, but=[threading.get_native_id()])
+        stand_back(os.getpid(), back=back, but=[threading.get_native_id(), *serving()])

@@ -12,6 +12,7 @@ from exec.inputs import Constant
 from exec.remote.session import WorkerSession
 from tests.viewer.runs.driving import edit, idle, opened
 from viewer.settings import RUN_IN_PROCESS
+from viewer.slices import Slices, serving
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the cores of a process cannot be chosen")
 
@@ -84,6 +85,25 @@ def test_the_other_threads_of_the_window_leave_its_core_to_it_too(window, qtbot,
     assert cores_of_others() == {max(whole - 1, 1)}
     assert len(os.sched_getaffinity(0)) == whole
     qtbot.waitUntil(lambda: cores_of_others() == {whole}, timeout=20_000)
+
+
+def test_a_thread_for_which_the_window_waits_keeps_all_cores(window, qtbot, workspace):
+    """Beside a run on the one that is left its slices would take as long again as they may."""
+    threads = []
+
+    def work(progress):
+        while not progress.cancelled:
+            if threading.current_thread() is not threading.main_thread():
+                threads[:] = [threading.get_native_id()]
+            progress.check()
+
+    slices = Slices(work, pytest.fail, pytest.fail)
+    workspace.runs.run()
+    qtbot.waitUntil(lambda: workspace.runs.session.at is not None and bool(threads), timeout=30_000)
+    window.tabs()[-1].view.pan_by(0.0, 5.0)
+    assert len(os.sched_getaffinity(threads[0])) == len(os.sched_getaffinity(0))
+    slices.cancel()
+    assert serving() == frozenset()
 
 
 def cores_of_others():
