@@ -42,7 +42,7 @@ class Walk:
 
     watch: Watch | None = None  # asked at each place; None: nobody stops in bodies
     passed: int = 0  # places that earlier calls have been through
-    places: int = 0  # that this call has come to
+    places: int = 0  # that this call has come to, loops among them
     halted: str = ""  # why `watch` stopped this call
     place: Place | None = None  # where it did
     spent: float = 0.0  # seconds of earlier calls that are not spent again
@@ -80,6 +80,7 @@ class Walk:
 
         Whoever loops changes it between turns only, so that it is that of the turn that goes on.
         """
+        self.places += 1  # a place of its own: a kernel may loop several times, also without a turn
         before, depth = self.places, self._depth
         if before in self._loops:
             state, self.places = self._loops.pop(before)

@@ -242,6 +242,29 @@ def test_a_loop_that_was_stopped_in_goes_on_with_the_turn_it_was_in(
     assert float(again.result().find(add.inputs[0])[0]) in seen
 
 
+@pytest.mark.parametrize("lengths", ["3, 2", "0, 3", "2, 0"])
+def test_each_sequence_of_a_batch_goes_on_with_its_own_turn(lengths: str) -> None:
+    """Sequences without a turn came to be in the turn of the next one."""
+    text = f"""g (float[2,1] o, float[2,3,1] x) => (float[2,1] y, float[2,3,1] z) <int64[2] n = {{{lengths}}}> {{
+      y, z = Scan <num_scan_inputs = 1, body = rows (float[1] s, float[1] row) => (float[1] u, float[1] v) {{
+        u = Add(s, row)
+        v = Neg(u)
+      }}> (n, o, x)
+    }}"""
+    model = parse(text, header='ir_version: 3, opset_import: ["" : 8]')
+    sequences = np.arange(1, 7, dtype=np.float32).reshape(2, 3, 1)
+    feeds = {"o": np.zeros((2, 1), np.float32), "x": sequences}
+    whole = Session(model).run(feeds)
+    neg = node(model, "v")
+    stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=neg)])
+    seen = []
+    while stepper.go_on() and len(seen) < 9:
+        seen.append(float(stepper.result().find(neg.inputs[0])[0]))
+    assert seen == [x for row, n in zip(sequences, lengths.split(","), strict=True) for x in row[: int(n)].cumsum()]
+    for name in ("y", "z"):
+        np.testing.assert_array_equal(stepper.result().values[name], whole.values[name])
+
+
 NESTED = """g (bool k, float[2] x) => (float[2] y) {
   y = If(k) <then_branch = outer () => (float[2] a) {
     b = Neg(x)
