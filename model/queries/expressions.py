@@ -6,16 +6,18 @@ import re
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import TypeVar
 
 from model.errors import ModelError
 
 T = TypeVar("T")
 
-#: CPU time that looking through one text may take.
+#: CPU time of the main thread that looking through one text may take.
 LIMIT_SECONDS = 0.5
 
 
@@ -52,21 +54,36 @@ class Expression:
         return of_whole if whole else lambda text: _within_limit(partial(self._pattern.sub, template), text)
 
 
-def _within_limit(look: Callable[[str], T], text: str) -> T:
-    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-        return look(text)
-    if signal.getsignal(signal.SIGVTALRM) is not _give_up:
-        signal.signal(signal.SIGVTALRM, _give_up)
-    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_SECONDS)
-    try:
-        return look(text)
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+class _Limit:
+    """Stops what looks through a text in the main thread where that takes too long, and nothing else.
+
+    The timer counts the time of all threads, and a signal of another thread's may be heard late: it is looked each time
+    whether a text is looked through, and how long this thread did.
+    """
+
+    def __init__(self) -> None:
+        self._end = inf  # CPU time of the main thread
+
+    def __call__(self, look: Callable[[str], T], text: str) -> T:
+        if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+            return look(text)
+        if signal.getsignal(signal.SIGVTALRM) != self._on_signal:
+            signal.signal(signal.SIGVTALRM, self._on_signal)
+        self._end = time.thread_time() + LIMIT_SECONDS
+        signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_SECONDS, LIMIT_SECONDS / 10)
+        try:
+            return look(text)
+        finally:
+            self._end = inf
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+    def _on_signal(self, *_: object) -> None:
+        if time.thread_time() >= self._end:
+            raise ModelError(
+                "The regular expression takes too long",
+                "It was stopped: on one of the texts it tries more and more ways to match. "
+                "Often a repetition within a repetition is why, as in (a+)+.",
+            )
 
 
-def _give_up(*_: object) -> None:
-    raise ModelError(
-        "The regular expression takes too long",
-        "It was stopped: on one of the texts it tries more and more ways to match. "
-        "Often a repetition within a repetition is why, as in (a+)+.",
-    )
+_within_limit = _Limit()

@@ -1,7 +1,9 @@
 """Regular expressions: what they find and put in, and that one without end ends."""
 
+import signal
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,6 +30,16 @@ def test_nothing_is_stopped_afterwards(monkeypatch):
     monkeypatch.setattr(expressions, "LIMIT_SECONDS", 0.01)
     assert Expression("a").is_in("a")
     assert sum(range(3_000_000)) > 0  # longer than the limit
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
+def test_a_signal_that_comes_late_or_for_the_time_of_other_threads_stops_nothing(monkeypatch):
+    wanted = Expression("a")
+    assert wanted.is_in("a")
+    signal.raise_signal(signal.SIGVTALRM)  # as one of the timer that another thread was given, heard late
+    others = SimpleNamespace(search=lambda text: signal.raise_signal(signal.SIGVTALRM) or text)
+    monkeypatch.setattr(wanted, "_pattern", others)
+    assert wanted.is_in("a")
 
 
 def test_off_the_main_thread_they_find_too():
