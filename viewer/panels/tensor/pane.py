@@ -447,7 +447,7 @@ class TensorPane(QWidget):
         reader, view, which = self._reader, self.view, self.slices.slice
         if reader is None or view is None:
             return
-        self._slow.stop()
+        self._settle()
         self._show_options(view)
         self.slices.show_whole(seen_at_once(view, reader.shape, which))
         if not reader.size:
@@ -464,17 +464,17 @@ class TensorPane(QWidget):
 
         def done(result: Any) -> None:
             if self._reader is reader and self.view == view and self.slices.slice == which:
-                self._slow.stop()
+                self._settle()
                 self._drawn = drawing
                 show(result)
                 self.stack.setCurrentWidget(widget)
 
         def finished() -> None:
             if job.cancelled and self._drawing is job and self._reader is reader and drawing != self._drawn:
-                self._slow.stop()
+                self._settle()
                 self._tell_of_drawing("This was stopped. It is drawn when it is chosen again.")
 
-        if drawing != self._drawn:
+        if drawing != self._drawn and not self._is_old:
             self._slow.start()
         job = self._drawing = self.workspace.jobs.start(
             "Drawing a tensor", work,
@@ -493,6 +493,16 @@ class TensorPane(QWidget):
 
             return self.lines, partial(pictures.series, reader, which), show
         return self.text, lambda _: plane_text(reader, which), self.text.setPlainText
+
+    @property
+    def _is_old(self) -> bool:
+        """Whether what is seen are values whose newer ones are on their way."""
+        return self.subject is not None and self.subject.waiting
+
+    def _settle(self) -> None:
+        """What is seen need not give way to a word, unless newer values are to come: another plane of old is old."""
+        if not self._is_old:
+            self._slow.stop()
 
     def _tell_slow(self) -> None:
         """What is seen is of other values than what stands above it."""

@@ -544,3 +544,28 @@ def test_a_value_that_is_long_on_its_way_is_said_to_be_and_then_seen_in_the_same
     qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is panel.pane.table)
     assert panel.pane.table.cells.index(0, 0).data() == "-2"
     assert channel(panel).value() == 2
+
+
+def test_going_to_another_plane_meanwhile_does_not_let_old_values_stand_for_the_new_one(qtbot, far):
+    panel, run, gate = far
+    gate.clear()
+    run(2.0)
+    channel(panel).setValue(1)
+    assert panel.pane.table.cells.index(0, 0).data() == "-1"
+    qtbot.waitUntil(panel.pane.notice.isVisible)
+    assert panel.pane.notice.text() == "Bringing the value…"
+
+
+def test_neither_does_a_picture_of_them_that_is_ready_meanwhile(qtbot, far, monkeypatch):
+    panel, run, gate = far
+    draw, free = _PICTURE_WORK["Heat map"], threading.Event()
+    monkeypatch.setitem(_PICTURE_WORK, "Heat map", lambda *what: free.wait(20) and draw(*what))
+    panel.pane.choose_view("Heat map")
+    gate.clear()
+    run(2.0)
+    free.set()
+    qtbot.waitUntil(lambda: not any(job.title == "Drawing a tensor" for job in panel.workspace.jobs.running))
+    qtbot.waitUntil(panel.pane.notice.isVisible)
+    assert panel.pane.notice.text() == "Bringing the value…"
+    gate.set()
+    qtbot.waitUntil(panel.pane.picture.isVisible)
