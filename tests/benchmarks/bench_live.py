@@ -10,8 +10,8 @@ has ended.
 
 Printed is, in ms, the median frame with nothing running (the yardstick of the same process), while running, their
 ratio, and of the frames while running the one that 99 of 100 are faster than and the slowest; the same of the processor
-time that the GUI thread took for them; and how late a program was at the same time that does nothing but count for half
-a millisecond (the yardstick of the machine: see bystander). The bar: 16 ms a frame. Besides models of files a graph of
+time that the GUI thread took for them; and how late a program was at the same time that does next to nothing (the
+yardstick of the machine: see bystander). The bar: 16 ms a frame. Besides models of files a graph of
 50,000 nodes is measured. `--stacks` tells what the frames while running were spent on that took more processor time.
 """
 
