@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
 
 from exec.context import RuntimeValue
 from exec.layout import ValueKey
-from exec.results import Fetch
-from model.progress import Cancelled, Progress
+from exec.results import Fetch, RunResult
+from model.progress import SILENT, Cancelled, Progress
 
 _POLL = 0.05
 
@@ -21,6 +23,7 @@ class GivingWay(Progress):
         super().__init__()
         self._asked = asked
         self._due = due
+        self._gave_way = False
 
     def report(self, done: float, total: float, text: str = "") -> None:
         """Tell the one who asked."""
@@ -34,24 +37,38 @@ class GivingWay(Progress):
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody wants it any more, or something comes before it."""
-        return self._asked.cancelled or bool(self._due)
+        """Whether nobody wants it any more, or something came before it: for good, as what was begun is left."""
+        self._gave_way = self._gave_way or bool(self._due)
+        return self._gave_way or self._asked.cancelled
 
 
 class Turn:
-    """That of the runs of one session, which is used by one thread at a time: ``with turn: …``. Any thread."""
+    """That of the runs of one session, which is used by one thread at a time. Any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._due: set[int] = set()  # threads with a run that wants to begin or go on
 
-    def __enter__(self) -> None:
+    @contextmanager
+    def taken(self, progress: Progress = SILENT) -> Iterator[None]:
+        """Have it for a run, after those before; Cancelled where it is stopped while it waits."""
         self._due.add(threading.get_ident())
-        self._lock.acquire()
-        self._due.discard(threading.get_ident())
+        try:
+            while not self._lock.acquire(timeout=_POLL):
+                progress.check()
+        finally:
+            self._due.discard(threading.get_ident())
+        try:
+            progress.check()
+            yield
+        finally:
+            self._lock.release()
 
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+    def giving_way(self, result: RunResult) -> RunResult:
+        """The result of a run of the session, whose values are computed again between runs."""
+        if result.fetch is not None:
+            result.fetch = partial(self.bring, result.fetch)
+        return result
 
     def bring(self, fetch: Fetch, key: ValueKey, progress: Progress) -> RuntimeValue:
         """What `fetch` computes, between runs: it begins anew after one that came in between."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from exec.turn import Turn
+from exec.turn import GivingWay, Turn
 from model.progress import Cancelled, Progress
 
 KEY = (), 1
@@ -25,7 +25,7 @@ def test_a_value_begins_anew_after_a_run_that_came_in_between() -> None:
     bringing = threading.Thread(target=lambda: brought.append(turn.bring(fetch, KEY, Progress())))
     bringing.start()
     assert begun.wait(30)
-    with turn:
+    with turn.taken():
         order.append("run")
     bringing.join(30)
     assert brought == ["value"]
@@ -35,5 +35,25 @@ def test_a_value_begins_anew_after_a_run_that_came_in_between() -> None:
 def test_a_value_that_waits_for_a_run_can_be_stopped() -> None:
     turn, stopped = Turn(), Progress()
     stopped.cancel()
-    with turn, pytest.raises(Cancelled):
+    with turn.taken(), pytest.raises(Cancelled):
         turn.bring(lambda _key, _progress: pytest.fail("a run goes on"), KEY, stopped)
+
+
+def test_a_run_that_waits_for_another_can_be_stopped() -> None:
+    turn, stopped = Turn(), Progress()
+    stopped.cancel()
+    with turn.taken(), pytest.raises(Cancelled), turn.taken(stopped):
+        pytest.fail("another goes on")
+    with pytest.raises(Cancelled), turn.taken(stopped):
+        pytest.fail("nobody wants it")
+    assert turn.bring(lambda _key, _progress: "value", KEY, Progress()) == "value", "nothing is due"
+
+
+def test_a_value_that_gave_way_begins_anew_though_the_run_was_stopped() -> None:
+    due, asked = {1}, Progress()
+    progress = GivingWay(asked, due)
+    assert progress.cancelled
+    due.clear()
+    with pytest.raises(Cancelled):
+        progress.check()
+    assert not asked.cancelled

@@ -145,10 +145,14 @@ def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Val
 
 def _read(other: Workspace, progress: Progress) -> Callable[[Value], int]:
     """Read an open model for a run; by what number results of it know a value."""
-    if other.jobs.is_closed:
-        raise ModelError(f"{display(other.title, 60)} was closed", "open it again, and choose it from the list")
+    _check_open(other)
     other.runs.session.prepare(progress)
     return other.runs.session.number
+
+
+def _check_open(other: Workspace) -> None:
+    if other.jobs.is_closed:
+        raise ModelError(f"{display(other.title, 60)} was closed", "open it again, and choose it from the list")
 
 
 def _in_calls(result: RunResult, inside: Inside, progress: Progress) -> Iterator[ValueKey]:
@@ -178,7 +182,7 @@ def _with_other(
 
     def perform(progress: Progress) -> RunResult:
         try:
-            return session.perform(request, progress=progress).raise_for_failure()
+            return other.runs.perform(request, progress=progress).raise_for_failure()
         except ModelError as error:
             detail = f"{error.title}: {error.detail}"
             raise ModelError(f"{display(title, 60)} cannot be run with these inputs", detail) from error
@@ -187,9 +191,10 @@ def _with_other(
         if known is not None and _was_fed(known, feeds, ours.result.seed):
             theirs = known.result
         else:
+            _check_open(other)
             theirs = perform(progress)
         there = ((key, at) for key, at in pairs.items() if at is not None and theirs.info(at) is not None)
-        values = {key: theirs.value(at) for key, at in there}
+        values = {key: theirs.value(at, progress=progress) for key, at in there}
         return ours.result.apply(compare_keys, values, inside)
 
     return lambda progress: _compare(lambda: work(progress))
@@ -247,7 +252,7 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
         inside = inside_nodes(workspace, ours.result, progress)
 
         def work(progress: Progress) -> list[Row]:
-            other = session.perform(in_precision(request, precision, numbers), progress=progress)
+            other = workspace.runs.perform(in_precision(request, precision, numbers), progress=progress)
             other.raise_for_failure()
             return other.apply(compare_rounded, ours.result, inside)
 

@@ -182,8 +182,10 @@ class RunControl(QObject):
     def perform(self, request: Request, *, progress: Progress) -> RunResult:
         """A run that is not shown, after those that go on. Off the GUI thread."""
         session = self.session
-        with contextlib.nullcontext() if isinstance(session, WorkerSession) else self._turn:
+        if isinstance(session, WorkerSession):
             return session.perform(request, progress=progress)
+        with self._turn.taken(progress):
+            return self._turn.giving_way(session.perform(request, progress=progress))
 
     # -- starting --------------------------------------------------------------------------------------------
 
@@ -341,8 +343,7 @@ class RunControl(QObject):
             run.stepper = session.steps(run.request, progress=run.relay, observer=observe, stepping=stepping)
             run.result = run.stepper.result().work_out()
             return
-        with self._turn:
-            progress.check()
+        with self._turn.taken(progress):
             run.stepper = session.steps(run.request, progress=run.relay, observer=observe)
             if run.aim.mode == "run":
                 run.stepper.go_on()
@@ -351,9 +352,7 @@ class RunControl(QObject):
     def _take_result(self, run: OneRun) -> None:
         """Off the GUI thread: what it has given, which computes values again when no run wants to."""
         result = run.stepper.result()
-        if isinstance(run.stepper, Stepper) and result.fetch is not None:
-            result.fetch = partial(self._turn.bring, result.fetch)
-        run.result = result.work_out()
+        run.result = (self._turn.giving_way(result) if isinstance(run.stepper, Stepper) else result).work_out()
 
     def _continue(self, *, one: bool) -> None:
         run = self._run
@@ -363,7 +362,7 @@ class RunControl(QObject):
         def work(progress: Progress) -> None:
             assert run.relay is not None
             run.relay.now = progress
-            with self._turn:
+            with self._turn.taken():
                 if one:
                     run.stepper.step()
                 else:

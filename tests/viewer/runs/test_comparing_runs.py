@@ -1,5 +1,8 @@
 """Runs held against others through the real window: before an edit, fewer bits, other models, ONNX Runtime."""
 
+import threading
+import time
+
 import numpy as np
 import onnx
 import pytest
@@ -7,6 +10,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDockWidget
 
 from exec.inputs import Constant, Random
+from exec.inspection.statistics import Summary, describe
+from exec.plan import MISSING
+from exec.session import Session
 from model.edits.values import rename_value
 from tests.viewer.runs.driving import edit, make_finite, node, opened, run, value
 from viewer.runs import comparing
@@ -346,3 +352,70 @@ def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(wind
         return below and told.height() >= panel.summary.heightForWidth(told.width())
 
     qtbot.waitUntil(is_legible)
+
+
+@pytest.mark.parametrize("choice", ["What if all nodes were in float16", "The open model other.onnx"])
+def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net, tmp_path, monkeypatch, choice):
+    """In this process a session is used by one thread at a time."""
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    other = opened(window, qtbot, other_file)
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    turn, has_turn = (other if "other" in choice else workspace).runs._turn, []
+    perform = Session.perform
+
+    def watched(session, request, **more):
+        has_turn.append(turn._lock.locked())
+        result = perform(session, request, **more)
+        y = result.key("y")
+        slot, fetch = result.layout.slots[y], result.fetch
+        result.summaries = {**result.summaries, slot: Summary(describe(result.slots[slot]), None)}
+        result.slots[slot] = MISSING
+
+        def bring(key, progress):
+            has_turn.append(turn._lock.locked())
+            return fetch(key, progress)
+
+        result.fetch = bring
+        return result
+
+    monkeypatch.setattr(Session, "perform", watched)
+    found = pick(qtbot, window.docks.open("compare"), choice)
+    assert found[False, "y"] < 1
+    assert has_turn == [True, True]
+
+
+def made_and_run(window, qtbot, path):
+    workspace = opened(window, qtbot, path)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    return workspace
+
+
+def test_values_of_another_model_are_not_brought_for_a_comparison_that_was_stopped(window, qtbot, net, tmp_path):
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    other, workspace = (made_and_run(window, qtbot, path) for path in (other_file, net))
+    theirs, begun = other.results.current.result, threading.Event()
+    theirs.summaries = {slot: Summary(describe(np.zeros(1)), None) for slot in range(1, len(theirs.slots))}
+    theirs.slots[:] = [MISSING] * len(theirs.slots)
+
+    def until_stopped(_key, progress):
+        begun.set()
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            progress.check()
+            time.sleep(0.001)
+        pytest.fail("nobody wants it any more")
+
+    theirs.fetch = until_stopped
+    panel = window.docks.open("compare")
+    panel.compare("other", comparing.with_model(workspace, other))
+    qtbot.waitUntil(begun.is_set)
+    (job,) = workspace.jobs.running
+    workspace.jobs.cancel_all()
+    qtbot.waitUntil(lambda: not workspace.jobs.running)
+    assert job.error is None
+    assert not panel.rows
