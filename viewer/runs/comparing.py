@@ -264,7 +264,9 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
 def _check_current(workspace: Workspace, ours: Record) -> None:
     """ModelError unless a run is of the model as it is now: what an edit did is no error of another engine or type."""
     results = workspace.results
-    if ours.state != workspace.document.current.id and not (ours is results.current and results.is_current):
+    is_current = ours is results.current and results.is_current
+    names = {v.name for v in workspace.runs.inputs.inputs()}  # a new name makes no value stale
+    if ours.state != workspace.document.current.id and not (is_current and ours.feeds.keys() <= names):
         raise ModelError("The run is out of date", "run the model as it is now, then compare")
 
 

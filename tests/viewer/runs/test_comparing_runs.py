@@ -25,6 +25,13 @@ def compared(qtbot, panel, prepare):
     return {row.name: row.difference for row in panel.rows}
 
 
+def made_and_run(window, qtbot, path):
+    workspace = opened(window, qtbot, path)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    return workspace
+
+
 def test_a_comparison_that_fails_is_over(window, qtbot, net, tmp_path):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -275,6 +282,20 @@ def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, net):
     assert 0 < pick(qtbot, panel, "What if all nodes were in float16")[False, "renamed"] < 0.01
 
 
+@pytest.mark.parametrize("choice", ["What if all nodes were in float16", "ONNX Runtime"])
+def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, net, choice):
+    workspace = made_and_run(window, qtbot, net)
+    with workspace.document.edit("Rename") as transaction:
+        rename_value(transaction, value(workspace, "x"), "renamed")
+    told = []
+    workspace.messaged.connect(told.append)
+    panel = window.docks.open("compare")
+    assert pick(qtbot, panel, choice) == {}
+    assert [message.title for message in told] == ["The run is out of date"]
+    run(qtbot, workspace)
+    assert pick(qtbot, panel, choice)[False, "y"] < 0.01
+
+
 def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_path):
     other_file = tmp_path / "other.onnx"
     other_file.write_bytes(net.read_bytes())
@@ -385,13 +406,6 @@ def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net
     found = pick(qtbot, window.docks.open("compare"), choice)
     assert found[False, "y"] < 1
     assert has_turn == [True, True]
-
-
-def made_and_run(window, qtbot, path):
-    workspace = opened(window, qtbot, path)
-    make_finite(workspace)
-    run(qtbot, workspace)
-    return workspace
 
 
 def test_values_of_another_model_are_not_brought_for_a_comparison_that_was_stopped(window, qtbot, net, tmp_path):
