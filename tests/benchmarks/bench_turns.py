@@ -297,9 +297,8 @@ def _small(path: Path) -> Path:
     return small
 
 
-_lent: dict[
-    threading.Thread, float
-] = {}  # those that ended count too: else a turn in which one did costs less than none
+#: Of each thread, of those that ended too: else a turn in which one did costs less than none.
+_lent: dict[threading.Thread, float] = {}
 
 
 def spent() -> float:
