@@ -39,7 +39,7 @@ from viewer.widgets.fields.editors import takes_the_document
 if TYPE_CHECKING:
     from model.edits.tensors import Region
     from model.types import ElementType
-    from viewer.jobs import Jobs
+    from viewer.jobs import Job, Jobs
 
 _COMMITS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
 _STAYS_HERE = (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason)
@@ -122,6 +122,7 @@ class TensorTable(QTableView):
     def __init__(self, jobs: Jobs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._jobs = jobs
+        self._copying: Job[str] | None = None
         self.cells = TensorTableModel(jobs, self)
         self.setModel(self.cells)
         self.delegate = CellDelegate(self)
@@ -184,11 +185,13 @@ class TensorTable(QTableView):
         chosen = np.zeros((rows, columns), bool)
         for b in blocks:
             chosen[b.top() - top : b.bottom() - top + 1, b.left() - left : b.right() - left + 1] = True
+        if self._copying is not None:
+            self._copying.cancel()  # it would take the place of what is copied now
         read = self.cells.texts(top, left, chosen)
         if self.cells.instant:
             _put(block_source(read()))
         else:
-            self._jobs.start("Copying", lambda _: block_source(read()), done=_put)
+            self._copying = self._jobs.start("Copying", lambda _: block_source(read()), done=_put)
 
     def paste(self) -> None:
         """Put what the clipboard holds where the selection begins."""

@@ -1,5 +1,7 @@
 """Tables that are read as one looks, or that hold a part of a plane alone: what is copied, gone to and told of them."""
 
+import threading
+
 import numpy as np
 import onnx
 import pytest
@@ -9,6 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from model.document import Document
 from model.io.read import load
 from tests.viewer.panels.tensor.hands import opened, put, select, settled
+from viewer.panels.tensor.readers import TensorReader
 from viewer.panels.tensor.table import PartLabel
 from viewer.workspace import Workspace
 
@@ -42,6 +45,27 @@ def test_cells_that_nobody_looked_at_are_copied_too(qtbot, in_file):
     panel.pane.table.selectAll()
     rows = [[float(cell) for cell in line.split("\t")] for line in copied(qtbot, panel).split("\n")]
     assert rows == array.tolist()
+
+
+def test_what_was_copied_last_stays_though_more_was_being_copied_before(qtbot, in_file, monkeypatch):
+    panel, _ = in_file
+    table, go_on, plane = panel.pane.table, threading.Event(), TensorReader.plane
+    copy = (table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+
+    def slow(reader, which, rows, columns):
+        assert len(rows) == 1 or go_on.wait(30)
+        return plane(reader, which, rows, columns)
+
+    monkeypatch.setattr(TensorReader, "plane", slow)
+    table.selectAll()
+    qtbot.keyClick(*copy)
+    cell = table.cells.index(0, 1)
+    table.selectionModel().setCurrentIndex(cell, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+    qtbot.keyClick(*copy)
+    qtbot.waitUntil(lambda: QGuiApplication.clipboard().text() == "1.0")
+    go_on.set()
+    settled(qtbot, panel)
+    assert QGuiApplication.clipboard().text() == "1.0"
 
 
 def test_between_blocks_that_are_copied_there_is_nothing(qtbot, panel, chain):
