@@ -43,6 +43,7 @@ class Facts(QScrollArea):
         self.logarithmic.toggled.connect(self.histogram.set_logarithmic)
         self._reader: Reader | None = None  # of what is shown, or being counted
         self._note = _label("")
+        self._note.setObjectName("note")
         self._note.setWordWrap(True)
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(10)
@@ -99,7 +100,7 @@ class Facts(QScrollArea):
         """Nothing is known, because of this."""
         self._reader = None
         self._show_rows([])
-        self._note.setText(note)
+        self._tell(note)
         self.histogram.hide()
         self.logarithmic.hide()
 
@@ -112,13 +113,15 @@ class Facts(QScrollArea):
         note = ""
         if found.sampled:
             note = f"Percentiles, distinct values and histogram are of {number_text(found.sampled)} sampled elements."
-        self._note.setText(note)
-        self._note.setVisible(bool(note))
+        self._tell(note)
 
     def add_note(self, text: str) -> None:
         """One more remark below the numbers."""
-        self._note.setText(" ".join(part for part in (self._note.text(), text) if part))
-        self._note.show()
+        self._tell(" ".join(part for part in (self.note, text) if part))
+
+    def _tell(self, note: str) -> None:
+        self._note.setText(note)
+        self._note.setVisible(bool(note))
 
     def _show_rows(self, rows: Rows) -> None:
         while (item := self._grid.takeAt(0)) is not None:

@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from PySide6.QtWidgets import QLabel
 
 from tests.viewer.panels.tensor.hands import facts, put, select, settled
 from viewer.panels.tensor import pictures
@@ -49,6 +50,21 @@ def test_counting(qtbot, panel, chain, held):
     select(qtbot, panel, second)
     select(qtbot, panel, first)
     assert facts(panel)["max"] == "1"
+
+
+def test_what_is_told_of_counting_is_seen_after_numbers_of_which_nothing_was(qtbot, panel, chain, held):
+    hold, go_on = held
+    first, second = put(chain, np.ones(300_000, np.float32)), put(chain, np.zeros(3, np.float32), name="s")
+    select(qtbot, panel, second)
+    note = panel.pane.facts.findChild(QLabel, "note")
+    assert not note.isVisible()
+    hold(TensorReader, "flat")
+    chain.selection.set([first])
+    qtbot.waitUntil(note.isVisible)
+    assert note.text() == "Counting…"
+    stop(qtbot, panel, "Statistics of a tensor", go_on)
+    assert note.isVisible()
+    assert "was stopped" in note.text()
 
 
 def test_drawing(qtbot, panel, chain, held):
