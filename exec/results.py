@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, repeat
@@ -82,7 +83,7 @@ class RunResult:
     summaries: Mapping[int, Summary] = field(default_factory=dict)  # by slot
     fetch: Fetch | None = None
     measure: Callable[[ValueKey], Statistics | None] | None = None
-    elsewhere: Callable[[Callable[..., Any], Sequence[Any]], Any] | None = None  # see apply
+    elsewhere: Callable[[Callable[..., Any], Sequence[Any], Progress], Any] | None = None  # see apply
     state: int = 0
     seed: int = 0
     seconds: float = 0.0
@@ -228,15 +229,15 @@ class RunResult:
         key = self.key(value, path)
         return None if key is None else self.measure(key)
 
-    def apply(self, function: Callable[..., T], *arguments: Any) -> T:
+    def apply(self, function: Callable[..., T], *arguments: Any, progress: Progress = SILENT) -> T:
         """`function(self, *arguments)`, computed where the values are; any module-level function of this package.
 
         Arguments may be other results; where one of them is here, values of this one are brought as they are needed.
-        LookupError when the values are gone.
+        LookupError when the values are gone. Where `progress` is cancelled, no value is computed again for it any more.
         """
         if self.elsewhere is None or any(isinstance(a, RunResult) and a.elsewhere is None for a in arguments):
-            return function(self, *arguments)
-        answer: T = self.elsewhere(function, arguments)
+            return function(*(_heeding(a, progress) for a in (self, *arguments)))
+        answer: T = self.elsewhere(function, arguments, progress)
         return answer
 
     def _summary(self, value: Value | str | ValueKey, path: Path) -> Summary | None:
@@ -368,6 +369,15 @@ _TOLD_ITEMS = 3
 
 #: What says by itself what was found and expected.
 _MEANT = (KernelError, MissingKernelError, MemoryError, ModelError, StepError)
+
+
+def _heeding(result: T, progress: Progress) -> T:
+    """What is given to a function: a result that computes no value again once that is cancelled, else what it is."""
+    if progress is SILENT or not isinstance(result, RunResult) or result.fetch is None:
+        return result
+    fetch, heeds = result.fetch, copy(result)
+    heeds.fetch = lambda key, _progress: fetch(key, progress)
+    return heeds
 
 
 def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseException) -> Failure:

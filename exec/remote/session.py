@@ -457,12 +457,12 @@ class _Fetcher:
             self._bodies[key[0]][key[1]] = value
         return value
 
-    def apply(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    def apply(self, function: Callable[..., Any], arguments: Sequence[Any], progress: Progress) -> Any:
         """See RunResult.apply."""
         stepper = self._stepper
         sent = [self._run_of(a) if isinstance(a, RunResult) else a for a in arguments]
         try:
-            return stepper._process.ask("apply", (stepper._run, function, sent))
+            return stepper._process.ask("apply", (stepper._run, function, sent), progress)
         except Died as error:
             msg = "the values are gone: the worker process ended"
             raise LookupError(msg) from error

@@ -66,6 +66,7 @@ class Worker:
         self._engine = Engine(budget)
         self._jobs: dict[int, _Job] = {}
         self._fetches: dict[int, Progress] = {}  # of values that may have to be computed, by question
+        self._asked = SILENT  # that of the question which is being answered
         self._due: set[int] = set()  # questions that want a run to begin or to go on: others give way
         self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
         self._looking: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
@@ -133,7 +134,7 @@ class Worker:
                 self._due.add(number)
                 self._waiting.put((number, kind, content))
             case _:
-                if kind == "fetch":
+                if kind in ("fetch", "apply"):
                     self._fetches[number] = self._progress(number)
                 elif kind in ("go on", "step"):
                     self._due.add(number)
@@ -188,7 +189,8 @@ class Worker:
 
     def _look_up(self, number: int, kind: str, content: Any) -> None:
         """Answer a question about a run at rest: later, if a run is due before the values for it are computed."""
-        progress, is_put_off = self._fetches.get(number, SILENT), False
+        progress = self._asked = self._fetches.get(number, SILENT)
+        is_put_off = False
         try:
             self._send(number, "value", self._found(kind, progress, *content))
         except Cancelled:
@@ -210,9 +212,9 @@ class Worker:
         given = [self._result(a.number) if isinstance(a, RunNumber) else a for a in arguments]
         return asked(result, *given)
 
-    def _give_way(self, fetch: Fetch, key: ValueKey, progress: Progress) -> RuntimeValue:
-        """Compute a value again, until a run is due."""
-        return fetch(key, GivingWay(progress, self._due))
+    def _give_way(self, fetch: Fetch, key: ValueKey, _progress: Progress) -> RuntimeValue:
+        """Compute a value again for the question that is being answered, until a run is due."""
+        return fetch(key, GivingWay(self._asked, self._due))
 
     def _show(self, number: int, kind: str, content: Any) -> None:
         """What `_work` does for a run at rest, for one that goes on: from what it had when it was last asked."""

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from exec.inspection.tracing import Origin, Trace, trace
 from model.errors import ModelError
 from model.graph import Node, Value
+from model.progress import Progress
 from viewer.icons import icon
 from viewer.panels import Panel
 from viewer.places import name_of
@@ -225,9 +226,9 @@ class ElementPanel(Panel):
         call = call_of(record, value, node_of) if is_known else None  # by a node as it is now, elements are misnamed
         links = links_of(record, value, key, node_of) if is_known else []
 
-        def work(_progress: object) -> Trace:
+        def work(progress: Progress) -> Trace:
             try:
-                return result.apply(trace, call, key, index, links)
+                return result.apply(trace, call, key, index, links, progress=progress)
             except LookupError as error:
                 raise ModelError("The element cannot be traced", str(error)) from error
 

@@ -54,7 +54,8 @@ def with_record(workspace: Workspace, other: Record) -> Prepare:
 
     def prepared(ours: Record, progress: Progress) -> Work:
         inside = inside_nodes(workspace, ours.result, progress)
-        return lambda _progress: _compare(lambda: ours.result.apply(compare_runs, other.result, inside))
+        result = ours.result
+        return lambda progress: _compare(lambda: result.apply(compare_runs, other.result, inside, progress=progress))
 
     return prepared
 
@@ -75,7 +76,7 @@ def with_arrays(arrays: Callable[[], Mapping[str, Any]]) -> Prepare:
     """Against named arrays that are read in the background."""
 
     def prepared(ours: Record, _progress: Progress) -> Work:
-        return lambda _progress: _compare(lambda: ours.result.apply(compare_with, dict(arrays())))
+        return lambda progress: _compare(lambda: ours.result.apply(compare_with, dict(arrays()), progress=progress))
 
     return prepared
 
@@ -87,13 +88,14 @@ def with_npz(workspace: Workspace, path: Path) -> Prepare:
         result, known, inside = ours.result, addresses_in(workspace), inside_nodes(workspace, ours.result, progress)
         places = {address: key for key in _in_calls(result, inside, progress) if (address := known.of(key)) is not None}
 
-        def work(_progress: Progress) -> list[Row]:
+        def work(progress: Progress) -> list[Row]:
             saved = load_run(path)
             if not saved.is_run:
-                return _compare(lambda: result.apply(compare_with, {name: v for (name,), v in saved.values.items()}))
+                arrays = {name: v for (name,), v in saved.values.items()}
+                return _compare(lambda: result.apply(compare_with, arrays, progress=progress))
             found = ((result.key(a[0]) if len(a) == 1 else places.get(a), v) for a, v in saved.values.items())
             values = {key: value for key, value in found if key is not None}
-            return _compare(lambda: result.apply(compare_keys, values, inside))
+            return _compare(lambda: result.apply(compare_keys, values, inside, progress=progress))
 
         return work
 
@@ -195,7 +197,7 @@ def _with_other(
             theirs = perform(progress)
         there = ((key, at) for key, at in pairs.items() if at is not None and theirs.info(at) is not None)
         values = {key: theirs.value(at, progress=progress) for key, at in there}
-        return ours.result.apply(compare_keys, values, inside)
+        return ours.result.apply(compare_keys, values, inside, progress=progress)
 
     return lambda progress: _compare(lambda: work(progress))
 
@@ -228,7 +230,7 @@ def with_onnxruntime(workspace: Workspace) -> Prepare:
                     saving.run(progress)
                 arrays = reference.run_onnxruntime(path, feeds)
             values = {key: array for name, array in arrays.items() if (key := result.key(name)) is not None}
-            return result.apply(compare_keys, values)
+            return result.apply(compare_keys, values, progress=progress)
 
         return lambda progress: _compare(lambda: work(progress))
 
@@ -254,7 +256,7 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
         def work(progress: Progress) -> list[Row]:
             other = workspace.runs.perform(in_precision(request, precision, numbers), progress=progress)
             other.raise_for_failure()
-            return other.apply(compare_rounded, ours.result, inside)
+            return other.apply(compare_rounded, ours.result, inside, progress=progress)
 
         return lambda progress: _compare(lambda: work(progress))
 

@@ -21,6 +21,7 @@ import pytest
 
 from exec import Session
 from exec.errors import WorkerUnavailable
+from exec.inspection.compare import compare_with
 from exec.inspection.overview import measure_values
 from exec.nodes import State
 from exec.plan import MISSING
@@ -28,6 +29,7 @@ from exec.remote.process import Process
 from exec.remote.session import WorkerSession
 from exec.remote.transfer import Exchange
 from exec.remote.worker import Worker, _Job, serve
+from exec.results import RunNumber
 from exec.session import Breakpoint
 from model import Document, ModelError
 from model.attributes import make_attribute
@@ -142,6 +144,35 @@ def test_who_no_longer_wants_a_value_is_heard_while_it_is_computed(tmp_path: Pat
     with pytest.raises(Cancelled):
         worker._work(*worker._waiting.get_nowait())
     assert not worker._fetches
+
+
+def test_who_no_longer_wants_what_is_made_of_values_is_heard_while_they_are_computed(tmp_path: Path) -> None:
+    ours, _theirs = Pipe()
+    worker = Worker(ours, str(tmp_path), 8, 1)
+    run, question = 1, 2
+
+    def fetch(_key: Any, progress: Progress) -> None:
+        worker._hear(0, "cancel", question)
+        progress.check()
+
+    worker._jobs[run] = _Job(run, result=RunNumber(run))
+    worker._hear(question, "apply", (run, lambda _result: worker._give_way(fetch, ((), 1), Progress()), ()))
+    with pytest.raises(Cancelled):
+        worker._work(*worker._waiting.get_nowait())
+    assert not worker._fetches
+
+
+@pytest.mark.parametrize("in_worker", [True, False])
+def test_what_is_made_of_values_can_be_stopped_while_they_are_computed(sessions: Any, in_worker: bool) -> None:
+    steps = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(200))
+    text = f"g (float[N] v0) => (float[N] v200) {{ {steps} }}"
+    session = sessions(parse(text), budget=8) if in_worker else Session(parse(text), budget=8)
+    result = session.run({"v0": np.ones(1_000_000, np.float32)})
+    progress = Progress(lambda *_: progress.cancel())
+    with pytest.raises(Cancelled):
+        result.apply(compare_with, {"v199": np.ones(1, np.float32)}, progress=progress)
+    (row,) = result.apply(compare_with, {"v199": np.ones(1, np.float32)})
+    assert "shape" in row.difference.problem
 
 
 def test_results_are_those_of_a_session(sessions: Any) -> None:
