@@ -1,7 +1,17 @@
 """What tests of runs do with a window."""
 
+import importlib.util
+
+import pytest
+
 from exec.inputs import Constant
 from model.edits.attributes import set_attribute
+
+needs_onnx_runtime = pytest.mark.skipif(
+    importlib.util.find_spec("onnxruntime") is None, reason="ONNX Runtime is not installed"
+)
+#: To run with, for tests of one choice or another.
+ONNX_RUNTIME = pytest.param("ONNX Runtime", marks=needs_onnx_runtime)
 
 
 def opened(window, qtbot, path):

@@ -14,7 +14,7 @@ from exec.inspection.statistics import Summary, describe
 from exec.plan import MISSING
 from exec.session import Session
 from model.edits.values import rename_value
-from tests.viewer.runs.driving import edit, make_finite, node, opened, run, value
+from tests.viewer.runs.driving import ONNX_RUNTIME, edit, make_finite, needs_onnx_runtime, node, opened, run, value
 from viewer.runs import comparing
 
 
@@ -246,6 +246,7 @@ def pick(qtbot, panel, text):
     return {(bool(row.key[0]), row.name): row.difference.max_abs for row in panel.rows}
 
 
+@needs_onnx_runtime
 def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, of_function(tmp_path / "f.onnx"))
     make_finite(workspace)
@@ -282,7 +283,7 @@ def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, net):
     assert 0 < pick(qtbot, panel, "What if all nodes were in float16")[False, "renamed"] < 0.01
 
 
-@pytest.mark.parametrize("choice", ["What if all nodes were in float16", "ONNX Runtime"])
+@pytest.mark.parametrize("choice", ["What if all nodes were in float16", ONNX_RUNTIME])
 def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, net, choice):
     workspace = made_and_run(window, qtbot, net)
     with workspace.document.edit("Rename") as transaction:

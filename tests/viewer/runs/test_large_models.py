@@ -13,7 +13,7 @@ from exec.inspection.compare import compare_values
 from model.edits.nodes import rename_node
 from model.queries import topology
 from model.steps import SetInput
-from tests.viewer.runs.driving import edit, idle, make_bad, node, opened, run, value
+from tests.viewer.runs.driving import ONNX_RUNTIME, edit, idle, make_bad, node, opened, run, value
 from viewer import results, slices
 from viewer.runs import comparing
 from viewer.runs.overlays import TITLES, Read, read_numbers
@@ -249,7 +249,7 @@ def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace, 
     assert other.results.is_current
 
 
-@pytest.mark.parametrize("choice", ["What if all nodes were in float16", "ONNX Runtime"])
+@pytest.mark.parametrize("choice", ["What if all nodes were in float16", ONNX_RUNTIME])
 def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, workspace, monkeypatch, choice):
     run(qtbot, workspace)
     edit(workspace, "v7", "alpha", 0.25)
