@@ -166,7 +166,6 @@ class RowTree(QTreeView):
         """Only the current row tells who has the focus: Qt would paint all rows whenever a field opens or closes."""
         if not self.currentIndex().isValid():
             super().focusInEvent(event)  # which makes one current
-        self.setAttribute(Qt.WidgetAttribute.WA_InputMethodEnabled, False)  # as it does: keys come here one by one
         self._paint_rows(self.currentIndex())
 
     def focusOutEvent(self, _event: QFocusEvent) -> None:

@@ -213,3 +213,17 @@ def test_a_field_that_opens_and_closes_paints_no_other_row(qtbot, net):
     rows = painted.region.boundingRect()
     assert rows.intersects(area)
     assert (rows.top(), rows.bottom()) == (area.top(), area.bottom())
+
+
+def test_an_input_method_is_heard_after_a_field_closed_as_it_is_after_a_row_was_chosen(qtbot, net):
+    panel, workspace, _, _, concat = net
+    workspace.selection.set([concat])
+    panel.tree.setFocus()
+    panel.tree._set_current(index(panel, "attributes", "axis"))
+    heard = Qt.WidgetAttribute.WA_InputMethodEnabled
+    assert panel.tree.testAttribute(heard)
+    qtbot.keyClick(panel.tree, Qt.Key.Key_F2)
+    qtbot.waitUntil(panel.tree.editor.hasFocus)
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(panel.tree.hasFocus)
+    assert panel.tree.testAttribute(heard)
