@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QObject
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QRegion
 
 from model.attributes import make_attribute
@@ -17,6 +17,7 @@ from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import is_painted, wait
+from tests.viewer.painted import Painted
 from viewer.canvas.drawing import Kind
 from viewer.canvas.patching import Patch, patched
 from viewer.canvas.scene import Scene
@@ -36,27 +37,13 @@ def set_attribute(view, node, name, value):
         edit.do(SetAttribute(node, name, None if value is None else make_attribute(name, value)))
 
 
-class Frames(QObject):
-    """What of a widget was painted."""
-
-    def __init__(self, widget):
-        super().__init__(widget)
-        self.shown = QRegion()
-        widget.installEventFilter(self)
-
-    def eventFilter(self, _watched, event):
-        if event.type() == QEvent.Type.Paint:
-            self.shown += event.region()
-        return False
-
-
 def frames_from_now(view):
     """Once all is painted, what is painted after that."""
     settle(view)
-    frames = Frames(view)
+    frames = Painted(view)
     QCoreApplication.processEvents()
-    while not frames.shown.isEmpty():
-        frames.shown = QRegion()
+    while not frames.region.isEmpty():
+        frames.region = QRegion()
         QCoreApplication.processEvents()
     return frames
 
@@ -101,10 +88,10 @@ def test_what_an_edit_changed_is_painted_complete_in_a_frame_that_shows_nothing_
     view.workspace.selection.set([conv])
     frames = frames_from_now(view)
     set_attribute(view, conv, "group", 4)
-    while frames.shown.isEmpty():
+    while frames.region.isEmpty():
         QCoreApplication.processEvents()
     assert is_painted(view)
-    assert frames.shown.boundingRect().width() < view.width() / 2
+    assert frames.region.boundingRect().width() < view.width() / 2
     alone = view.grab().toImage()
     view.repaint_scene()
     settle(view)
@@ -119,7 +106,7 @@ def test_an_edit_of_what_is_not_written_on_the_card_paints_nothing(show):
     with view.workspace.document.edit("Describe") as edit:
         edit.do(SetField(next(iter(view.workspace.graph.nodes)), "doc_string", "what it is for"))
     QCoreApplication.processEvents()
-    assert frames.shown.isEmpty()
+    assert frames.region.isEmpty()
 
 
 def test_a_row_more_is_shown_at_once_where_there_is_room_and_moves_nothing_else(show):

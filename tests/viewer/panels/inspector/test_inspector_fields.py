@@ -1,12 +1,13 @@
 """Typing in the inspector: what is typed is neither lost nor given to another object."""
 
 import pytest
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt
-from PySide6.QtGui import QKeySequence, QRegion, QShortcut
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication
 
 from model.attributes import make_attribute
 from model.steps import SetAttribute
+from tests.viewer.painted import Painted
 from tests.viewer.panels.inspector.hands import begin, index, relu, row
 from tests.viewer.pointer import hover
 from viewer.dialogs.shortcuts import INSPECTOR
@@ -180,20 +181,6 @@ def test_the_list_of_shortcuts_tells_the_keys_of_the_rows(qtbot, panel, workspac
     menu = panel.tree.menu(panel.tree.currentIndex())
     shown = {a.text().partition("\t")[2] for a in menu.actions() if "\t" in a.text()}
     assert shown - {"F2", "Ctrl+C"} <= set(listed.values())
-
-
-class Painted(QObject):
-    """Hears which part of a widget is painted."""
-
-    def __init__(self, widget):
-        super().__init__(widget)
-        self.region = QRegion()
-        widget.installEventFilter(self)
-
-    def eventFilter(self, _watched, event):
-        if event.type() == QEvent.Type.Paint:
-            self.region += event.region()
-        return False
 
 
 def test_a_field_that_opens_and_closes_paints_no_other_row(qtbot, net):
