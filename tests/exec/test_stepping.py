@@ -265,6 +265,25 @@ def test_each_sequence_of_a_batch_goes_on_with_its_own_turn(lengths: str) -> Non
         np.testing.assert_array_equal(stepper.result().values[name], whole.values[name])
 
 
+def test_a_sequence_goes_on_with_the_element_it_was_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = parse(
+        "g (seq(float[2]) s) => (seq(float[2]) r)"
+        "{ r = SequenceMap <body = m (float[2] a) => (float[2] b) { c = Neg(a) b = Abs(c) }> (s) }"
+    )
+    bodies = []
+    run_body = Run.body
+    monkeypatch.setattr(Run, "body", lambda run, body, inputs: bodies.append(body) or run_body(run, body, inputs))
+    feeds = {"s": [np.full(2, i, np.float32) for i in range(5)]}
+    absolute = node(model, "b")
+    stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=absolute)])
+    seen = []
+    while stepper.go_on():
+        seen.append(float(stepper.result().find(absolute.inputs[0])[0]))
+    assert seen == [0, -1, -2, -3, -4]
+    assert len(bodies) == 5 + 5  # each element, and after each stop once more the one it is in
+    np.testing.assert_array_equal(stepper.result().values["r"], feeds["s"])
+
+
 NESTED = """g (bool k, float[2] x) => (float[2] y) {
   y = If(k) <then_branch = outer () => (float[2] a) {
     b = Neg(x)

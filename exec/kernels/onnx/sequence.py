@@ -68,12 +68,13 @@ def sequence_map_17(
         if isinstance(other, list) and len(other) != len(values):
             msg = f"a sequence of {len(other)} beside one of {len(values)}; expected the same length"
             raise KernelError(msg)
-    results: tuple[list[RuntimeValue], ...] = tuple([] for _ in body.output_names)
-    for i, value in enumerate(values):
-        checkpoint()
-        beside = [other[i] if isinstance(other, list) else other for other in additional_inputs]
-        for result, output in zip(results, body([value, *beside]), strict=True):
-            result.append(output)
+    empty: tuple[list[RuntimeValue], ...] = tuple([] for _ in body.output_names)
+    with body.loop(empty) as results:
+        for i in range(len(results[0]) if results else 0, len(values)):
+            checkpoint()
+            beside = [other[i] if isinstance(other, list) else other for other in additional_inputs]
+            for result, output in zip(results, body([values[i], *beside]), strict=True):
+                result.append(output)
     return results
 
 
