@@ -11,8 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from multiprocessing import Pipe
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,36 +20,19 @@ import pytest
 
 from exec import Session
 from exec.errors import WorkerUnavailable
-from exec.inspection.compare import compare_with
 from exec.inspection.overview import measure_values
 from exec.nodes import State
-from exec.plan import MISSING
 from exec.remote.process import Process
 from exec.remote.session import WorkerSession
 from exec.remote.transfer import Exchange
-from exec.remote.worker import Worker, _Job, serve
-from exec.results import RunNumber
+from exec.remote.worker import serve
 from exec.session import Breakpoint
 from model import Document, ModelError
 from model.attributes import make_attribute
-from model.graph import Model
-from model.progress import Cancelled, Progress
+from model.progress import Progress
 from model.steps import SetAttribute
 from tests.exec.test_session import CHAIN, ENDLESS, X
 from tests.exec.texts import node, parse, states
-
-
-@pytest.fixture
-def sessions() -> Iterator[Any]:
-    made: list[WorkerSession] = []
-
-    def make(model: Model | Document, **options: Any) -> WorkerSession:
-        made.append(WorkerSession(model, **options))
-        return made[-1]
-
-    yield make
-    for session in made:
-        session.close()
 
 
 def test_letting_a_result_go_waits_for_nobody_who_sends(sessions: Any) -> None:
@@ -84,96 +66,6 @@ def test_a_run_that_was_looked_at_is_let_go_with_what_it_gave(sessions: Any) -> 
         assert session._latest() is None
     finally:
         gc.enable()
-
-
-@pytest.mark.parametrize("own_process", [False, True])
-def test_who_waits_for_a_value_that_was_not_kept_can_stop_it(sessions: Any, own_process: bool) -> None:
-    model = parse(CHAIN)
-    session = sessions(model, budget=8) if own_process else Session(model, budget=8)
-    result, expected = session.run({"x": X}), Session(model).run({"x": X})
-    stopped = Progress()
-    stopped.cancel()
-    names = [name for name in expected.values if result.find(name) is MISSING]
-    assert names
-    for name in names:
-        with pytest.raises(Cancelled):
-            result.value(name, progress=stopped)
-    for name in names:
-        np.testing.assert_array_equal(result.value(name), expected.values[name])
-
-
-def test_a_run_comes_before_a_value_that_is_computed_again(sessions: Any) -> None:
-    steps = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(200))
-    text = f"g (float[N] v0) => (float[N] v200, float[N] w) {{ {steps} [w] w = LeakyRelu <alpha = 0.1> (v0) }}"
-    document = Document(parse(text))
-    session, x = sessions(document, budget=8), np.ones(1_000_000, np.float32)
-    result = session.run({"v0": x})
-    begun, told = threading.Event(), list[float]()
-
-    def hear(done: float, _total: float, _text: str) -> None:
-        told.append(done)
-        begun.set()
-
-    brought = list[Any]()
-    bringing = threading.Thread(target=lambda: brought.append(result.value("v199", progress=Progress(hear))))
-    bringing.start()
-    assert begun.wait(60)
-    with document.edit("Set alpha") as edit:
-        edit.do(SetAttribute(node(document.model, "w"), "alpha", make_attribute("alpha", 0.5)))
-    assert session.run({"v0": -x}, values=["w"]).values["w"][0] == -0.5
-    bringing.join(60)
-    assert told != sorted(told), "it begins anew after the run"
-    expected = Session(parse(text)).run({"v0": x[:8]}).values["v199"]  # of all ones it is the same
-    np.testing.assert_allclose(brought[0], expected[0], rtol=1e-5)
-
-
-def test_who_no_longer_wants_a_value_is_heard_while_it_is_computed(tmp_path: Path) -> None:
-    ours, _theirs = Pipe()
-    worker = Worker(ours, str(tmp_path), 8, 1)
-    key, run, question = ((), 1), 1, 2
-
-    class Result:
-        def find(self, _key: Any) -> Any:
-            return MISSING
-
-        def value(self, _key: Any, *, progress: Progress) -> Any:
-            worker._hear(0, "cancel", question)
-            progress.check()
-
-    worker._jobs[run] = _Job(run, result=Result())
-    worker._hear(question, "fetch", (run, key))
-    with pytest.raises(Cancelled):
-        worker._work(*worker._waiting.get_nowait())
-    assert not worker._fetches
-
-
-def test_who_no_longer_wants_what_is_made_of_values_is_heard_while_they_are_computed(tmp_path: Path) -> None:
-    ours, _theirs = Pipe()
-    worker = Worker(ours, str(tmp_path), 8, 1)
-    run, question = 1, 2
-
-    def fetch(_key: Any, progress: Progress) -> None:
-        worker._hear(0, "cancel", question)
-        progress.check()
-
-    worker._jobs[run] = _Job(run, result=RunNumber(run))
-    worker._hear(question, "apply", (run, lambda _result: worker._give_way(fetch, ((), 1), Progress()), ()))
-    with pytest.raises(Cancelled):
-        worker._work(*worker._waiting.get_nowait())
-    assert not worker._fetches
-
-
-@pytest.mark.parametrize("in_worker", [True, False])
-def test_what_is_made_of_values_can_be_stopped_while_they_are_computed(sessions: Any, in_worker: bool) -> None:
-    steps = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(100))
-    text = f"g (float[N] v0) => (float[N] v100) {{ {steps} }}"
-    session = sessions(parse(text), budget=8) if in_worker else Session(parse(text), budget=8)
-    result = session.run({"v0": np.ones(1_000_000, np.float32)})
-    progress = Progress(lambda *_: progress.cancel())
-    with pytest.raises(Cancelled):
-        result.apply(compare_with, {"v99": np.ones(1, np.float32)}, progress=progress)
-    (row,) = result.apply(compare_with, {"v1": np.ones(1, np.float32)})
-    assert "shape" in row.difference.problem
 
 
 def test_results_are_those_of_a_session(sessions: Any) -> None:

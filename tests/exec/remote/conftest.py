@@ -1,0 +1,25 @@
+"""Sessions whose runs are in processes of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from exec.remote.session import WorkerSession
+from model import Document
+from model.graph import Model
+
+
+@pytest.fixture
+def sessions() -> Iterator[Any]:
+    made: list[WorkerSession] = []
+
+    def make(model: Model | Document, **options: Any) -> WorkerSession:
+        made.append(WorkerSession(model, **options))
+        return made[-1]
+
+    yield make
+    for session in made:
+        session.close()
