@@ -47,6 +47,23 @@ class Shift(QObject):
             _rota().shifts.remove(self)
 
 
+class Once(QObject):
+    """Calls `work` once, in a turn of its own, soon after `ask` was called, however often. GUI thread only."""
+
+    def __init__(self, work: Callable[[], object], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._work = work
+        self._shift = Shift(self._do, self)
+
+    def ask(self, *_: object) -> None:
+        """Have it called; cheap to call often."""
+        self._shift.start()
+
+    def _do(self) -> None:
+        self._shift.stop()
+        self._work()
+
+
 def give_way() -> None:
     """A person moves or types something: let turns be fewer for a moment."""
     _rota().calm_until = time.monotonic() + _CALM_SECONDS

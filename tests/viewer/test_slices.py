@@ -11,7 +11,7 @@ from shiboken6 import delete
 
 from model.progress import Cancelled
 from tests.viewer.held import let_take_turns
-from viewer.shifts import Shift, give_way
+from viewer.shifts import Once, Shift, give_way
 from viewer.slices import Latest, Slices
 
 
@@ -224,6 +224,19 @@ def test_all_who_work_in_slices_take_turns_with_one_another(qtbot):
     before = len(order)
     let_take_turns(qtbot)
     assert len(order) == before
+
+
+def test_what_is_asked_for_often_is_done_once_and_later(qtbot):
+    done = []
+    once = Once(lambda: done.append(len(done)))
+    once.ask()
+    once.ask()
+    assert done == []
+    qtbot.waitUntil(lambda: done == [0], timeout=10_000)
+    let_take_turns(qtbot)
+    assert done == [0]
+    once.ask()
+    qtbot.waitUntil(lambda: done == [0, 1], timeout=10_000)
 
 
 def test_while_a_person_is_at_work_turns_are_a_frame_apart(qtbot):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QMenu, QMenuBar, QToolBar, QWidget
 
@@ -15,6 +15,7 @@ from model.errors import ModelError
 from viewer.actions import Action, Context, Glance, Menu, actions
 from viewer.actions.action import Submenu
 from viewer.icons import icon
+from viewer.shifts import Once
 from viewer.theme import themes
 from viewer.turns import Turns
 from viewer.widgets.command_palette import Entry
@@ -43,8 +44,7 @@ class ActionBinding(QObject):
         self._enabled: dict[Callable[[Context], bool], bool] = {}  # as each is shown, so that Qt need not be told again
         self._looks: dict[str, tuple[bool, str]] = {}
         self._changing = [one for one in self._actions.values() if one.checked is not None or one.label is not None]
-        self._refresh_later = QTimer(self, singleShot=True, interval=0)
-        self._refresh_later.timeout.connect(self.refresh)
+        self._refresh_later = Once(self.refresh, self)
         self._coloring: Turns[None] = Turns(lambda _set, _finished: None, self)
         themes().themeChanged.connect(self._color)
 
@@ -98,7 +98,7 @@ class ActionBinding(QObject):
 
     def refresh_soon(self, *_: object) -> None:
         """Bring every QAction up to date at the next turn; cheap to call often."""
-        self._refresh_later.start()
+        self._refresh_later.ask()
 
     def refresh(self) -> None:
         """Bring every QAction up to date now."""

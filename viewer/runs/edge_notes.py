@@ -91,6 +91,14 @@ class EdgeNotes(QObject):
             self._want(value)
         return known.get(key)
 
+    def range_of(self, value: Value) -> str:
+        """How much of a value of the last run is not finite, and its range; empty until it was looked at."""
+        glimpse, info = self.glimpse_of(value), self._results.info_of(value)
+        if glimpse is None or info is None or not isinstance(info.element_type, ElementType):
+            return ""
+        facts = glimpse.statistics
+        return "  ".join(filter(None, (alarm_text(facts), range_text(facts, info.element_type))))
+
     def gather(self, values: Iterable[Value], then: Callable[[NoteOf], object]) -> None:
         """Look at all of some values, then tell how to note them: for pictures of what is not in view."""
         record = self._results.current

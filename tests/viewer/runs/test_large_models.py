@@ -261,7 +261,7 @@ def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, worksp
     take_turns(qtbot, 2)
     assert panel.summary.text() != invitation
     workspace.jobs.cancel_all()
-    assert not workspace.jobs.running
+    qtbot.waitUntil(lambda: not workspace.jobs.running)
     assert panel.summary.text() == invitation
     take_turns(qtbot, 4)
     assert not panel.rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFont, QPainter, QPaintEvent, QShowEvent, QTextDocument
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QTextBrowser, QToolButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
@@ -26,6 +26,7 @@ from viewer.panels.inspector.run_rows import run_rows
 from viewer.panels.inspector.tensors import Numbers
 from viewer.panels.inspector.values import owner_text, value_rows
 from viewer.selection import Item
+from viewer.shifts import Once
 from viewer.text import display
 from viewer.theme import node_category, theme, themes
 from viewer.tips import plain_tip
@@ -68,8 +69,7 @@ class InspectorPanel(Panel):
         layout.addWidget(self.head)
         layout.addWidget(splitter, 1)
         self.entry = self.tree
-        self._soon = QTimer(self, singleShot=True, interval=0)
-        self._soon.timeout.connect(self.refresh)
+        self._soon = Once(self.refresh, self)
         self._connect()
         self._load_schemas()
         self.refresh()
@@ -160,7 +160,7 @@ class InspectorPanel(Panel):
     def refresh_soon(self) -> None:
         """Show what is true now at the next turn; cheap to call often, by jobs even after the panel is gone."""
         if isValid(self):
-            self._soon.start()
+            self._soon.ask()
 
     def _on_change(self) -> None:
         if self.isVisible():

@@ -29,19 +29,11 @@ def _open(workspace: Workspace, value: Value) -> None:
 
 
 def _text(workspace: Workspace, value: Value) -> str:
-    from viewer.results import info_of
-    from viewer.runs.edge_notes import alarm_text, range_text  # they bring the executor: not before something has run
-
     results = workspace.results
-    found = results.value_of(value)
-    if found is None:
+    info = None if results.value_of(value) is None else results.info_of(value)
+    if info is None:
         return "not yet" if value.initializer is None and results.is_awaited(value) else ""
-    info = info_of(found)
     if info.kind != "tensor" or not isinstance(info.element_type, ElementType):
         return str(info)
     text = short_type(TensorType(info.element_type, Shape(info.shape)))
-    glimpse = workspace.runs.edge_notes.glimpse_of(value)
-    if glimpse is None:
-        return text
-    facts = glimpse.statistics
-    return "  ".join(filter(None, (text, alarm_text(facts), range_text(facts, info.element_type))))
+    return "  ".join(filter(None, (text, workspace.runs.edge_notes.range_of(value))))

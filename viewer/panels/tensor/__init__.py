@@ -9,6 +9,7 @@ from model.graph import Value
 from viewer.panels import Panel
 from viewer.panels.tensor.pane import TensorPane
 from viewer.panels.tensor.readers import Slice
+from viewer.shifts import Once
 from viewer.workspace import Workspace
 
 _MOST_PINNED = 3
@@ -39,8 +40,9 @@ class TensorPanel(Panel):
         self._timer.timeout.connect(self._follow)
         workspace.selection.changed.connect(self._timer.start)
         workspace.changes.changed.connect(self._refresh)
-        workspace.results.changed.connect(self._refresh)
-        workspace.run_state_changed.connect(self._look_again)
+        self._soon = Once(self._catch_up, self)  # a run tells several things at once, most while a person types
+        workspace.results.changed.connect(self._soon.ask)
+        workspace.run_state_changed.connect(self._soon.ask)
         self._follow()
 
     def activate(self) -> None:
@@ -80,6 +82,10 @@ class TensorPanel(Panel):
         before, targets = self._shown, [pane.target for pane in self.panes]
         self._shown = {target.value for target in targets if target is not None and target.value is not None}
         self.workspace.results.leave(before - self._shown)
+
+    def _catch_up(self) -> None:
+        self._look_again()
+        self._refresh()
 
     def pin(self) -> None:
         """Keep a copy of what is shown beside it."""

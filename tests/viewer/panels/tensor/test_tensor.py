@@ -161,7 +161,7 @@ def test_values_of_a_run_before_and_after(qtbot, panel, chain):
     w = builders.value(chain.document, "w")
     with chain.document.edit("Change") as edit:
         tensors.put(edit, Place(w), tensors.fill(w.initializer, (), "1"))
-    assert "out of date" in panel.pane.badge.text()
+    qtbot.waitUntil(lambda: "out of date" in panel.pane.badge.text())
     run(chain, session, [[1, 2, 3, 4]])
     qtbot.waitUntil(lambda: cells(panel) == [["1", "2", "3", "4"]])
     assert panel.pane.badge.text() == ""
