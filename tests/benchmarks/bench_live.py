@@ -46,6 +46,7 @@ from viewer.app import Application
 from viewer.garbage import Collector
 from viewer.main_window import MainWindow
 from viewer.panels.inspector import InspectorPanel
+from viewer.widgets.fields.tree import RowTree
 from viewer.workspace import Workspace
 
 IDLE = 2.0  # seconds
@@ -230,14 +231,21 @@ def type_into(window: MainWindow, node: Node) -> Hand:
     panel = window.docks.open("inspector")
     assert isinstance(panel, InspectorPanel)
     tree = panel.tree
+    keys = (*[Qt.Key.Key_Up] * 5, Qt.Key.Key_End, Qt.Key.Key_1, Qt.Key.Key_Backspace)
     while True:
         panel.edit_attribute(node.attributes[TYPED[node.op_type]])
         yield 1 / 30
-        for key in (*[Qt.Key.Key_Up] * 5, Qt.Key.Key_End, Qt.Key.Key_1, Qt.Key.Key_Backspace, Qt.Key.Key_Enter):
-            assert tree.editor is not None
-            QTest.keyClick(tree.editor, key)
+        for key in keys:
+            press(tree, key)
             yield 1 / 30
-        yield 0.2
+        press(tree, Qt.Key.Key_Enter)
+        yield 0.25
+
+
+def press(tree: RowTree, key: Qt.Key) -> None:
+    """A key in the field that is open."""
+    assert tree.editor is not None
+    QTest.keyClick(tree.editor, key)
 
 
 def report(title: str, what: str, idle: list[Frame], busy: list[Frame], others: list[float], runs: int) -> None:
