@@ -4,10 +4,9 @@
         …
     late = bystander.late  # seconds, one for every 16 ms
 
-On a shared machine others take processors away for whole frames, be it in the same system or outside a virtual one,
-which also moves memory: then all that touches it is slow for a tenth of a second, and the system inside counts that as
-work (seen in a loop that did nothing else: 186 ms instead of 1, without a page fault). What comes late here for such a
-reason comes late in every program.
+On a shared machine others take processors away for whole frames, be it in the same system or outside a virtual one.
+There, memory too may be slow for a tenth of a second, which the system inside counts as work: a loop that did nothing
+but touch 128 MB took 186 ms once instead of 1. What comes late here for such a reason comes late in every program.
 """
 
 from __future__ import annotations
