@@ -237,6 +237,17 @@ def of_function(path, operator="Abs"):
     return path
 
 
+def run_beside_another(window, qtbot, net, tmp_path):
+    """A model that was run, in front of an open copy of it that was not."""
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    other = opened(window, qtbot, other_file)
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    return workspace, other
+
+
 def pick(qtbot, panel, text):
     """Choose what the menu offers under a text; whether values differ, by places and names."""
     panel.rows = []
@@ -298,12 +309,7 @@ def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, net,
 
 
 def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_path):
-    other_file = tmp_path / "other.onnx"
-    other_file.write_bytes(net.read_bytes())
-    other = opened(window, qtbot, other_file)
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace, other = run_beside_another(window, qtbot, net, tmp_path)
     panel, told = window.docks.open("compare"), []
     pick(qtbot, panel, "The open model other.onnx")
     window.remove_tab(next(tab for tab in window.tabs() if tab.workspace is other))
@@ -379,12 +385,7 @@ def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(wind
 @pytest.mark.parametrize("choice", ["What if all nodes were in float16", "The open model other.onnx"])
 def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net, tmp_path, monkeypatch, choice):
     """In this process a session is used by one thread at a time."""
-    other_file = tmp_path / "other.onnx"
-    other_file.write_bytes(net.read_bytes())
-    other = opened(window, qtbot, other_file)
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace, other = run_beside_another(window, qtbot, net, tmp_path)
     turn, has_turn = (other if "other" in choice else workspace).runs._turn, []
     perform = Session.perform
 
