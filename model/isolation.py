@@ -23,6 +23,11 @@ from model.progress import SILENT, Progress
 
 GIB = 1 << 30
 
+#: How far a child stands back (see nice(2)) for which nobody waits: further than a run of a model.
+_MANNERS = 10
+#: Seconds until a child that is wanted no longer is stopped.
+_POLL = 0.02
+
 
 def run_isolated(
     function: str,
@@ -32,11 +37,13 @@ def run_isolated(
     memory: int = 4 * GIB,
     seconds: int = 120,
     progress: Progress = SILENT,
+    in_background: bool = False,
 ) -> bytes:
     """Call ``module:function`` with bytes in a child process and return its bytes.
 
     `what` begins the message when it fails: ModelError for a crash, a limit, or a ModelError raised inside.
-    `memory` limits its address space, `seconds` its processor and wall time. Blocks; not on the GUI thread.
+    `memory` limits its address space, `seconds` its processor and wall time. `in_background`: nobody waits for it, so
+    the window and runs come first. Blocks; not on the GUI thread.
     """
     folder = Path(tempfile.mkdtemp(prefix="onnx-workbench-"))
     try:
@@ -50,6 +57,8 @@ def run_isolated(
             start_new_session=True,
         )
         _running[process] = folder
+        if in_background:
+            _stand_back(process)
         try:
             stderr = _wait(process, seconds, what, progress)
         except BaseException:
@@ -87,7 +96,7 @@ def _wait(process: subprocess.Popen[bytes], seconds: int, what: str, progress: P
     deadline = time.monotonic() + seconds
     while True:
         try:
-            _, stderr = process.communicate(timeout=0.05)
+            _, stderr = process.communicate(timeout=_POLL)
             return stderr
         except subprocess.TimeoutExpired:
             progress.check()
@@ -95,6 +104,12 @@ def _wait(process: subprocess.Popen[bytes], seconds: int, what: str, progress: P
                 raise ModelError(
                     f"{what} took longer than {seconds} s", "It was stopped; the model is as it was."
                 ) from None
+
+
+def _stand_back(process: subprocess.Popen[bytes]) -> None:
+    if hasattr(os, "setpriority"):
+        with suppress(OSError):  # it has ended
+            os.setpriority(os.PRIO_PROCESS, process.pid, _MANNERS)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -27,6 +27,7 @@ from model.steps import (
     Step,
     mentioned,
 )
+from viewer.precedence import acts
 
 #: So many nodes and values a change may touch for views to follow it at once.
 _MANY = 2_000
@@ -82,6 +83,11 @@ class Changes(QObject):
         self._held: list[Change] | None = None  # to be told together
         self.touched = Touched()  # by the change that is being told, or was last
         self._endings = [document.subscribe(self._on_change), document.on_saved(self.state_changed.emit)]
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether who follows the change that is told may do so later: a person waits for a frame with less in it."""
+        return self.touched.is_inside and acts().is_painting
 
     def close(self) -> None:
         """Stop listening to the document."""

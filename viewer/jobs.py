@@ -17,11 +17,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 from shiboken6 import isValid
 
 from model.errors import ModelError, errors_to
 from model.progress import Cancelled, Progress
+from viewer.precedence import acts, let_pass
 
 T = TypeVar("T")
 Lane = Literal["read", "count", "fetch", "mutate"]
@@ -32,6 +33,19 @@ Work = Callable[[Progress], T]
 _LEAST_READERS = 4
 _IDLE_SECONDS = 10  # a thread without work ends after this long
 _LOOK_SECONDS = 0.05  # how long to wait for the GUI thread before looking whether to stop
+
+
+class _Progress(Progress):
+    """That of a job, which lets the window come first."""
+
+    def check(self) -> None:
+        """Let the window come first; then raise Cancelled if it was cancelled."""
+        let_pass()
+        super().check()
+
+    def pause(self) -> None:
+        """Let the window come first."""
+        let_pass()
 
 
 class Job(Generic[T]):
@@ -48,7 +62,7 @@ class Job(Generic[T]):
         self.finished = False
         self.error: BaseException | None = None
         self.result: T | None = None
-        self.progress = Progress(self._report)
+        self.progress = _Progress(self._report)
         self._work = work
         self._post: Callable[[], None] = lambda: None  # tells the GUI thread that done, total and text changed
         self._stop: Callable[[], object] = lambda: None  # for work that is done elsewhere
@@ -86,13 +100,20 @@ def _forgotten(_progress: Progress) -> Any:
 
 
 class _Mailbox(QObject):
-    """Carries calls to the GUI thread. There is one, and it outlives every window."""
+    """Carries calls to the GUI thread, one for each turn, where it has nothing to paint for a person who waits.
+
+    There is one, and it outlives every window.
+    """
 
     _arrived = Signal(object)
 
     def __init__(self) -> None:
         super().__init__()
         self._arrived.connect(self._call, Qt.ConnectionType.QueuedConnection)
+        self._held: deque[Callable[[], None]] = deque()
+        self._next = QTimer(self, singleShot=True, interval=0)
+        self._next.timeout.connect(self._deliver)
+        acts().painted.connect(self._deliver)
 
     def post(self, call: Callable[[], None]) -> None:
         """Have `call` called on the GUI thread. Any thread; at the end of the program nobody is left to call."""
@@ -104,7 +125,14 @@ class _Mailbox(QObject):
 
     @Slot(object)
     def _call(self, call: Callable[[], None]) -> None:
-        call()
+        self._held.append(call)
+        self._deliver()
+
+    def _deliver(self) -> None:
+        if self._held and not acts().is_painting:
+            if len(self._held) > 1:
+                self._next.start()  # before the call: it may open a dialog, and others are called behind that
+            self._held.popleft()()
 
 
 class _Busy:

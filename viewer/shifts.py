@@ -6,7 +6,6 @@ all would be due in the same turn of the event loop, which then takes longer tha
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 from functools import cache
@@ -14,13 +13,14 @@ from functools import cache
 from PySide6.QtCore import QObject, QTimer
 from shiboken6 import isValid
 
+from viewer.precedence import acts
+
 #: How long one may work in its turn.
 SLICE_SECONDS = 0.004
 #: From the beginning of one turn to that of the next, if the event loop has nothing else to do.
 _PACE_MS = 2
-#: The same while a person moves or types something, so that one turn at most falls into a frame.
+#: The same while a person acts beside a run, so that one turn at most falls into a frame.
 _CALM_PACE_MS = 12
-_CALM_SECONDS = 0.15  # after the last that was moved or typed
 
 
 class Shift(QObject):
@@ -64,18 +64,12 @@ class Once(QObject):
         self._work()
 
 
-def give_way() -> None:
-    """A person moves or types something: let turns be fewer for a moment."""
-    _rota().calm_until = time.monotonic() + _CALM_SECONDS
-
-
 class _Rota(QObject):
     """Gives each its turn. There is one, and it outlives every window."""
 
     def __init__(self) -> None:
         super().__init__()
         self.shifts: deque[Shift] = deque()  # the next one first
-        self.calm_until = 0.0
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._turn)
 
@@ -86,16 +80,17 @@ class _Rota(QObject):
 
     @property
     def _pace(self) -> int:
-        return _CALM_PACE_MS if time.monotonic() < self.calm_until else _PACE_MS
+        return _CALM_PACE_MS if acts().is_calm else _PACE_MS
 
     def _turn(self) -> None:
         while self.shifts and not isValid(self.shifts[0]):  # who had it is gone
             self.shifts.popleft()
         if self.shifts:
-            shift = self.shifts[0]
-            self.shifts.rotate(-1)
             self._timer.start(self._pace)  # before the work: it may open a dialog, and others go on behind that
-            shift.work()
+            if not acts().is_painting:
+                shift = self.shifts[0]
+                self.shifts.rotate(-1)
+                shift.work()
 
 
 @cache

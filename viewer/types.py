@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from model.passes.inference import Inferred
     from model.passes.inference.infer import Request
     from model.progress import Progress
-    from viewer.jobs import Jobs
+    from viewer.jobs import Job, Jobs
 
 _DELAY_MS = 120  # after an edit, in which another one may come, as in typing
 
@@ -43,6 +43,7 @@ class Types(QObject):
         self._end = document.subscribe(self._on_change)
         self._running = False
         self._asking = Latest(self)
+        self._asked: Job[Inferred] | None = None
 
     def close(self) -> None:
         """Stop listening to the document."""
@@ -101,6 +102,8 @@ class Types(QObject):
             self._delay.start(_DELAY_MS)
         if self._running and not all(_is_only_a_name(step) for step in change.steps):
             self._delay.start(_DELAY_MS)
+            if self._asked is not None:
+                self._asked.cancel()  # its answer would be about the model as it was
 
     def _infer(self) -> None:
         from model.errors import ModelError
@@ -117,8 +120,11 @@ class Types(QObject):
         def ask(asked: Request | None) -> None:
             if asked is not None:
                 before = self._inferred
-                self._jobs.start(
-                    "", lambda progress: answer(asked, progress, before), done=self._set, supersede="inference"
+                self._asked = self._jobs.start(
+                    "",
+                    lambda progress: answer(asked, progress, before, in_background=True),
+                    done=self._set,
+                    supersede="inference",
                 )
 
         self._asking.begin(prepare, ask)

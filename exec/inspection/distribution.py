@@ -65,8 +65,10 @@ def _distribution(read: Reader, shape: tuple[int, ...], size: int, progress: Pro
         progress.report(start, size, f"{start:,} of {size:,} elements")
         block = read(start, min(start + _BLOCK, size))
         for offset in range(0, block.size, _BLOCK >> 3):
+            progress.check()
             gathered.add(start + offset, block[offset : offset + (_BLOCK >> 3)])
         sample.add(start, block)
+    progress.check()
     numbers = _numbers(sample.values())
     statistics = gathered.statistics(shape, size)
     finite = np.sort(numbers[np.isfinite(numbers)])

@@ -223,7 +223,9 @@ def drag(window: MainWindow) -> Hand:
 
 def _send(view: QWidget, kind: QEvent.Type, place: QPointF, button: Qt.MouseButton) -> None:
     held, none = Qt.MouseButton.MiddleButton, Qt.KeyboardModifier.NoModifier
-    QApplication.sendEvent(view, QMouseEvent(kind, place, view.mapToGlobal(place), button, held, none))
+    window = view.window()
+    inside, outside = QPointF(view.mapTo(window, place)), view.mapToGlobal(place)
+    QApplication.sendEvent(window.windowHandle(), QMouseEvent(kind, inside, outside, button, held, none))
 
 
 def type_into(window: MainWindow, node: Node) -> Hand:
@@ -245,7 +247,8 @@ def type_into(window: MainWindow, node: Node) -> Hand:
 def press(tree: RowTree, key: Qt.Key) -> None:
     """A key in the field that is open."""
     assert tree.editor is not None
-    QTest.keyClick(tree.editor, key)
+    assert tree.editor.hasFocus()
+    QTest.keyPress(tree.window().windowHandle(), key)
 
 
 def report(title: str, what: str, idle: list[Frame], busy: list[Frame], others: list[float], runs: int) -> None:

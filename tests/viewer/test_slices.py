@@ -11,7 +11,8 @@ from shiboken6 import delete
 
 from model.progress import Cancelled
 from tests.viewer.held import let_take_turns
-from viewer.shifts import Once, Shift, give_way
+from viewer.precedence import acts
+from viewer.shifts import Once, Shift
 from viewer.slices import Latest, Slices
 
 
@@ -243,11 +244,11 @@ def test_while_a_person_is_at_work_turns_are_a_frame_apart(qtbot):
     turns = []
 
     def turn():
-        give_way()
+        acts().come_first()
         turns.append(time.monotonic())
 
     shift = Shift(turn)
-    give_way()
+    acts().come_first()
     shift.start()
     qtbot.waitUntil(lambda: len(turns) >= 4, timeout=10_000)
     shift.stop()

@@ -323,7 +323,7 @@ class RunControl(QObject):
         self._finished.start(run)
         self._workspace.results.is_running = True
         show = partial(self._see, run)
-        self._so_far.start(lambda: self._look(run), show, lambda: self._count(run))
+        self._so_far.start(partial(self._look, run), show, lambda: self._count(run))
         self._job = self._workspace.jobs.start(
             "Run",
             work,
@@ -341,7 +341,7 @@ class RunControl(QObject):
         if isinstance(session, WorkerSession):
             stepping = run.aim.mode == "step"
             run.stepper = session.steps(run.request, progress=run.relay, observer=observe, stepping=stepping)
-            run.result = run.stepper.result().work_out()
+            run.result = run.stepper.result(progress).work_out()
             return
         with self._turn.taken(progress):
             run.stepper = session.steps(run.request, progress=run.relay, observer=observe)
@@ -470,11 +470,11 @@ class RunControl(QObject):
         node = None if at is None else self._node(at[1])
         return object() if node is not None and node.bodies else self._finished.count
 
-    def _look(self, run: OneRun) -> RunResult | None:
+    def _look(self, run: OneRun, progress: Progress) -> RunResult | None:
         """What a run has computed up to now. Off the GUI thread."""
         session, stepper = self._session, run.stepper
         if isinstance(session, WorkerSession):
-            result = session.so_far()
+            result = session.so_far(progress)
         else:
             # Its fetch would compute, beside the run.
             result = None if stepper is None else replace(stepper.result(), fetch=None)

@@ -1,4 +1,4 @@
-"""While a person moves the graph or changes the model, a run leaves one of the processor's cores to the window.
+"""While a person acts, a run leaves one of the processor's cores to the window, which comes first.
 
 So do the other threads of the program, which hear what the run tells and look at it, but for those that the window
 waits for. And what the window itself does in slices has fewer turns.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,16 @@ from PySide6.QtCore import QObject, QTimer
 
 from exec.remote.session import WorkerSession
 from exec.threads import stand_back
-from viewer.shifts import give_way
+from viewer.precedence import acts
 from viewer.slices import serving
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
 
 #: Milliseconds after which a person who has done nothing more waits for the run rather than for the window.
-_PATIENCE = 300
+_PATIENCE = 600
+#: Seconds after which to look again for threads that have been started since.
+_NEW_THREADS = 0.1
 
 
 class Courtesy(QObject):
@@ -36,20 +39,21 @@ class Courtesy(QObject):
         super().__init__(workspace)
         self._running = running
         self._standing: WorkerSession | None = None
+        self._looked = 0.0  # when its threads were last told to stand back
         self._rest = QTimer(self, singleShot=True, interval=_PATIENCE)
         self._rest.timeout.connect(self._come_forward)
-        workspace.changes.changed.connect(self._give_way)
-        workspace.moved.connect(self._give_way)
+        acts().acted.connect(self._give_way)
         workspace.closed.connect(self._come_forward)
 
-    def _give_way(self, _change: object = None) -> None:
+    def _give_way(self) -> None:
         session = self._running()
         if session is not None:
-            give_way()
+            acts().come_first()
         if isinstance(session, WorkerSession):
             if session is not self._standing:
                 self._standing = session
                 session.stand_back(back=True)
+            if time.monotonic() > self._looked + _NEW_THREADS:
                 self._own_threads(back=True)
             self._rest.start()
 
@@ -60,4 +64,5 @@ class Courtesy(QObject):
             self._standing = None
 
     def _own_threads(self, *, back: bool) -> None:
+        self._looked = time.monotonic() if back else 0.0
         stand_back(os.getpid(), back=back, but=[threading.get_native_id(), *serving()])

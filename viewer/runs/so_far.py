@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from exec.results import RunResult
 from model.graph import Value
+from model.progress import Progress
 from viewer.jobs import Jobs
 
 #: Milliseconds a run may take before it is looked at, and between two looks.
@@ -19,7 +20,7 @@ _PACE = 500
 #: Looks may take one part in this many of the time: those at a hundred thousand nodes are not for nothing.
 _SHARE = 10
 
-Look = Callable[[], RunResult | None]  # off the GUI thread
+Look = Callable[[Progress], RunResult | None]  # off the GUI thread
 Show = Callable[[RunResult, set[Value]], object]
 Find = Callable[[int], Value | None]  # the value with a number; any thread
 _Mask = NDArray[np.bool_]  # by slot
@@ -38,7 +39,7 @@ class SoFar(QObject):
         super().__init__(parent)
         self._jobs = jobs
         self._find = find
-        self._look: Look = lambda: None
+        self._look: Look = lambda _progress: None
         self._show: Show = lambda _result, _fresh: None
         self._count: Callable[[], object] = lambda: 0
         self._counted: object = None
@@ -56,7 +57,7 @@ class SoFar(QObject):
 
     def stop(self) -> None:
         """The run has ended or waits; what a look that is under way finds is not shown."""
-        self._look = lambda: None
+        self._look = lambda _progress: None
         self._timer.stop()
 
     def _start_look(self) -> None:
@@ -68,17 +69,18 @@ class SoFar(QObject):
         self._begun = time.monotonic()
         look, known, find = self._look, self._known, self._find
 
-        def work(_progress: object) -> _Seen | None:
-            result = look()
+        def work(progress: Progress) -> _Seen | None:
+            result = look(progress)
             if result is None:
                 return None
             now = result.computed
             is_new = now.copy()
             is_new[: len(known)] &= ~known
             table = result.layout.table
+            progress.check()
             numbers = set(table.entries.numbers[is_new[table.slots]].tolist())
             numbers.update(*result.bodies.values())
-            return result, now, {value for number in numbers if (value := find(number)) is not None}
+            return result, now, {value for number in progress.paced(numbers) if (value := find(number)) is not None}
 
         def done(found: _Seen | None) -> None:
             if found is not None and look is self._look:

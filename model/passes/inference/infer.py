@@ -109,11 +109,16 @@ def _wired(graph: Graph, progress: Progress) -> Iterator[Value]:
 
 
 def answer(
-    asked: Request, progress: Progress = SILENT, before: Inferred | None = None, *, seconds: int = 120
+    asked: Request,
+    progress: Progress = SILENT,
+    before: Inferred | None = None,
+    *,
+    seconds: int = 120,
+    in_background: bool = False,
 ) -> Inferred:
     """Run the inference of a request; gives `before` itself where nothing else is found than there.
 
-    Any thread; blocks. Never raises for the model's sake.
+    `in_background` lets the window and runs come first. Any thread; blocks. Never raises for the model's sake.
     """
     try:
         reply = run_isolated(
@@ -122,6 +127,7 @@ def answer(
             what="Shape inference",
             seconds=seconds,
             progress=progress,
+            in_background=in_background,
         )
     except ModelError as error:
         return Inferred(problem=str(error))

@@ -7,21 +7,27 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from exec.remote.messages import Receiver, Sender
+from exec.remote.messages import Receiver, Sender, same_ends
 from exec.remote.transfer import Exchange
 from exec.snapshot import Snapshots
 from model.document import Transaction
 from model.edits.attributes import set_attribute
 from model.edits.nodes import change_operator, delete_and_bridge, duplicate
+from model.graph import Node
 from tests.model import builders
 
 NESTED = builders.BRANCHES.replace("{ no_out = Neg (x) }", "{ [deep] no_out = LeakyRelu <alpha: float = 0.5> (x) }")
-CHAIN = f"""
-<ir_version: 10, opset_import: ["" : 21]>
-chain (float[4] v0) => (float[4] v200)
-{{ {" ".join(f"[n{i}] v{i + 1} = LeakyRelu <alpha: float = 0.5> (v{i})" for i in range(200))} }}
-"""
+
+
+def long_chain(count: int) -> str:
+    return f"""
+    <ir_version: 10, opset_import: ["" : 21]>
+    chain (float[4] v0) => (float[4] v{count})
+    {{ {" ".join(f"[n{i}] v{i + 1} = LeakyRelu <alpha: float = 0.5> (v{i})" for i in range(count))} }}
+    """
 
 
 @pytest.fixture
@@ -73,8 +79,50 @@ def test_what_arrives_is_what_was_sent_before_and_after_each_edit(exchange):
         arrives()
 
 
+def test_of_a_long_graph_what_lies_around_an_edit_is_not_gone_through_again(exchange):
+    document = builders.document(long_chain(3000))
+    snapshots, sender, receiver = Snapshots(document.model), Sender(exchange), Receiver(exchange)
+
+    def arrives() -> int:
+        sent = snapshots.take()
+        message = sender.model(sent)
+        assert plain(receiver.model(message)) == plain(sent)
+        return len(message.content)
+
+    def node(name: str) -> Node:
+        return builders.node(document, name)
+
+    changes: list[Callable[[Transaction], object]] = [
+        lambda edit: set_attribute(edit, node("n0"), "alpha", 0.25),
+        lambda edit: set_attribute(edit, node("n1500"), "alpha", 0.25),
+        lambda edit: set_attribute(edit, node("n2999"), "alpha", 0.25),
+        lambda edit: delete_and_bridge(edit, [node("n700"), node("n1400")]),
+        lambda edit: duplicate(edit, [node("n1500")]),
+        lambda edit: delete_and_bridge(edit, [node(f"n{i}") for i in range(1600, 2900)]),
+    ]
+    whole = arrives()
+    for change in changes:
+        with document.edit("change") as edit:
+            change(edit)
+        assert arrives() < whole / 5
+    for _ in changes:
+        document.undo()
+        assert arrives() < whole / 5
+
+
+@given(before=st.lists(st.integers(0, 3)), now=st.lists(st.integers(0, 3)), piece=st.integers(1, 4))
+def test_ends_are_the_same(before, now, piece):
+    start, end = same_ends(tuple(before), tuple(now), piece)
+    assert start + end <= min(len(before), len(now))
+    assert before[:start] == now[:start]
+    assert before[len(before) - end :] == now[len(now) - end :]
+    if piece == 1 and start + end < min(len(before), len(now)):
+        assert before[start] != now[start]
+        assert before[-1 - end] != now[-1 - end]
+
+
 def test_nodes_that_are_known_are_not_sent_again(exchange):
-    document = builders.document(CHAIN)
+    document = builders.document(long_chain(200))
     snapshots, sender = Snapshots(document.model), Sender(exchange)
     first = sender.model(snapshots.take()).content
     with document.edit("change") as edit:

@@ -6,6 +6,7 @@ import pytest
 
 from exec.inputs import Constant
 from model.edits.attributes import set_attribute
+from tests.viewer.held import let_take_turns
 
 needs_onnx_runtime = pytest.mark.skipif(
     importlib.util.find_spec("onnxruntime") is None, reason="ONNX Runtime is not installed"
@@ -30,7 +31,14 @@ def run(qtbot, workspace, action="run.run"):
 
 
 def idle(qtbot, workspace):
-    qtbot.waitUntil(lambda: not workspace.jobs.running and not workspace.runs.is_running, timeout=120_000)
+    """Wait until nothing runs any more, and those who follow have had their turns."""
+
+    def is_idle():
+        return not workspace.jobs.running and not workspace.runs.is_running
+
+    qtbot.waitUntil(is_idle)
+    let_take_turns(qtbot)
+    qtbot.waitUntil(is_idle)
 
 
 def value(workspace, name):

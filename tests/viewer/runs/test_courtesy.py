@@ -7,10 +7,14 @@ from pathlib import Path
 
 import onnx
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
 
 from exec.inputs import Constant
 from exec.remote.session import WorkerSession
-from tests.viewer.runs.driving import edit, idle, opened
+from tests.viewer.runs.driving import idle, opened
+from viewer.precedence import acts
 from viewer.settings import RUN_IN_PROCESS
 from viewer.slices import Slices, serving
 
@@ -46,24 +50,35 @@ def told(monkeypatch):
     return told
 
 
-def test_a_run_stands_back_while_the_graph_moves_and_comes_forward_again(window, qtbot, workspace, told):
-    view = window.tabs()[-1].view
-    view.pan_by(0.0, 5.0)
+def act(window):
+    """Press a key that does nothing."""
+    QTest.keyClick(window.windowHandle(), Qt.Key.Key_Shift)
+
+
+def run_on(window, qtbot, workspace):
+    """Start a run that does not end, in the window that has the focus."""
+    window.activateWindow()
+    qtbot.waitUntil(lambda: QGuiApplication.focusWindow() is window.windowHandle())
     workspace.runs.run()
     qtbot.waitUntil(lambda: workspace.runs.session.at is not None, timeout=30_000)
+
+
+def test_a_run_stands_back_while_a_person_acts_and_comes_forward_again(window, qtbot, workspace, told):
+    act(window)
+    run_on(window, qtbot, workspace)
     assert told == []
-    view.pan_by(0.0, 5.0)
-    view.pan_by(0.0, 5.0)
+    act(window)
+    act(window)
     assert told == [True]
     qtbot.waitUntil(lambda: told == [True, False], timeout=20_000)
 
 
-def test_it_stands_back_for_typing(window, qtbot, workspace, told):
-    workspace.runs.run()
-    qtbot.waitUntil(lambda: workspace.runs.session.at is not None, timeout=30_000)
-    edit(workspace, "leaky", "alpha", 0.25)
-    assert told == [True]
-    qtbot.waitUntil(lambda: told == [True, False], timeout=20_000)
+def test_beside_a_run_the_window_comes_first(window, qtbot, workspace):
+    act(window)
+    assert not acts().is_calm
+    run_on(window, qtbot, workspace)
+    act(window)
+    assert acts().is_calm
 
 
 def test_a_worker_that_stands_back_leaves_one_core(qtbot, workspace):
@@ -79,12 +94,27 @@ def test_a_worker_that_stands_back_leaves_one_core(qtbot, workspace):
 
 def test_the_other_threads_of_the_window_leave_its_core_to_it_too(window, qtbot, workspace):
     whole = len(os.sched_getaffinity(0))
-    workspace.runs.run()
-    qtbot.waitUntil(lambda: workspace.runs.session.at is not None, timeout=30_000)
-    window.tabs()[-1].view.pan_by(0.0, 5.0)
+    run_on(window, qtbot, workspace)
+    act(window)
     assert cores_of_others() == {max(whole - 1, 1)}
     assert len(os.sched_getaffinity(0)) == whole
     qtbot.waitUntil(lambda: cores_of_others() == {whole}, timeout=20_000)
+
+
+def test_so_do_threads_that_are_started_meanwhile(window, qtbot, workspace):
+    free = threading.Event()
+    run_on(window, qtbot, workspace)
+    act(window)
+    threading.Thread(target=free.wait).start()
+
+    def act_on():
+        act(window)
+        return cores_of_others() == {max(len(os.sched_getaffinity(0)) - 1, 1)}
+
+    try:
+        qtbot.waitUntil(act_on, timeout=20_000)
+    finally:
+        free.set()
 
 
 def test_a_thread_for_which_the_window_waits_keeps_all_cores(window, qtbot, workspace):
@@ -98,9 +128,9 @@ def test_a_thread_for_which_the_window_waits_keeps_all_cores(window, qtbot, work
             progress.check()
 
     slices = Slices(work, pytest.fail, pytest.fail)
-    workspace.runs.run()
-    qtbot.waitUntil(lambda: workspace.runs.session.at is not None and bool(threads), timeout=30_000)
-    window.tabs()[-1].view.pan_by(0.0, 5.0)
+    run_on(window, qtbot, workspace)
+    qtbot.waitUntil(lambda: bool(threads), timeout=30_000)
+    act(window)
     assert len(os.sched_getaffinity(threads[0])) == len(os.sched_getaffinity(0))
     slices.cancel()
     assert serving() == frozenset()

@@ -163,10 +163,12 @@ class InspectorPanel(Panel):
             self._soon.ask()
 
     def _on_change(self) -> None:
-        if self.isVisible():
-            self.refresh()
-        else:
+        if not self.isVisible():
             self._stale = True
+        elif self.workspace.changes.can_wait:
+            self.refresh_soon()
+        else:
+            self.refresh()
 
     def _on_problems(self) -> None:
         if len(self._items) == 1 and self.isVisible():

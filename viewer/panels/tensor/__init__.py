@@ -39,7 +39,7 @@ class TensorPanel(Panel):
         self._timer.setInterval(_IDLE_MS)
         self._timer.timeout.connect(self._follow)
         workspace.selection.changed.connect(self._timer.start)
-        workspace.changes.changed.connect(self._refresh)
+        workspace.changes.changed.connect(self._on_change)
         self._soon = Once(self._catch_up, self)  # a run tells several things at once, most while a person types
         workspace.results.changed.connect(self._soon.ask)
         workspace.run_state_changed.connect(self._soon.ask)
@@ -72,7 +72,13 @@ class TensorPanel(Panel):
         self.pane.show_item(self.workspace.selection.current)
         self._leave()
 
-    def _refresh(self, _what: object = None) -> None:
+    def _on_change(self) -> None:
+        if self.workspace.changes.can_wait:
+            self._soon.ask()
+        else:
+            self._refresh()
+
+    def _refresh(self) -> None:
         for pane in self.panes:
             pane.refresh()
         self._leave()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from model.progress import SILENT, Progress
 from viewer.panels.tensor.pictures import (
     Wish,
     heatmap,
@@ -36,15 +37,17 @@ _DETAIL_SIDE = 1600
 _Where = Callable[[int, int], tuple[int, int, int] | None]
 
 
-def mosaic(reader: Reader, which: Slice, wish: Wish, *, attention: bool = False) -> Picture:
+def mosaic(
+    reader: Reader, which: Slice, wish: Wish, progress: Progress = SILENT, *, attention: bool = False
+) -> Picture:
     """The planes along an axis side by side; where they are sampled, parts can be had finer."""
     rows, _ = which.size(reader.shape)
     axis = plane_axis(reader.shape, which) if wish.planes is None else wish.planes
     if not rows or axis is None or which.wrap:
-        return heatmap(reader, which, wish)
+        return heatmap(reader, which, wish, progress)
     if not reader.shape[axis]:
         return nothing()
-    return _Mosaic(reader, which, wish, axis, attention=attention).whole()
+    return _Mosaic(reader, which, wish, axis, attention=attention).whole(progress)
 
 
 def plane_axis(shape: tuple[int, ...], which: Slice) -> int | None:
@@ -80,14 +83,14 @@ class _Mosaic:
         self._tiles = Tiles(self._count, len(self._down), len(self._across))
         self._scales: list[Scale] = []
 
-    def whole(self) -> Picture:
+    def whole(self, progress: Progress) -> Picture:
         """All planes, as fine as there is room for."""
         down, across, tiles = self._down, self._across, self._tiles
-        reads = {plane: self._read(plane, down, across) for plane in range(self._count)}
+        reads = {plane: self._read(plane, down, across) for plane in progress.paced(range(self._count), 1)}
         values = np.stack([numbers(read.values, self._reader.element_type) for read in reads.values()])
         self._scales = self._choose_scales(values)
         pixels = np.zeros((*tiles.size, 4), np.uint8)
-        for plane in reads:
+        for plane in progress.paced(reads, 1):
             top, left = tiles.place(plane)
             pixels[top : top + tiles.height, left : left + tiles.width] = self._scales[plane].colors(values[plane])
 

@@ -485,7 +485,7 @@ class TensorPane(QWidget):
         """What shows a view, what makes of values what it shows, in a job, and what then takes that."""
         if view in _PICTURES:
             draw = partial(_PICTURE_WORK[view], reader, which, self._wish)
-            return self.picture, lambda _: draw(), self.picture.show_picture
+            return self.picture, draw, self.picture.show_picture
         if view == "Lines":  # which may read all of a vector
 
             def show(found: pictures.Series) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from model.progress import Progress
+from model.progress import SILENT, Progress
 from model.types import ElementType
 from viewer.panels.tensor.readers import Reader, Slice
 from viewer.qt_models.tensor import number_cell, short_cell
@@ -62,7 +62,7 @@ def map_of(wish: Wish) -> Name:
     return "difference" if wish.differences else "viridis"
 
 
-def heatmap(reader: Reader, which: Slice, wish: Wish) -> Picture:
+def heatmap(reader: Reader, which: Slice, wish: Wish, _progress: Progress = SILENT) -> Picture:
     """One plane, a cell per element or, of a large plane, per some; its parts can be had finer."""
     rows, columns = which.size(reader.shape)
     if not rows:
@@ -160,7 +160,7 @@ def image_slice(shape: tuple[int, ...], which: Slice, channels: int | None) -> S
     return Slice(which.fixed, free[-2], free[-1]) if len(free) >= 2 else which
 
 
-def image(reader: Reader, which: Slice, wish: Wish) -> Picture:
+def image(reader: Reader, which: Slice, wish: Wish, _progress: Progress = SILENT) -> Picture:
     """Colours as the tensor holds them, by the channel order and the normalisation that were undone."""
     channels = channel_axis(reader.shape) if wish.planes is None else wish.planes
     if reader.shape and channels is not None and channels >= len(reader.shape):

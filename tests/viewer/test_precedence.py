@@ -1,0 +1,216 @@
+"""From a key or button until what follows of it is painted, everything else waits: threads, their news, turns."""
+
+import threading
+import time
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication, QMouseEvent, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+
+from model.edits.attributes import set_attribute
+from model.edits.nodes import delete_and_bridge
+from tests.viewer.panels.inspector.hands import relu, row, shown
+from viewer.jobs import Jobs, post
+from viewer.precedence import acts, let_pass
+from viewer.shifts import Shift
+
+
+class Canvas(QWidget):
+    """Says when it is painted."""
+
+    def __init__(self, told):
+        super().__init__()
+        self._told = told
+
+    def paintEvent(self, _event):
+        self._told.append("painted")
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def canvas(qtbot, told):
+    canvas = Canvas(told)
+    qtbot.addWidget(canvas)
+    with qtbot.waitExposed(canvas):
+        canvas.show()
+    canvas.activateWindow()
+    qtbot.waitUntil(lambda: QGuiApplication.focusWindow() is canvas.windowHandle() and bool(told))
+    told.clear()
+    return canvas
+
+
+def act(canvas):
+    """What follows of an act is to come first, and something to be painted."""
+    acts().come_first()
+    canvas.update()
+
+
+def mouse(canvas, kind, buttons):
+    place, none = QPointF(5, 5), Qt.KeyboardModifier.NoModifier
+    event = QMouseEvent(kind, place, canvas.mapToGlobal(place), Qt.MouseButton.LeftButton, buttons, none)
+    QApplication.sendEvent(canvas.windowHandle(), event)
+
+
+def wheel(canvas):
+    place, none = QPointF(5, 5), Qt.MouseButton.NoButton
+    event = QWheelEvent(
+        place, canvas.mapToGlobal(place), QPoint(), QPoint(0, 120), none, Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(canvas.windowHandle(), event)
+
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.mark.parametrize(
+    ("do", "is_act"),
+    [
+        (lambda canvas: QTest.keyPress(canvas.windowHandle(), Qt.Key.Key_Up), True),
+        (lambda canvas: mouse(canvas, QEvent.Type.MouseButtonPress, LEFT), True),
+        (lambda canvas: mouse(canvas, QEvent.Type.MouseMove, LEFT), True),
+        (lambda canvas: mouse(canvas, QEvent.Type.MouseMove, Qt.MouseButton.NoButton), False),
+        (wheel, True),
+    ],
+    ids=["key", "button", "drag", "hover", "wheel"],
+)
+def test_what_a_person_does_is_told_before_anything_follows(canvas, heard, do, is_act):
+    acted = heard(acts().acted)
+    do(canvas)
+    assert bool(acted) == is_act
+
+
+def test_it_is_told_of_whichever_window_has_the_focus(canvas, qtbot, heard):
+    other = QWidget()
+    qtbot.addWidget(other)
+    with qtbot.waitExposed(other):
+        other.show()
+    other.activateWindow()
+    qtbot.waitUntil(lambda: QGuiApplication.focusWindow() is other.windowHandle())
+    acted = heard(acts().acted)
+    wheel(other)
+    assert len(acted) == 1
+
+
+def test_news_of_jobs_and_turns_come_after_the_frame_and_in_order(canvas, qtbot, told):
+    jobs = Jobs()
+    shift = Shift(lambda: (told.append("turn"), shift.stop()))
+    shift.start()
+    act(canvas)
+    for number in range(3):
+        post(lambda number=number: told.append(number))
+    qtbot.waitUntil(lambda: len(told) == 5)
+    assert told[0] == "painted"
+    assert [word for word in told if isinstance(word, int)] == [0, 1, 2]
+    jobs.close()
+
+
+def test_news_go_on_behind_a_dialog_that_some_open(canvas, qtbot, told):
+    act(canvas)
+    post(lambda: qtbot.waitUntil(lambda: "after" in told))
+    post(lambda: told.append("after"))
+    qtbot.waitUntil(lambda: "after" in told)
+
+
+def test_a_thread_waits_for_the_frame(canvas, qtbot, told):
+    asked, go = threading.Event(), threading.Event()
+
+    def work():
+        asked.set()
+        go.wait(30)
+        let_pass()
+        told.append("passed")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    asked.wait(30)
+    act(canvas)
+    go.set()
+    qtbot.waitUntil(lambda: "passed" in told)
+    assert told == ["painted", "passed"]
+    thread.join()
+
+
+def test_a_thread_does_not_wait_for_a_window_that_does_not_paint(canvas, told):
+    act(canvas)
+    thread = threading.Thread(target=let_pass)
+    thread.start()
+    thread.join(30)  # as this one may wait for it
+    assert not thread.is_alive()
+    assert told == []
+
+
+@pytest.mark.parametrize("call", ["check", "pause"])
+def test_jobs_wait_where_they_look_whether_to_stop(canvas, qtbot, told, call):
+    jobs = Jobs()
+    begun, go = threading.Event(), threading.Event()
+
+    def work(progress):
+        begun.set()
+        go.wait(30)
+        getattr(progress, call)()
+        told.append("worked")
+
+    jobs.start("", work)
+    begun.wait(30)
+    act(canvas)
+    go.set()
+    qtbot.waitUntil(lambda: "worked" in told)
+    assert told == ["painted", "worked"]
+    jobs.close()
+
+
+def test_work_that_goes_on_to_its_end_is_not_stopped_where_it_pauses(qtbot):
+    jobs, ended = Jobs(), []
+
+    def work(progress):
+        progress.cancel()
+        progress.pause()
+        ended.append(True)
+
+    jobs.start("", work)
+    qtbot.waitUntil(lambda: bool(ended))
+    jobs.close()
+
+
+def test_quiet_returns_a_moment_after_the_last_act(qtbot):
+    acts().come_first()
+    assert acts().is_calm
+    until = time.monotonic() + 30
+    qtbot.waitUntil(lambda: not acts().is_calm)
+    assert time.monotonic() < until
+
+
+def test_the_inspector_follows_what_is_typed_in_it_after_the_frame(qtbot, workspace):
+    node = relu(workspace)
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+
+    def type_alpha(value):
+        with workspace.document.edit("Set alpha") as edit:
+            set_attribute(edit, node, "alpha", value)
+
+    type_alpha(0.25)
+    assert row(panel, "attributes", "alpha").text == "0.25"
+    acts().come_first()
+    type_alpha(0.75)
+    assert row(panel, "attributes", "alpha").text == "0.25"
+    qtbot.waitUntil(lambda: row(panel, "attributes", "alpha").text == "0.75")
+
+
+def test_what_is_gone_is_followed_at_once(qtbot, workspace):
+    node = relu(workspace)
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    assert node in panel.items
+    acts().come_first()
+    with workspace.document.edit("Delete") as edit:
+        delete_and_bridge(edit, [node])
+    assert node not in panel.items
+    assert acts().is_painting

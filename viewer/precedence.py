@@ -1,0 +1,104 @@
+"""The window comes first while a person acts beside a run: from a key, button or wheel until what follows is painted.
+
+One thread at a time runs Python, and each that wants to gets as much of it as any other: beside two threads a frame
+takes three times as long. So until it is painted, others wait where they look whether to stop, and what else the GUI
+thread has to do comes later.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import cache
+
+from PySide6.QtCore import QEvent, QObject, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QMouseEvent, QWindow
+from shiboken6 import isValid
+
+#: Seconds after an act in which the next one may come.
+_CALM = 0.15
+#: Seconds that others wait at most: what takes longer is no frame, and might even wait for them.
+_LONGEST = 0.04
+
+_Kind = QEvent.Type
+_ACTS = frozenset((
+    _Kind.KeyPress, _Kind.MouseButtonPress, _Kind.MouseButtonDblClick, _Kind.MouseButtonRelease, _Kind.Wheel,
+    _Kind.NativeGesture, _Kind.TouchBegin, _Kind.TouchUpdate, _Kind.TabletPress, _Kind.TabletMove,
+))  # fmt: skip
+
+_painted = threading.Event()  # or nothing is to be
+_painted.set()
+
+
+class Acts(QObject):
+    """What a person does in the window that has the focus. GUI thread only; there is one, and it outlives windows."""
+
+    acted = Signal()  # before any widget hears of it
+    painted = Signal()  # what follows of that, if it was to `come_first`
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._window: QWindow | None = None
+        self._calm_until = 0.0
+        self._idle = QTimer(self, singleShot=True, interval=0)  # has its turn after what is to be painted
+        self._idle.timeout.connect(self._on_idle)
+        application = QGuiApplication.instance()
+        if isinstance(application, QGuiApplication):
+            application.focusWindowChanged.connect(self._watch)
+            self._watch(application.focusWindow())
+
+    def come_first(self) -> None:
+        """Have others wait until what follows of an act is painted, and take their time for a moment after it."""
+        now = time.monotonic()
+        self._calm_until = now + _CALM
+        if not self._idle.isActive():
+            _wait.until = now + _LONGEST
+            _painted.clear()
+            self._idle.start()
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether the window is to be left in peace where that is possible."""
+        return time.monotonic() < self._calm_until
+
+    @property
+    def is_painting(self) -> bool:
+        """Whether what follows of an act is still to be painted."""
+        return self._idle.isActive() and time.monotonic() < _wait.until
+
+    def _on_idle(self) -> None:
+        _painted.set()
+        self.painted.emit()
+
+    def _watch(self, window: QWindow | None) -> None:
+        if self._window is not None and isValid(self._window):
+            self._window.removeEventFilter(self)
+        self._window = window
+        if window is not None:
+            window.installEventFilter(self)
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+        """Tell of acts; takes nothing."""
+        kind = event.type()
+        if kind in _ACTS or (isinstance(event, QMouseEvent) and event.buttons().value):
+            self.acted.emit()
+        return False
+
+
+class _Wait:
+    until = 0.0  # when others no longer wait
+
+
+_wait = _Wait()
+
+
+def let_pass() -> None:
+    """Wait while the window comes first. Any thread but the GUI's; cheap to call often."""
+    if not _painted.is_set() and (left := _wait.until - time.monotonic()) > 0:
+        _painted.wait(left)
+
+
+@cache
+def acts() -> Acts:
+    """Those of this program; made on the GUI thread, to which they belong, once there is an application."""
+    return Acts()
