@@ -132,7 +132,8 @@ class _Mailbox(QObject):
         if self._held and not acts().is_painting:
             if len(self._held) > 1:
                 self._next.start()  # before the call: it may open a dialog, and others are called behind that
-            self._held.popleft()()
+            with acts().turn():
+                self._held.popleft()()
 
 
 class _Busy:

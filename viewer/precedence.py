@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from PySide6.QtCore import QEvent, QObject, QTimer, Signal
@@ -55,6 +57,20 @@ class Acts(QObject):
             _wait.until = now + _LONGEST
             _painted.clear()
             self._idle.start()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """A turn of who works a few milliseconds at a time: in peace, others wait for it too."""
+        if not self.is_calm or self._idle.isActive():
+            yield
+            return
+        _wait.until = time.monotonic() + _LONGEST
+        _painted.clear()
+        try:
+            yield
+        finally:
+            if not self._idle.isActive():
+                _painted.set()
 
     @property
     def is_calm(self) -> bool:

@@ -90,7 +90,8 @@ class _Rota(QObject):
             if not acts().is_painting:
                 shift = self.shifts[0]
                 self.shifts.rotate(-1)
-                shift.work()
+                with acts().turn():
+                    shift.work()
 
 
 @cache

@@ -21,10 +21,12 @@ from shiboken6 import isValid
 from model.errors import errors_to
 from model.progress import Cancelled, Progress, Report
 from viewer import garbage
+from viewer.precedence import acts
 from viewer.shifts import SLICE_SECONDS, Shift
 
 T = TypeVar("T")
 
+_CALM_PART = 0.5  # of a slice while a person acts beside a run: what is typed meanwhile waits for it
 _LOOK_SECONDS = 1.0  # how long to be paused before looking whether anybody will let the work go on
 
 _serving: set[int] = set()  # threads for which the GUI thread waits, by what the system calls them
@@ -84,7 +86,7 @@ class Slices(QObject, Generic[T]):
 
     def go_on(self) -> None:
         """One slice, as in each of its turns: the GUI thread waits, so the work has the model for itself."""
-        self._run_slice(SLICE_SECONDS)
+        self._run_slice(SLICE_SECONDS * (_CALM_PART if acts().is_calm else 1))
 
     def finish(self) -> None:
         """All that is left in one slice, where what is `around` each would take longer than the work."""

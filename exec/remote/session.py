@@ -18,6 +18,7 @@ from exec.inspection.statistics import Statistics
 from exec.layout import Layout, Path, Steps, ValueKey
 from exec.nodes import Failure, NodeResult, NodeTable, State
 from exec.plan import MISSING
+from exec.remote.messages import same_ends
 from exec.remote.process import Died, Process, raise_answer
 from exec.remote.tables import ResultTables
 from exec.results import RunNumber, RunResult
@@ -64,6 +65,7 @@ class WorkerSession(Runs):
         self._starting = threading.Lock()
         self._running = threading.Lock()
         self._latest: Callable[[], RemoteStepper | None] = lambda: None
+        self._titles: _Titles | None = None  # those of the run before
 
     def start(self) -> Process:
         """The worker process, started if there is none. Any thread. WorkerUnavailable when the system refuses it."""
@@ -157,7 +159,7 @@ class RemoteStepper:
         self._progress = progress
         self._observer = observer
         self._finished: list[NodeTable] = []
-        self._titles = _Titles(request.snapshot)
+        self._titles = session._titles = _Titles(request.snapshot, session._titles)
         self._tables: ResultTables | None = None
         self._seen: RunResult | None = None  # what was shown while it went on; cannot fetch
         self._going_on = False
@@ -415,8 +417,11 @@ class RemoteStepper:
 class _Titles:
     """Knows what nodes are called. Not the stepper itself: the worker drops a run when that goes, results stay."""
 
-    def __init__(self, snapshot: ModelSnapshot) -> None:
+    def __init__(self, snapshot: ModelSnapshot, before: _Titles | None) -> None:
         self._snapshot = snapshot
+        self._before: _Titles | None = (
+            before if before is None or before._nodes else before._before
+        )  # one that knows something
         self._nodes: dict[int, NodeSnapshot] = {}
 
     @property
@@ -426,16 +431,24 @@ class _Titles:
         return self._nodes
 
     def find_out(self, progress: Progress = SILENT) -> None:
-        """Know them, on first use."""
+        """Know them, on first use: what an edit left alone as it is known of the run before."""
         if self._nodes:
             return
-        found: dict[int, NodeSnapshot] = {}
-        for graph in self._snapshot.graph, *(f.body for f in self._snapshot.functions.values()):
-            for start in range(0, len(graph.nodes), _PIECE):
+        before, self._before = self._before, None
+        found, known = (dict(before._nodes), before._roots) if before is not None and before._nodes else ({}, {})
+        for number, nodes in self._roots.items():
+            start, end = same_ends(known.get(number, ()), nodes)
+            for at in range(start, len(nodes) - end, _PIECE):
                 progress.pause()
-                some = graph.nodes[start : start + _PIECE]
+                some = nodes[at : min(at + _PIECE, len(nodes) - end)]
                 found.update(zip(map(_number_of, some), some, strict=True))
         self._nodes = found  # at once: several threads look
+
+    @property
+    def _roots(self) -> dict[int, tuple[NodeSnapshot, ...]]:
+        """The nodes of the graph and of the functions, by the numbers of these."""
+        bodies = (function.body for function in self._snapshot.functions.values())
+        return {graph.graph: graph.nodes for graph in (self._snapshot.graph, *bodies)}
 
     def of(self, table: NodeTable) -> NodeTable:
         """A table that came without operators and titles with them."""

@@ -26,7 +26,9 @@ from model.progress import Cancelled, Progress
 if TYPE_CHECKING:
     from model.io.payloads import Payload
 
-_SYNC_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 2.0  # between two looks whether the file is there
+_REST: Final = 0.25  # seconds without a line after which the file is put on the disk
+_LONGEST: Final = 5.0  # seconds until it is all the same: what is written meanwhile has to wait, in typing for a frame
 _STEP: Final = 1 << 20  # bytes that are in memory at a time
 _LARGE: Final = 1 << 25  # bytes of a file from which removing it takes longer than a few milliseconds
 SUFFIX: Final = ".journal"
@@ -114,7 +116,8 @@ class Store:
         self._thread: threading.Thread | None = None
         self._progress = Progress()
         self._writing = threading.Lock()
-        self._synced = 0.0
+        self._written = self._looked = 0.0  # when the last line was, and when the file was last seen to be there
+        self._will_sync = False
 
     def keep(self, payload: Payload) -> tuple[int, int]:
         """Write the bytes of a tensor now; returns their offset and length in the data file."""
@@ -127,11 +130,21 @@ class Store:
         if self.problem is not None:
             raise self.problem
         self._write_line(json_text(line))
-        if time.monotonic() - self._synced > _SYNC_SECONDS:
-            self._synced = time.monotonic()
+        self._written = time.monotonic()
+        if self._written > self._looked + _LOOK_SECONDS:
+            self._looked = self._written
             if not self.path.exists():  # somebody cleared the folder, and what is written is lost
                 raise OSError(errno.ENOENT, "their file was removed")
-            sync(os.dup(self._lines.fileno()))
+        if not self._will_sync:
+            self._will_sync = True
+            sync(os.dup(self._lines.fileno()), self._await_rest)
+
+    def _await_rest(self) -> None:
+        """On a thread of its own: until no line has been written for a moment, or for long enough."""
+        longest = time.monotonic() + _LONGEST
+        while (left := min(self._written + _REST, longest) - time.monotonic()) > 0:
+            time.sleep(left)
+        self._will_sync = False
 
     def ahead(
         self, steps: Sequence[str], payloads: Sequence[Payload], progress: Progress, ended: Callable[[bool], object]
@@ -241,12 +254,13 @@ def json_text(content: Any) -> str:
 _JSON: Final = json.JSONEncoder(separators=(",", ":"))
 
 
-def sync(descriptor: int) -> None:
+def sync(descriptor: int, await_rest: Callable[[], object] = lambda: None) -> None:
     """Put a file on the disk in the background, and close it. The last edits a power failure would lose are few."""
-    _thread.start_new_thread(_sync, (descriptor,))  # Thread.start() would wait until it has a processor
+    _thread.start_new_thread(_sync, (descriptor, await_rest))  # Thread.start() would wait until it has a processor
 
 
-def _sync(descriptor: int) -> None:
+def _sync(descriptor: int, await_rest: Callable[[], object]) -> None:
+    await_rest()
     with contextlib.suppress(OSError):
         os.fsync(descriptor)
     os.close(descriptor)

@@ -137,6 +137,18 @@ def test_a_thread_waits_for_the_frame(canvas, qtbot, told):
     thread.join()
 
 
+def test_a_thread_waits_for_a_turn_in_which_the_window_works_while_a_person_acts(canvas, qtbot, told):
+    act(canvas)
+    qtbot.waitUntil(lambda: told == ["painted"] and not acts().is_painting)
+    thread = threading.Thread(target=lambda: (let_pass(), told.append("passed")))
+    assert acts().is_calm
+    with acts().turn():
+        thread.start()
+        told.append("worked")
+    thread.join()
+    assert told == ["painted", "worked", "passed"]
+
+
 def test_a_thread_does_not_wait_for_a_window_that_does_not_paint(canvas, told):
     act(canvas)
     thread = threading.Thread(target=let_pass)

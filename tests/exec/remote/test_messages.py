@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from model.document import Transaction
 from model.edits.attributes import set_attribute
 from model.edits.nodes import change_operator, delete_and_bridge, duplicate
 from model.graph import Node
+from model.steps import SetField
 from tests.model import builders
 
 NESTED = builders.BRANCHES.replace("{ no_out = Neg (x) }", "{ [deep] no_out = LeakyRelu <alpha: float = 0.5> (x) }")
@@ -128,3 +130,29 @@ def test_nodes_that_are_known_are_not_sent_again(exchange):
     with document.edit("change") as edit:
         set_attribute(edit, builders.node(document, "n7"), "alpha", 0.25)
     assert len(sender.model(snapshots.take()).content) < len(first) / 5
+
+
+def test_every_run_calls_nodes_as_they_were_called_then(sessions):
+    document = builders.document(long_chain(1200))
+    session = sessions(document)
+    x = np.ones(4, np.float32)
+
+    def titles() -> list[str]:
+        return [node.title for node in session.run({"v0": x}).nodes]
+
+    first = session.run({"v0": x})
+    with document.edit("rename") as edit:
+        edit.do(SetField(builders.node(document, "n700"), "name", "renamed"))
+    second = session.run({"v0": x})
+    with document.edit("delete") as edit:
+        delete_and_bridge(edit, [builders.node(document, "n3")])
+    session.steps({"v0": x})  # of which nobody asks what its nodes are called
+    names = [f"n{i}" for i in range(1200)]
+    assert [node.title for node in first.nodes] == names
+    names[700] = "renamed"
+    assert [node.title for node in second.nodes] == names
+    del names[3]
+    assert titles() == names
+    document.undo()
+    document.undo()
+    assert titles() == [f"n{i}" for i in range(1200)]

@@ -75,7 +75,7 @@ def test_a_folder_that_becomes_read_only_stops_the_journal_not_the_work(tmp_path
 
 @pytest.mark.skipif(OPEN_FILES_STAY, reason="a journal that is written cannot be removed")
 def test_a_folder_that_is_removed_stops_the_journal_not_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("model.recording.store._SYNC_SECONDS", -1.0)
+    monkeypatch.setattr("model.recording.store._LOOK_SECONDS", -1.0)
     document = builders.document()
     kept = Journal(document, tmp_path / "state")
     rename(document, "one")
@@ -274,3 +274,39 @@ def test_a_journal_that_was_tried_is_kept_for_some_weeks(tmp_path, dead):
     os.utime(tried, (time.time() - 31 * 86400,) * 2)
     assert list(leftovers(tmp_path)) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_disk_is_asked_to_hurry_when_nothing_more_is_written(tmp_path, monkeypatch):
+    """While it does, what is written waits: in typing, for a frame."""
+    asked, may_go_on, was_asked = [], threading.Event(), threading.Semaphore(0)
+    monkeypatch.setattr("model.recording.store.time.sleep", lambda _seconds: may_go_on.wait(30))
+    monkeypatch.setattr(
+        "model.recording.store.os.fsync", lambda file: (asked.append(os.fstat(file)), was_asked.release())
+    )
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+
+    def sizes():
+        own = kept.path.stat().st_ino  # the beginning of the model is in another file
+        return [found.st_size for found in asked if found.st_ino == own]
+
+    for number in range(5):
+        rename(document, f"name {number}")
+    assert sizes() == []
+    may_go_on.set()
+    while not sizes():
+        assert was_asked.acquire(timeout=30)
+    assert sizes() == [kept.path.stat().st_size]
+    kept.close()
+
+
+def test_it_is_asked_even_if_writing_never_rests(tmp_path, monkeypatch):
+    synced = threading.Event()
+    monkeypatch.setattr("model.recording.store._LONGEST", 0.0)
+    monkeypatch.setattr("model.recording.store._REST", 1e9)
+    monkeypatch.setattr("model.recording.store.os.fsync", lambda _file: synced.set())
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    rename(document, "name")
+    assert synced.wait(30)
+    kept.close()

@@ -91,7 +91,8 @@ class TensorPanel(Panel):
 
     def _catch_up(self) -> None:
         self._look_again()
-        self._refresh()
+        for pane in self.panes[1:]:
+            pane.refresh()
 
     def pin(self) -> None:
         """Keep a copy of what is shown beside it."""
