@@ -34,8 +34,6 @@ _IN_FILE_BYTES = 1 << 16
 #: Nodes or names that are compared at once with what was sent before.
 _PIECE = 500
 
-_Nodes = tuple[NodeSnapshot, ...]
-
 _fields_of_attribute = attrgetter(*(f.name for f in fields(AttributeSnapshot)))
 _fields_of_node = attrgetter(*(f.name for f in fields(NodeSnapshot)))
 _fields_of_graph = attrgetter(*(f.name for f in fields(GraphSnapshot) if f.name != "nodes"))  # which are the last
@@ -161,6 +159,7 @@ class GraphMessage:
     """A graph within a snapshot: how it differs from the one that was sent before in its place."""
 
     header: Sequence[Any]
+    before: int  # the uid of that one; 0: there was none
     ends: tuple[int, int]  # how many nodes it begins and ends with as that one
     numbers: bytes  # of the nodes between these
     fresh: Sequence[NodeSnapshot]  # those among them that were never sent
@@ -186,7 +185,7 @@ class Sender:
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._graphs: dict[int, _Nodes] = {}  # as they were sent last, by their numbers
+        self._graphs: dict[int, GraphSnapshot] = {}  # as they were sent last, by their numbers
         self._nodes: set[int] = set()
         self._tensors: set[int] = set()
         self._texts: list[str] = []  # names of the values 1, 2, … as they were
@@ -237,10 +236,10 @@ class _Pickler(pickle.Pickler):
     Afterwards it has the `graphs` that were written, the `nodes` that are new, and the numbers of `tensors` of both.
     """
 
-    def __init__(self, buffer: io.BytesIO, graphs: Mapping[int, _Nodes], nodes: Collection[int]) -> None:
+    def __init__(self, buffer: io.BytesIO, graphs: Mapping[int, GraphSnapshot], nodes: Collection[int]) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
         self._graphs, self._nodes = graphs, nodes
-        self.graphs: dict[int, _Nodes] = {}
+        self.graphs: dict[int, GraphSnapshot] = {}
         self.nodes: set[int] = set()
         self.tensors: set[int] = set()
 
@@ -258,14 +257,15 @@ class _Pickler(pickle.Pickler):
 
     def _message(self, graph: GraphSnapshot) -> tuple[Any, ...]:
         """The fields of a GraphMessage."""
-        start, end = same_ends(self._graphs.get(graph.graph, ()), graph.nodes)
+        before = self._graphs.get(graph.graph)
+        uid, (start, end) = (0, (0, 0)) if before is None else (before.uid, same_ends(before.nodes, graph.nodes))
         between = graph.nodes[start : len(graph.nodes) - end]
         fresh = [node for node in between if node.uid not in self._nodes]
-        self.graphs[graph.graph] = graph.nodes
+        self.graphs[graph.graph] = graph
         self.nodes.update(node.uid for node in fresh)
         self.tensors.update(tensor for _, tensor in graph.initializers)
         numbers = array("q", [node.uid for node in between]).tobytes()
-        return _fields_of_graph(graph), (start, end), numbers, fresh
+        return _fields_of_graph(graph), uid, (start, end), numbers, fresh
 
 
 class Receiver:
@@ -274,7 +274,7 @@ class Receiver:
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
         self._nodes: dict[int, NodeSnapshot] = {}
-        self._graphs: dict[int, _Nodes] = {}  # as they came last, by their numbers
+        self._graphs: dict[int, GraphSnapshot] = {}  # as they came last, by their numbers
         self._tensors: dict[int, Tensor | SparseTensor] = {}
         self._names: dict[int, str] = {}
 
@@ -290,10 +290,15 @@ class Receiver:
         sent = GraphMessage(*fields_of_message)
         self._nodes.update((node.uid, node) for node in sent.fresh)
         shell = GraphSnapshot(*(*sent.header, ()))
-        before, (start, end) = self._graphs.get(shell.graph, ()), sent.ends
+        last = self._graphs.get(shell.graph, shell)
+        if sent.before and last.uid != sent.before:  # a message could not be read, say for want of memory
+            msg = f"the graph as it was sent before: {sent.before}"
+            raise LookupError(msg)
+        before, (start, end) = last.nodes, sent.ends
         between = map(self._nodes.__getitem__, array("q", sent.numbers))
-        nodes = self._graphs[shell.graph] = (*before[:start], *between, *before[len(before) - end :])
-        return replace(shell, nodes=nodes)
+        graph = replace(shell, nodes=(*before[:start], *between, *before[len(before) - end :]))
+        self._graphs[shell.graph] = graph
+        return graph
 
     def _tensor(self, sent: Any) -> Tensor:
         if isinstance(sent, FileRange):

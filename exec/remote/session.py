@@ -419,9 +419,9 @@ class _Titles:
 
     def __init__(self, snapshot: ModelSnapshot, before: _Titles | None) -> None:
         self._snapshot = snapshot
-        self._before: _Titles | None = (
-            before if before is None or before._nodes else before._before
-        )  # one that knows something
+        if before is not None and not before._nodes:
+            before = before._before  # one that knows something
+        self._before: _Titles | None = before
         self._nodes: dict[int, NodeSnapshot] = {}
 
     @property

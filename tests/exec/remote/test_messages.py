@@ -132,6 +132,18 @@ def test_nodes_that_are_known_are_not_sent_again(exchange):
     assert len(sender.model(snapshots.take()).content) < len(first) / 5
 
 
+def test_one_who_missed_a_message_takes_no_other_graph_for_the_right_one(exchange):
+    document = builders.document(long_chain(2000))
+    snapshots, sender, receiver = Snapshots(document.model), Sender(exchange), Receiver(exchange)
+    receiver.model(sender.model(snapshots.take()))
+    for name in ("n700", "n1700"):
+        with document.edit("change") as edit:
+            set_attribute(edit, builders.node(document, name), "alpha", 0.25)
+        message = sender.model(snapshots.take())  # the first of which is lost
+    with pytest.raises(LookupError, match="as it was sent before"):
+        receiver.model(message)
+
+
 def test_every_run_calls_nodes_as_they_were_called_then(sessions):
     document = builders.document(long_chain(1200))
     session = sessions(document)
