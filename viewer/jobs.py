@@ -36,7 +36,7 @@ _LOOK_SECONDS = 0.05  # how long to wait for the GUI thread before looking wheth
 
 
 class _Progress(Progress):
-    """That of a job, which lets the window come first."""
+    """That of work in a thread, which lets the window come first."""
 
     def check(self) -> None:
         """Let the window come first; then raise Cancelled if it was cancelled."""
@@ -62,7 +62,7 @@ class Job(Generic[T]):
         self.finished = False
         self.error: BaseException | None = None
         self.result: T | None = None
-        self.progress = _Progress(self._report)
+        self.progress: Progress = _Progress(self._report)
         self._work = work
         self._post: Callable[[], None] = lambda: None  # tells the GUI thread that done, total and text changed
         self._stop: Callable[[], object] = lambda: None  # for work that is done elsewhere
@@ -320,6 +320,7 @@ class Jobs(QObject):
         """
         job: Job[None] = Job(title, _forgotten, lane, "", makes)
         job._post = lambda: post(lambda: self._progressed(job))
+        job.progress = Progress(job._report)  # the window may be waiting for it
         job._stop = stop
         self._running[job] = None
         self.started.emit(job)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from model.io.payloads import Payload
 
 _LOOK_SECONDS: Final = 2.0  # between two looks whether the file is there
-_REST: Final = 0.25  # seconds without a line after which the file is put on the disk
-_LONGEST: Final = 5.0  # seconds until it is all the same: what is written meanwhile has to wait, in typing for a frame
+_REST: Final = 2.0  # seconds without a line after which the file is put on the disk
+_LONGEST: Final = 10.0  # seconds until it is all the same: what is written meanwhile has to wait, in typing for a frame
 _STEP: Final = 1 << 20  # bytes that are in memory at a time
 _LARGE: Final = 1 << 25  # bytes of a file from which removing it takes longer than a few milliseconds
 SUFFIX: Final = ".journal"

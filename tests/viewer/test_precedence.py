@@ -178,6 +178,18 @@ def test_jobs_wait_where_they_look_whether_to_stop(canvas, qtbot, told, call):
     jobs.close()
 
 
+def test_work_that_the_window_itself_waits_for_waits_for_nothing(qtbot, told, monkeypatch):
+    monkeypatch.setattr("viewer.jobs.let_pass", lambda: told.append("waited"))
+    jobs = Jobs()
+    job = jobs.follow("Followed", lambda: None)
+    job.progress.report(1, 2)
+    job.progress.check()
+    job.progress.pause()
+    assert told == []
+    jobs.leave(job)
+    jobs.close()
+
+
 def test_work_that_goes_on_to_its_end_is_not_stopped_where_it_pauses(qtbot):
     jobs, ended = Jobs(), []
 
