@@ -29,7 +29,9 @@ def _cases(monkeypatch, tmp_path):
         "def crash(data): os.kill(os.getpid(), signal.SIGSEGV)\n"
         "def spin(data):\n    while True: pass\n"
         "def sleep(data): time.sleep(100)\n"
-        "def manners(data): time.sleep(0.2); return str(os.nice(0)).encode()\n"
+        "def manners(data):\n    end = time.monotonic() + 30\n"
+        "    while data and os.nice(0) == int(data) and time.monotonic() < end: time.sleep(0.01)\n"
+        "    return str(os.nice(0)).encode()\n"
         "def grow(data): return bytes(1 << 40)\n"
         "def refuse(data): raise ModelError('Not so', 'because', 'here')\n"
         "def stumble(data): raise KeyError('oops')\n"
@@ -141,4 +143,4 @@ def test_a_killed_process_does_not_run_although_nobody_asked_for_its_end():
 def test_what_nobody_waits_for_stands_back():
     own = os.nice(0)
     assert run("manners") == str(own).encode()
-    assert int(run("manners", in_background=True)) > own
+    assert int(run("manners", str(own).encode(), in_background=True)) > own

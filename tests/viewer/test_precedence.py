@@ -1,7 +1,7 @@
 """From a key or button until what follows of it is painted, everything else waits: threads, their news, turns."""
 
 import threading
-import time
+from operator import methodcaller
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from model.edits.attributes import set_attribute
 from model.edits.nodes import delete_and_bridge
 from tests.viewer.panels.inspector.hands import relu, row, shown
+from viewer import precedence
 from viewer.jobs import Jobs, post
 from viewer.precedence import acts, let_pass
 from viewer.shifts import Shift
@@ -26,6 +27,15 @@ class Canvas(QWidget):
 
     def paintEvent(self, _event):
         self._told.append("painted")
+
+
+@pytest.fixture(autouse=True)
+def _patient(qapp, monkeypatch):
+    """However long the machine takes from one line to the next, no frame is given up and no peace is over."""
+    monkeypatch.setattr(precedence, "_LONGEST", 60.0)
+    monkeypatch.setattr(precedence, "_CALM", 60.0)
+    yield
+    acts()._calm_until = 0.0
 
 
 @pytest.fixture
@@ -118,25 +128,6 @@ def test_news_go_on_behind_a_dialog_that_some_open(canvas, qtbot, told):
     qtbot.waitUntil(lambda: "after" in told)
 
 
-def test_a_thread_waits_for_the_frame(canvas, qtbot, told):
-    asked, go = threading.Event(), threading.Event()
-
-    def work():
-        asked.set()
-        go.wait(30)
-        let_pass()
-        told.append("passed")
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    asked.wait(30)
-    act(canvas)
-    go.set()
-    qtbot.waitUntil(lambda: "passed" in told)
-    assert told == ["painted", "passed"]
-    thread.join()
-
-
 def test_a_thread_waits_for_a_turn_in_which_the_window_works_while_a_person_acts(canvas, qtbot, told):
     act(canvas)
     qtbot.waitUntil(lambda: told == ["painted"] and not acts().is_painting)
@@ -149,7 +140,8 @@ def test_a_thread_waits_for_a_turn_in_which_the_window_works_while_a_person_acts
     assert told == ["painted", "worked", "passed"]
 
 
-def test_a_thread_does_not_wait_for_a_window_that_does_not_paint(canvas, told):
+def test_a_thread_does_not_wait_for_a_window_that_does_not_paint(canvas, told, monkeypatch):
+    monkeypatch.setattr(precedence, "_LONGEST", 0.04)
     act(canvas)
     thread = threading.Thread(target=let_pass)
     thread.start()
@@ -158,15 +150,19 @@ def test_a_thread_does_not_wait_for_a_window_that_does_not_paint(canvas, told):
     assert told == []
 
 
-@pytest.mark.parametrize("call", ["check", "pause"])
-def test_jobs_wait_where_they_look_whether_to_stop(canvas, qtbot, told, call):
+@pytest.mark.parametrize(
+    "wait",
+    [lambda _progress: let_pass(), methodcaller("check"), methodcaller("pause")],
+    ids=["let_pass", "check", "pause"],
+)
+def test_jobs_wait_for_the_frame_where_they_look_whether_to_stop(canvas, qtbot, told, wait):
     jobs = Jobs()
     begun, go = threading.Event(), threading.Event()
 
     def work(progress):
         begun.set()
         go.wait(30)
-        getattr(progress, call)()
+        wait(progress)
         told.append("worked")
 
     jobs.start("", work)
@@ -203,12 +199,12 @@ def test_work_that_goes_on_to_its_end_is_not_stopped_where_it_pauses(qtbot):
     jobs.close()
 
 
-def test_quiet_returns_a_moment_after_the_last_act(qtbot):
+def test_quiet_is_over_a_moment_after_the_last_act(qtbot, monkeypatch):
     acts().come_first()
     assert acts().is_calm
-    until = time.monotonic() + 30
+    monkeypatch.setattr(precedence, "_CALM", 0.15)
+    acts().come_first()
     qtbot.waitUntil(lambda: not acts().is_calm)
-    assert time.monotonic() < until
 
 
 def test_the_inspector_follows_what_is_typed_in_it_after_the_frame(qtbot, workspace):
