@@ -69,25 +69,27 @@ def _distribution(read: Reader, shape: tuple[int, ...], size: int, progress: Pro
             gathered.add(start + offset, block[offset : offset + (_BLOCK >> 3)])
         sample.add(start, block)
     progress.check()
-    numbers = _numbers(sample.values())
+    finite = _numbers(sample.values())
     statistics = gathered.statistics(shape, size)
-    finite = np.sort(numbers[np.isfinite(numbers)])
+    if statistics.non_finite:
+        finite = finite[np.isfinite(finite)]
+    finite.sort()
     sampled = sample.size if sample.size < size else 0
     distinct = 1 + int(np.count_nonzero(finite[1:] != finite[:-1])) if finite.size else 0
     distinct += sum(map(bool, (statistics.nan, statistics.positive_infinity, statistics.negative_infinity)))
-    percentiles: tuple[float, ...] = ()
-    if finite.size:
-        percentiles = _percentiles(finite)
     counts, edges = _histogram(finite, statistics)
-    return Distribution(statistics, percentiles, counts, edges, distinct, sampled)
+    return Distribution(statistics, _percentiles(finite), counts, edges, distinct, sampled)
 
 
 def _percentiles(ordered: Array) -> tuple[float, ...]:
     """Between the two nearest elements; the nearest one where their difference is no number."""
-    places = [percent / 100 * (ordered.size - 1) for percent in PERCENTILES]
-    found = np.interp(places, np.arange(ordered.size), ordered.astype(np.float64))
-    nearest = [float(ordered[round(place)]) for place in places]
-    return tuple(float(f) if np.isfinite(f) else n for f, n in zip(found, nearest, strict=True))
+    if not ordered.size:
+        return ()
+    places = np.array(PERCENTILES) / 100 * (ordered.size - 1)
+    below = places.astype(np.intp)
+    low, high = (ordered[at].astype(np.float64) for at in (below, np.minimum(below + 1, ordered.size - 1)))
+    found = low + (high - low) * (places - below)
+    return tuple(np.where(np.isfinite(found), found, ordered[places.round().astype(np.intp)]).tolist())
 
 
 def _numbers(values: Array) -> Array:
@@ -97,20 +99,22 @@ def _numbers(values: Array) -> Array:
     return values.astype(np.float32)
 
 
-def _histogram(finite: Array, statistics: Statistics) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    if not finite.size or statistics.minimum is None or statistics.maximum is None:
+def _histogram(ordered: Array, statistics: Statistics) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """How many elements lie from each edge to the next, the last one included."""
+    if not ordered.size or statistics.minimum is None or statistics.maximum is None:
         return (), ()
     low, high = float(statistics.minimum), float(statistics.maximum)
-    if not np.isfinite(high - low):  # a range that is wider than any number
-        low, high = low / 2, high / 2
-        finite = finite / 2
-        counts, edges = np.histogram(finite.astype(np.float64), BINS, (low, high))
-        return tuple(int(c) for c in counts), tuple(float(e) * 2 for e in edges)
+    part = 1.0 if np.isfinite(high - low) else 0.5  # a range may be wider than any number
     if high - low <= max(abs(high) * 1e-12, _LEAST):
         around = abs(low) / 2 if abs(low) > _LEAST else 0.5
         low, high = low - around, high + around
-    counts, edges = np.histogram(finite.astype(np.float64), BINS, (low, high))
-    return tuple(int(c) for c in counts), tuple(float(e) for e in edges)
+    edges = np.linspace(low * part, high * part, BINS + 1) / part
+    if ordered.dtype.kind != "f":
+        ordered = ordered.astype(np.float64)
+    inner = edges[1:-1].astype(ordered.dtype)  # and the next number of that type, where it became a smaller one
+    inner = np.where(inner < edges[1:-1], np.nextafter(inner, inner.dtype.type(np.inf)), inner)
+    counts = np.diff(np.searchsorted(ordered, inner), prepend=0, append=ordered.size)
+    return tuple(counts.tolist()), tuple(edges.tolist())
 
 
 class _Sample:
@@ -138,7 +142,7 @@ class _Sample:
             number += 1
 
     def values(self) -> Array:
-        """The elements of the sample."""
+        """The elements of the sample, which nobody else has."""
         return np.concatenate(self._parts) if len(self._parts) > 1 else self._parts[0]
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from exec.inspection.distribution import PERCENTILES, Distribution, distribution
@@ -19,11 +21,15 @@ from viewer.theme import monospace, themes
 from viewer.widgets.plots.histogram import Histogram
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
     from exec.inspection.statistics import Statistics
     from model.progress import Progress
     from viewer.jobs import Jobs
 
 Rows = list[tuple[str, str, tuple[int, ...] | None]]
+
+_SLOW = 300  # ms after which older numbers no longer stand in for newer ones that are on their way
 
 
 class Facts(QScrollArea):
@@ -42,6 +48,9 @@ class Facts(QScrollArea):
         self.logarithmic.setToolTip("Let bars be as tall as the logarithm of their count")
         self.logarithmic.toggled.connect(self.histogram.set_logarithmic)
         self._reader: Reader | None = None  # of what is shown, or being counted
+        self._shown: Hashable = None  # what the numbers are of that are seen
+        self._slow = QTimer(self, singleShot=True, interval=_SLOW)
+        self._slow.timeout.connect(lambda: self._blank("Counting…"))
         self._note = _label("")
         self._note.setObjectName("note")
         self._note.setWordWrap(True)
@@ -60,22 +69,27 @@ class Facts(QScrollArea):
         self.setWidget(inner)
         self.setMinimumWidth(150)
         self.rows: Rows = []
-        self._colored: list[QLabel] = []
+        self._lines: list[_Line] = []  # made once: to make and lay out so many anew takes longer than a frame lasts
         themes().themeChanged.connect(self._color_links)
 
     def _color_links(self) -> None:
         """Links have the colour they were made with."""
-        self._show_rows(self.rows)
+        rows = self.rows
+        self._show_rows([])
+        self._show_rows(rows)
 
     @property
     def note(self) -> str:
         """What stands below the numbers, or in their place."""
         return self._note.text()
 
-    def count(self, reader: Reader, jobs: Jobs) -> None:
-        """Go through all elements, in a job, and show what was found."""
-        self.clear("Counting…")
-        self._reader = reader
+    def count(self, reader: Reader, jobs: Jobs, of: Hashable) -> None:
+        """Go through all elements, in a job, and show what was found; older numbers `of` the same stay till then."""
+        if of == self._shown:
+            self._slow.start()
+        else:
+            self._blank("Counting…")
+        self._reader, self._shown = reader, of
 
         def done(found: Distribution) -> None:
             if self._reader is reader:
@@ -98,7 +112,11 @@ class Facts(QScrollArea):
 
     def clear(self, note: str = "") -> None:
         """Nothing is known, because of this."""
-        self._reader = None
+        self._reader = self._shown = None
+        self._blank(note)
+
+    def _blank(self, note: str) -> None:
+        self._slow.stop()
         self._show_rows([])
         self._tell(note)
         self.histogram.hide()
@@ -106,6 +124,7 @@ class Facts(QScrollArea):
 
     def show_distribution(self, found: Distribution, *, strings: bool = False) -> None:
         """Show what was found."""
+        self._slow.stop()
         self.histogram.setVisible(bool(found.counts))
         self.logarithmic.setVisible(bool(found.counts))
         self.histogram.show_counts(found.counts, found.edges)
@@ -124,42 +143,50 @@ class Facts(QScrollArea):
         self._note.setVisible(bool(note))
 
     def _show_rows(self, rows: Rows) -> None:
-        while (item := self._grid.takeAt(0)) is not None:
-            widget = item.widget()
-            if widget is not None:
-                widget.hide()
-                widget.deleteLater()
         self.rows = rows
-        self._colored = []
-        font = monospace()
-        place = 0
-        for name, text, index in rows:
-            key, value = _label(name), _label(text)
-            self._colored.append(key)
-            value.setFont(font)
-            value.setAccessibleName(f"{name}: {text}")
-            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            self._grid.addWidget(key, place, 0)
-            self._grid.addWidget(value, place, 1)
-            place += 1
-            if index:
-                where = _label(f'at <a href="#">{list(index)}</a>')
-                where.setTextFormat(Qt.TextFormat.RichText)
-                where.setFont(font)
-                where.setToolTip("Show this element")
-                where.setAccessibleName(f"{name} is at {list(index)}")
-                where.setTextInteractionFlags(
-                    Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
-                )
-                where.linkActivated.connect(lambda _link, i=index: self.element_wanted.emit(i))
-                where.setIndent(12)
-                self._grid.addWidget(where, place, 0, 1, 2)  # a place of many axes needs the whole width
-                place += 1
-        self._color()
+        while len(self._lines) < len(rows):
+            self._lines.append(_Line(self._grid, 2 * len(self._lines), self.element_wanted.emit))
+        for line, row in zip_longest(self._lines, rows):
+            line.show_row(row)
 
-    def _color(self) -> None:
-        for label in self._colored:
-            label.setForegroundRole(label.palette().ColorRole.PlaceholderText)
+
+class _Line:
+    """The labels of one number: what it is, its value, and below that where it is."""
+
+    def __init__(self, grid: QGridLayout, place: int, go: Callable[[tuple[int, ...]], None]) -> None:
+        self._name, self._value, self._where = _label(""), _label(""), _label("")
+        self._index: tuple[int, ...] = ()
+        self._name.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self._value.setFont(monospace())
+        self._value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._where.setTextFormat(Qt.TextFormat.RichText)
+        self._where.setFont(monospace())
+        self._where.setToolTip("Show this element")
+        self._where.setTextInteractionFlags(
+            Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+        )
+        self._where.linkActivated.connect(lambda _link: go(self._index))
+        self._where.setIndent(12)
+        grid.addWidget(self._name, place, 0)
+        grid.addWidget(self._value, place, 1)
+        grid.addWidget(self._where, place + 1, 0, 1, 2)  # a place of many axes needs the whole width
+
+    def show_row(self, row: tuple[str, str, tuple[int, ...] | None] | None) -> None:
+        """Show this, or nothing."""
+        name, text, index = row or ("", "", None)
+        self._index = index or ()
+        where = str(list(self._index)) if index else ""
+        _tell(self._name, name, name)
+        _tell(self._value, text, f"{name}: {text}")
+        _tell(self._where, f'at <a href="#">{where}</a>' if where else "", f"{name} is at {where}")
+
+
+def _tell(label: QLabel, text: str, accessible: str) -> None:
+    """Have a label say this, of which its accessible name tells all; one that says nothing takes no room."""
+    if accessible != label.accessibleName():
+        label.setText(text)
+        label.setAccessibleName(accessible)
+    label.setVisible(bool(text))
 
 
 def _label(text: str) -> QLabel:

@@ -401,7 +401,8 @@ class TensorPane(QWidget):
         editable = self.subject is not None and self.subject.editable and not self.mode_box.currentIndex()
         self.table.cells.commit = self.editing.set_element if editable else None
         self.table.set_metrics()
-        self.facts.count(reader, self.workspace.jobs)
+        same = self._shown[0], self.mode_box.currentIndex(), reader.shape
+        self.facts.count(reader, self.workspace.jobs, same)
         self._show_view()
 
     # -- views -----------------------------------------------------------------------------------------------
@@ -411,8 +412,9 @@ class TensorPane(QWidget):
         chosen = self._chosen_views.get(() if subject is None else subject.likeness)
         wanted = chosen if chosen in offered else first_view(subject) if subject is not None else None
         with QSignalBlocker(self.view_box):
-            self.view_box.clear()
-            self.view_box.addItems(offered)
+            if offered != tuple(self.view_box.itemText(i) for i in range(self.view_box.count())):  # else it is laid out
+                self.view_box.clear()
+                self.view_box.addItems(offered)
             if wanted is not None:
                 self.view_box.setCurrentText(wanted)
         self.view_box.setVisible(len(offered) > 1)

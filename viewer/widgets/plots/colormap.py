@@ -36,13 +36,16 @@ class Scale:
     def colors(self, values: NDArray[Any]) -> NDArray[np.uint8]:
         """[..., 4] bytes in the order of Qt's 32-bit pictures (blue, green, red, alpha)."""
         numbers = np.asarray(values, np.float64)
-        finite = np.isfinite(numbers)
         part = 1.0 if isfinite(self.high - self.low) else 0.5  # the range may be wider than any number
         span = self.high * part - self.low * part
         with np.errstate(all="ignore"):
-            scaled = (numbers * part - self.low * part) * (255 / span if span > 0 else 0)
-            steps = np.nan_to_num(np.clip(scaled, 0, 255), nan=0.0).astype(np.uint8)
-        result: NDArray[np.uint8] = table(self.name)[steps]
+            scaled = numbers * part
+            scaled -= self.low * part
+            scaled *= 255 / span if span > 0 else 0
+            steps = np.clip(scaled, 0, 255, out=scaled).astype(np.uint8)
+        whole = table(self.name).view(np.uint32)[:, 0]  # a colour at once: many times as fast as byte by byte
+        result = whole[steps][..., np.newaxis].view(np.uint8)
+        finite = np.isfinite(numbers)
         if not finite.all():
             result[~finite] = (NOT_FINITE[2], NOT_FINITE[1], NOT_FINITE[0], 255)
         return result
@@ -70,9 +73,14 @@ def table(name: Name) -> NDArray[np.uint8]:
 def scale_of(values: NDArray[Any], name: Name = "viridis") -> Scale:
     """The scale that just holds all finite values; one for differences has zero in its middle."""
     numbers = np.asarray(values, np.float64)
-    finite = numbers[np.isfinite(numbers)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    low, high = _ends(numbers)
+    if not (isfinite(low) and isfinite(high)):
+        low, high = _ends(numbers[np.isfinite(numbers)])
     if name == "difference":
         most = max(abs(low), abs(high)) or 1.0
         return Scale(-most, most, name)
     return Scale(low, high, name)
+
+
+def _ends(numbers: NDArray[np.float64]) -> tuple[float, float]:
+    return (float(numbers.min()), float(numbers.max())) if numbers.size else (0.0, 1.0)
