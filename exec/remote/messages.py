@@ -26,7 +26,7 @@ from model.io.source import FileSource, Identity, identity_of
 from model.io.tensors import ProtoTensor
 from model.progress import SILENT, Progress
 from model.tensors import SparseTensor, Tensor
-from model.types import ElementType
+from model.types import ElementType, Type
 
 #: Tensors below this size are sent, larger ones in a file are read there by the worker.
 _IN_FILE_BYTES = 1 << 16
@@ -36,7 +36,8 @@ _PIECE = 500
 
 _fields_of_attribute = attrgetter(*(f.name for f in fields(AttributeSnapshot)))
 _fields_of_node = attrgetter(*(f.name for f in fields(NodeSnapshot)))
-_fields_of_graph = attrgetter(*(f.name for f in fields(GraphSnapshot) if f.name != "nodes"))  # which are the last
+#: All but what differs with every edit: the first one, and the last one.
+_frame_of = attrgetter(*(f.name for f in fields(GraphSnapshot) if f.name not in ("uid", "nodes")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +153,16 @@ class ModelMessage:
     content: bytes
     tensors: dict[int, Any]
     names: dict[int, str]
+    input_types: Mapping[int, Type | None] | None  # None: those that the graph says
 
 
 @dataclass(frozen=True, slots=True)
 class GraphMessage:
     """A graph within a snapshot: how it differs from the one that was sent before in its place."""
 
-    header: Sequence[Any]
+    uid: int
+    graph: int
+    frame: Sequence[Any]  # its fields but the uid and the nodes; empty where they are as they were
     before: int  # the uid of that one; 0: there was none
     ends: tuple[int, int]  # how many nodes it begins and ends with as that one
     numbers: bytes  # of the nodes between these
@@ -198,7 +202,8 @@ class Sender:
         texts, names = self._new_names(snapshot, progress)
         buffer = io.BytesIO()
         pickler = _Pickler(buffer, self._graphs, self._nodes)
-        pickler.dump(replace(snapshot, names={}, tensors={}))
+        types = None if snapshot.input_types == _types_in(snapshot.graph) else snapshot.input_types
+        pickler.dump(replace(snapshot, names={}, tensors={}, input_types={}))
         progress.pause()
         wanted = sorted(pickler.tensors - self._tensors)
         tensors = {n: tensor_message(snapshot.tensors[n], self._exchange) for n in wanted}
@@ -206,7 +211,7 @@ class Sender:
         self._graphs.update(pickler.graphs)
         self._nodes.update(pickler.nodes)
         self._tensors.update(tensors)
-        return ModelMessage(buffer.getvalue(), tensors, names)
+        return ModelMessage(buffer.getvalue(), tensors, names, types)
 
     def _new_names(self, snapshot: ModelSnapshot, progress: Progress) -> tuple[list[str], dict[int, str]]:
         """All names, and those that are not as they were, by number."""
@@ -222,6 +227,10 @@ class Sender:
                 found.update((n, name) for n, name, was in zip(numbers, now, old, strict=False) if name != was)
             texts += now
         return texts, found
+
+
+def _types_in(graph: GraphSnapshot) -> dict[int, Type | None]:
+    return dict(zip(graph.inputs, graph.input_types, strict=True))
 
 
 def _references(value: Any) -> list[TensorReference]:
@@ -258,14 +267,18 @@ class _Pickler(pickle.Pickler):
     def _message(self, graph: GraphSnapshot) -> tuple[Any, ...]:
         """The fields of a GraphMessage."""
         before = self._graphs.get(graph.graph)
-        uid, (start, end) = (0, (0, 0)) if before is None else (before.uid, same_ends(before.nodes, graph.nodes))
+        frame, uid, start, end = _frame_of(graph), 0, 0, 0
+        if before is not None:
+            uid, (start, end) = before.uid, same_ends(before.nodes, graph.nodes)
+            if frame == _frame_of(before):
+                frame = ()  # else a thousand types take milliseconds in which nobody else can do anything
         between = graph.nodes[start : len(graph.nodes) - end]
         fresh = [node for node in between if node.uid not in self._nodes]
         self.graphs[graph.graph] = graph
         self.nodes.update(node.uid for node in fresh)
         self.tensors.update(tensor for _, tensor in graph.initializers)
         numbers = array("q", [node.uid for node in between]).tobytes()
-        return _fields_of_graph(graph), uid, (start, end), numbers, fresh
+        return graph.uid, graph.graph, frame, uid, (start, end), numbers, fresh
 
 
 class Receiver:
@@ -282,22 +295,25 @@ class Receiver:
         """The snapshot that was sent."""
         snapshot: ModelSnapshot = _Unpickler(io.BytesIO(message.content), self._graph).load()
         self._names.update(message.names)
+        types = _types_in(snapshot.graph) if message.input_types is None else message.input_types
         for number, sent in message.tensors.items():
             self._tensors[number] = self._tensor(sent)
-        return replace(snapshot, names=self._names, tensors=self._tensors)
+        return replace(snapshot, names=self._names, tensors=self._tensors, input_types=types)
 
     def _graph(self, *fields_of_message: Any) -> GraphSnapshot:
         sent = GraphMessage(*fields_of_message)
         self._nodes.update((node.uid, node) for node in sent.fresh)
-        shell = GraphSnapshot(*(*sent.header, ()))
-        last = self._graphs.get(shell.graph, shell)
-        if sent.before and last.uid != sent.before:  # a message could not be read, say for want of memory
+        last = self._graphs.get(sent.graph)
+        if sent.before and (last is None or last.uid != sent.before):
+            # A message could not be read, say for want of memory.
             msg = f"the graph as it was sent before: {sent.before}"
             raise LookupError(msg)
-        before, (start, end) = last.nodes, sent.ends
+        before, (start, end) = () if last is None else last.nodes, sent.ends
+        frame = sent.frame or _frame_of(last)
         between = map(self._nodes.__getitem__, array("q", sent.numbers))
-        graph = replace(shell, nodes=(*before[:start], *between, *before[len(before) - end :]))
-        self._graphs[shell.graph] = graph
+        nodes = *before[:start], *between, *before[len(before) - end :]
+        graph = GraphSnapshot(*(sent.uid, *frame, nodes))
+        self._graphs[graph.graph] = graph
         return graph
 
     def _tensor(self, sent: Any) -> Tensor:

@@ -23,7 +23,7 @@ from exec.remote.process import Died, Process, raise_answer
 from exec.remote.tables import ResultTables
 from exec.results import RunNumber, RunResult
 from exec.session import Asked, Request, Runs, default_budget, physical_memory
-from exec.snapshot import ModelSnapshot, NodeSnapshot
+from exec.snapshot import GraphSnapshot, ModelSnapshot, NodeSnapshot
 from model.document import Document
 from model.errors import ModelError
 from model.graph import Graph, Model, Node
@@ -37,6 +37,9 @@ ANSWER, HAND_OVER = 2.0, 30.0
 
 _POLL = 0.05
 _PIECE = 500  # nodes gone through at once: twice as fast as one by one, and no other thread waits for it
+
+#: Stands for a snapshot that travels by itself.
+_NOTHING = ModelSnapshot(0, GraphSnapshot(0, 0, "", (), (), (), (), (), ()), {}, {}, 0, {}, {}, {})
 
 _number_of = attrgetter("node")
 _OVERHEAD = 4 << 30  # addresses that libraries reserve and hardly use
@@ -180,7 +183,7 @@ class RemoteStepper:
             try:
                 feeds = {n: process.exchange.put(v) for n, v in self._request.feeds.items()}
                 message = process.sender.model(self._request.snapshot, self._progress)
-                bare = replace(self._request, snapshot=_nothing(self._request.snapshot), feeds={})
+                bare = replace(self._request, snapshot=_NOTHING, feeds={})
                 self._converse("run", (message, bare, feeds, stepping))
                 return
             except Died:
@@ -534,9 +537,3 @@ def _blamed(node: NodeSnapshot, why: str) -> NodeResult:
 
 def _values(snapshot: ModelSnapshot) -> list[int]:
     return list(dict.fromkeys([*snapshot.graph.inputs, *(v for n in snapshot.graph.nodes for v in n.outputs if v)]))
-
-
-def _nothing(snapshot: ModelSnapshot) -> ModelSnapshot:
-    """A place-holder for a snapshot that travels by itself."""
-    graph = replace(snapshot.graph, nodes=(), initializers=())
-    return replace(snapshot, graph=graph, functions={}, names={}, tensors={})

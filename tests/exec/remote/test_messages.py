@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from exec.snapshot import Snapshots
 from model.document import Transaction
 from model.edits.attributes import set_attribute
 from model.edits.nodes import change_operator, delete_and_bridge, duplicate
+from model.edits.values import set_type
 from model.graph import Node
 from model.steps import SetField
+from model.types import ElementType, Shape, TensorType
 from tests.model import builders
 
 NESTED = builders.BRANCHES.replace("{ no_out = Neg (x) }", "{ [deep] no_out = LeakyRelu <alpha: float = 0.5> (x) }")
@@ -68,6 +71,7 @@ def test_what_arrives_is_what_was_sent_before_and_after_each_edit(exchange):
         lambda edit: duplicate(edit, [double]),
         lambda edit: duplicate(edit, [choose]),
         lambda edit: delete_and_bridge(edit, [double]),
+        lambda edit: set_type(edit, document.model.graph.inputs[0], TensorType(ElementType.FLOAT, Shape((7,)))),
     ]
 
     arrives()
@@ -130,6 +134,28 @@ def test_nodes_that_are_known_are_not_sent_again(exchange):
     with document.edit("change") as edit:
         set_attribute(edit, builders.node(document, "n7"), "alpha", 0.25)
     assert len(sender.model(snapshots.take()).content) < len(first) / 5
+
+
+def test_types_of_inputs_that_are_known_are_not_sent_again(exchange):
+    many = ", ".join(f"float[4, {i}] x{i}" for i in range(300))
+    document = builders.document(f"""
+    <ir_version: 10, opset_import: ["" : 21]>
+    wide ({many}) => (float[N] y) {{ [n] y = LeakyRelu <alpha: float = 0.5> (x0) }}
+    """)
+    snapshots, sender = Snapshots(document.model), Sender(exchange)
+    first = sender.model(snapshots.take())
+    with document.edit("change") as edit:
+        set_attribute(edit, builders.node(document, "n"), "alpha", 0.25)
+    second = sender.model(snapshots.take())
+    assert len(ForkingPickler.dumps(second)) < len(ForkingPickler.dumps(first)) / 5
+
+
+def test_other_types_than_the_graph_says_arrive(exchange):
+    document = builders.document(long_chain(3))
+    snapshots, sender, receiver = Snapshots(document.model), Sender(exchange), Receiver(exchange)
+    for types in ({}, {snapshots.take().graph.inputs[0]: TensorType(ElementType.DOUBLE)}):
+        sent = replace(snapshots.take(), input_types=types)
+        assert plain(receiver.model(sender.model(sent))) == plain(sent)
 
 
 def test_one_who_missed_a_message_takes_no_other_graph_for_the_right_one(exchange):
