@@ -43,10 +43,8 @@ class Bystander:
         self.late = [float(word) for word in told.split()]
 
 
-def watch(ended: threading.Event) -> list[float]:
-    """Look at some memory 60 times a second; by how many seconds each time was over later than it should have been."""
-    memory = bytearray(b"1") * _BYTES
-    least = min(look_at(memory) for _ in range(20))
+def watch(memory: bytearray, least: float, ended: threading.Event) -> list[float]:
+    """Look at the memory 60 times a second; by how many seconds each time was over later than it should have been."""
     late: list[float] = []
     due = time.perf_counter()
     while not ended.is_set():
@@ -70,9 +68,11 @@ def look_at(memory: bytearray) -> float:
 def main() -> None:
     """Watch until there is something to read."""
     ended = threading.Event()
-    print("begun", flush=True)
+    memory = bytearray(b"1") * _BYTES
+    least = min(look_at(memory) for _ in range(20))
+    print("begun", flush=True)  # only now: all of this takes a core for longer than some frames
     threading.Thread(target=lambda: (sys.stdin.readline(), ended.set()), daemon=True).start()
-    print(*(f"{late:.6f}" for late in watch(ended)))
+    print(*(f"{late:.6f}" for late in watch(memory, least, ended)))
 
 
 if __name__ == "__main__":
