@@ -45,7 +45,6 @@ class DocumentTab(QWidget):
         self.messages = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)
         self.view.trail_changed.connect(self.breadcrumb.set_frames)
-        self.view.viewport_changed.connect(workspace.moved)
         self.keeper = Keeper(workspace, beginning, holds)
         workspace.types.changed.connect(self._show_types)
         workspace.types.start()

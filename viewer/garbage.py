@@ -42,7 +42,7 @@ class Collector(QObject):
     def look(self) -> None:
         """Collect what has come together; costs a microsecond where there is little."""
         counts, thresholds = gc.get_count(), gc.get_threshold()
-        if counts[0] <= thresholds[0] or _pauses.count or acts().is_painting:
+        if counts[0] <= thresholds[0] or _pauses.count or acts().comes_first:
             return
         is_young = counts[1] <= thresholds[1]
         is_spared = _spared.count > 0 and not _spared.is_awaited

@@ -22,7 +22,7 @@ from shiboken6 import isValid
 
 from model.errors import ModelError, errors_to
 from model.progress import Cancelled, Progress
-from viewer.precedence import acts, let_pass
+from viewer.precedence import acts, is_next_due, let_pass
 
 T = TypeVar("T")
 Lane = Literal["read", "count", "fetch", "mutate"]
@@ -32,6 +32,7 @@ Work = Callable[[Progress], T]
 #: Threads of the lane "read" at least: some only wait, for a file or for the process that runs the model.
 _LEAST_READERS = 4
 _IDLE_SECONDS = 10  # a thread without work ends after this long
+_LATER_MS = 3  # after which to look again whether the next act of a person, which comes first, has come
 _LOOK_SECONDS = 0.05  # how long to wait for the GUI thread before looking whether to stop
 
 
@@ -113,6 +114,8 @@ class _Mailbox(QObject):
         self._held: deque[Callable[[], None]] = deque()
         self._next = QTimer(self, singleShot=True, interval=0)
         self._next.timeout.connect(self._deliver)
+        self._later = QTimer(self, singleShot=True, interval=_LATER_MS)
+        self._later.timeout.connect(self._deliver)
         acts().painted.connect(self._deliver)
 
     def post(self, call: Callable[[], None]) -> None:
@@ -129,7 +132,9 @@ class _Mailbox(QObject):
         self._deliver()
 
     def _deliver(self) -> None:
-        if self._held and not acts().is_painting:
+        if self._held and is_next_due():
+            self._later.start()
+        elif self._held and not acts().is_painting:  # else once it is painted
             if len(self._held) > 1:
                 self._next.start()  # before the call: it may open a dialog, and others are called behind that
             with acts().turn():

@@ -2,7 +2,8 @@
 
 One thread at a time runs Python, and each that wants to gets as much of it as any other: beside two threads a frame
 takes three times as long. So until it is painted, others wait where they look whether to stop, and what else the GUI
-thread has to do comes later.
+thread has to do comes later. A key that is held comes again and again as regularly as a clock: what would still be
+going on by then is not begun, but after it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from shiboken6 import isValid
 _CALM = 0.15
 #: Seconds that others wait at most: what takes longer is no frame, and might even wait for them.
 _LONGEST = 0.04
+#: Seconds before the next act of a row in which nothing else is begun, and for which it may come late.
+_AHEAD, _LATE = 0.008, 0.002
 
 _Kind = QEvent.Type
 _ACTS = frozenset((
@@ -42,6 +45,7 @@ class Acts(QObject):
         super().__init__()
         self._window: QWindow | None = None
         self._calm_until = 0.0
+        self._last = 0.0  # when the last act came
         self._idle = QTimer(self, singleShot=True, interval=0)  # has its turn after what is to be painted
         self._idle.timeout.connect(self._on_idle)
         application = QGuiApplication.instance()
@@ -53,6 +57,8 @@ class Acts(QObject):
         """Have others wait until what follows of an act is painted, and take their time for a moment after it."""
         now = time.monotonic()
         self._calm_until = now + _CALM
+        _wait.expect(now, now - self._last)
+        self._last = now
         if not self._idle.isActive():
             _wait.until = now + _LONGEST
             _painted.clear()
@@ -82,6 +88,11 @@ class Acts(QObject):
         """Whether what follows of an act is still to be painted."""
         return self._idle.isActive() and time.monotonic() < _wait.until
 
+    @property
+    def comes_first(self) -> bool:
+        """Whether nothing else is to be begun: something is to be painted, or the next act is about to come."""
+        return self.is_painting or is_next_due()
+
     def _on_idle(self) -> None:
         _painted.set()
         self.painted.emit()
@@ -102,14 +113,29 @@ class Acts(QObject):
 
 
 class _Wait:
-    until = 0.0  # when others no longer wait
+    def __init__(self) -> None:
+        self.until = 0.0  # when others no longer wait
+        self.next = 0.0  # when the next act of a row should have come
+        self.ahead = 0.0  # seconds before that in which nothing else is begun
+
+    def expect(self, now: float, period: float) -> None:
+        """An act came, so many seconds after the one before."""
+        self.next = now + period + _LATE if period < _CALM else 0.0
+        self.ahead = min(_AHEAD, period / 3) + _LATE
 
 
 _wait = _Wait()
 
 
+def is_next_due() -> bool:
+    """Whether the next act of a row, as of a key that is held, is about to come. Any thread."""
+    return 0 < _wait.next - time.monotonic() < _wait.ahead
+
+
 def let_pass() -> None:
     """Wait while the window comes first. Any thread but the GUI's; cheap to call often."""
+    if is_next_due():
+        time.sleep(max(_wait.next - time.monotonic(), 0.0))
     if not _painted.is_set() and (left := _wait.until - time.monotonic()) > 0:
         _painted.wait(left)
 

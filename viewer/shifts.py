@@ -87,7 +87,7 @@ class _Rota(QObject):
             self.shifts.popleft()
         if self.shifts:
             self._timer.start(self._pace)  # before the work: it may open a dialog, and others go on behind that
-            if not acts().is_painting:
+            if not acts().comes_first:
                 shift = self.shifts[0]
                 self.shifts.rotate(-1)
                 with acts().turn():

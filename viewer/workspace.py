@@ -72,7 +72,6 @@ class Workspace(QObject):
     comparing_changed = Signal()
     overlaid = Signal(object, str)  # Mapping[Node, float] or None, and what the numbers are; see `overlay`
     noted = Signal(object)  # set[Value]: what a run says beside their edges is another now; None: of any. See note_of
-    moved = Signal()  # another part of the graph is in view
     closed = Signal()  # the document is going away; heard while everything here still works
     menu_requested = Signal(QPoint, str)  # global position; "node", "value", "canvas" …: what was clicked
 

@@ -1,10 +1,11 @@
 """From a key or button until what follows of it is painted, everything else waits: threads, their news, turns."""
 
 import threading
+import time
 from operator import methodcaller
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QMouseEvent, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
@@ -14,7 +15,7 @@ from model.edits.nodes import delete_and_bridge
 from tests.viewer.panels.inspector.hands import relu, row, shown
 from viewer import precedence
 from viewer.jobs import Jobs, post
-from viewer.precedence import acts, let_pass
+from viewer.precedence import acts, is_next_due, let_pass
 from viewer.shifts import Shift
 
 
@@ -35,7 +36,17 @@ def _patient(qapp, monkeypatch):
     monkeypatch.setattr(precedence, "_LONGEST", 60.0)
     monkeypatch.setattr(precedence, "_CALM", 60.0)
     yield
-    acts()._calm_until = 0.0
+    acts()._calm_until = precedence._wait.next = 0.0
+
+
+class Clock:
+    """Goes on when it is told to."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def monotonic(self):
+        return self.now
 
 
 @pytest.fixture
@@ -205,6 +216,52 @@ def test_quiet_is_over_a_moment_after_the_last_act(qtbot, monkeypatch):
     monkeypatch.setattr(precedence, "_CALM", 0.15)
     acts().come_first()
     qtbot.waitUntil(lambda: not acts().is_calm)
+
+
+@pytest.mark.parametrize(("period", "free", "due"), [(1 / 30, 0.02, 0.028), (1 / 60, 0.01, 0.013), (0.1, 0.09, 0.095)])
+def test_the_next_act_of_a_row_is_expected_a_moment_before_it_comes_and_no_longer(qapp, monkeypatch, period, free, due):
+    clock = Clock()
+    monkeypatch.setattr(precedence, "time", clock)
+    monkeypatch.setattr(precedence, "_CALM", 0.15)
+    acts().come_first()
+    assert not is_next_due()
+    start = clock.now = clock.now + period
+    acts().come_first()
+    for after, is_due in ((0.0, False), (free, False), (due, True), (period + 0.001, True), (period + 0.003, False)):
+        clock.now = start + after
+        assert is_next_due() == is_due
+    clock.now = start + 1.0
+    acts().come_first()  # a person who only presses it again
+    clock.now += 0.999
+    assert not is_next_due()
+
+
+def test_what_would_still_go_on_then_comes_after_the_next_act_of_a_row(canvas, qtbot, told, monkeypatch):
+    monkeypatch.setattr(precedence._wait, "ahead", 60.0)
+    precedence._wait.next = time.monotonic() + 30.0
+
+    def act_again():
+        told.append("act")
+        precedence._wait.next = 0.0
+
+    jobs = Jobs()
+    shift = Shift(lambda: (told.append("turn"), shift.stop()))
+    shift.start()
+    post(lambda: told.append("news"))
+    QTimer.singleShot(50, act_again)
+    qtbot.waitUntil(lambda: len(told) == 3)
+    assert told[0] == "act"
+    jobs.close()
+
+
+def test_a_thread_waits_until_the_next_act_of_a_row_should_have_come(qapp, monkeypatch):
+    monkeypatch.setattr(precedence._wait, "ahead", 60.0)
+    due = precedence._wait.next = time.monotonic() + 0.05
+    thread = threading.Thread(target=let_pass)
+    thread.start()
+    thread.join(30)
+    assert due <= time.monotonic()
+    assert not thread.is_alive()
 
 
 def test_the_inspector_follows_what_is_typed_in_it_after_the_frame(qtbot, workspace):
