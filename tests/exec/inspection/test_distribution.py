@@ -25,6 +25,19 @@ def test_percentiles_and_distinct_values_are_those_of_numpy(array):
     assert found.sampled == 0
 
 
+@given(st.data(), st.sampled_from([np.float16, np.float32, np.float64, np.int8, np.uint8, np.int64]))
+def test_bars_hold_what_lies_from_one_edge_to_the_next(data, dtype):
+    array = data.draw(hnp.arrays(dtype, st.integers(1, 60)))
+    finite = array[np.isfinite(array)].astype(np.float64)
+    found = spread(array)
+    assert sum(found.counts) == finite.size
+    if not finite.size or np.ptp(finite) <= np.abs(finite).max() * 1e-6 or not np.isfinite(np.ptp(finite)):
+        return  # few numbers fit between the edges, or their range is no number
+    counts, edges = np.histogram(finite, len(found.counts), (finite.min(), finite.max()))
+    assert found.counts == tuple(counts)
+    assert found.edges == tuple(edges)
+
+
 def test_what_is_not_finite_is_counted_apart():
     found = spread(np.array([1, np.nan, np.inf, -np.inf, 3, 0], np.float32))
     assert (found.statistics.nan, found.statistics.non_finite, found.statistics.zeros) == (1, 3, 1)
