@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 from PySide6.QtCore import QModelIndex, QSignalBlocker, QSize, QTimer, Signal
 from PySide6.QtGui import QContextMenuEvent, QResizeEvent
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QSizePolicy,
     QSplitter,
     QStackedWidget,
@@ -25,6 +24,7 @@ from viewer.panels.tensor import mosaics, pictures
 from viewer.panels.tensor.ask import AskLine
 from viewer.panels.tensor.editing import TensorEditing
 from viewer.panels.tensor.facts import Facts
+from viewer.panels.tensor.header import PaneHeader
 from viewer.panels.tensor.menu import TensorMenu
 from viewer.panels.tensor.options import ViewOptions
 from viewer.panels.tensor.parts import button, combo, notice_label, text_label, text_view
@@ -37,7 +37,6 @@ from viewer.panels.tensor.views import MOSAICS, View, first_view, seen_at_once, 
 from viewer.text import display
 from viewer.theme import monospace, theme, themes
 from viewer.tips import plain_tip
-from viewer.widgets.flow import FlowLayout
 from viewer.widgets.plots.lines import LinePlot
 from viewer.widgets.plots.picture import Part, Picture, PictureView
 
@@ -114,28 +113,10 @@ class TensorPane(QWidget):
             "Close this copy" if self.pinned else "Keep a copy beside, to compare",
         )
         self.pin_button.clicked.connect(self.pin_wanted)
-        self._lay_out_header()
-
-    def _lay_out_header(self) -> None:
-        self._lines = (QHBoxLayout(), QHBoxLayout())
-        for line in self._lines:
-            line.setSpacing(8)
-        self._texts = FlowLayout(10)
-        for widget in (self.title, self.type_line, self.storage, self.badge):
-            self._texts.addWidget(widget)
-        self._lines[0].addLayout(self._texts, 1)
-        self._controls = QWidget()
-        controls = QHBoxLayout(self._controls)
-        controls.setContentsMargins(0, 0, 0, 0)
-        for control in (self.target_box, self.mode_box, self.view_box, self.menu_button, self.pin_button):
-            controls.addWidget(control)
-        self._lines[0].addWidget(self._controls)
-        self._header = QWidget()
-        column = QVBoxLayout(self._header)
-        column.setContentsMargins(8, 3, 6, 3)
-        column.setSpacing(2)
-        for line in self._lines:
-            column.addLayout(line)
+        self._header = PaneHeader(
+            [self.title, self.type_line, self.storage, self.badge],
+            [self.target_box, self.mode_box, self.view_box, self.menu_button, self.pin_button],
+        )
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """The menu of the button, where the pointer is."""
@@ -163,15 +144,6 @@ class TensorPane(QWidget):
         if not self._is_divided:
             facts = min(_FACTS, int(0.43 * self.width()))
             self.splitter.setSizes([facts, self.width() - facts])
-
-    def _place_controls(self) -> None:
-        """Where they do not fit beside what is told, the choices have a line of their own: nothing is cut off."""
-        needed = self._texts.sizeHint().width() + self._controls.sizeHint().width() + 24
-        line = self._lines[int(needed > self.width())]
-        if line.indexOf(self._controls) < 0:
-            for other in self._lines:
-                other.removeWidget(self._controls)
-            line.addWidget(self._controls)
 
     def _make_body(self) -> None:
         self.options = ViewOptions()
@@ -331,7 +303,10 @@ class TensorPane(QWidget):
         self.pin_button.setEnabled(self.pinned or subject is not None)
         if self.pinned:
             self.pin_button.setAccessibleName(f"Unpin {self.title.text()}")
-        self._place_controls()
+        self._fit_header()
+
+    def _fit_header(self) -> None:
+        self._header.fit(self.subject.target.key if self.subject is not None else None, self.width())
 
     def _open(self, subject: Subject | None, mode: int) -> None:
         """Make a reader, have it prepared, then show."""
@@ -418,7 +393,7 @@ class TensorPane(QWidget):
             if wanted is not None:
                 self.view_box.setCurrentText(wanted)
         self.view_box.setVisible(len(offered) > 1)
-        self._place_controls()
+        self._fit_header()
 
     @property
     def view(self) -> View | None:
