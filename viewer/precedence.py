@@ -22,8 +22,10 @@ from shiboken6 import isValid
 _CALM = 0.15
 #: Seconds that others wait at most: what takes longer is no frame, and might even wait for them.
 _LONGEST = 0.04
-#: Seconds before the next act of a row in which nothing else is begun, and for which it may come late.
-_AHEAD, _LATE = 0.008, 0.002
+#: Seconds before the next act of a row should have come in which nothing else is begun, and for which it may be late.
+_AHEAD, _LATE = 0.01, 0.002
+#: Seconds from one act of a row to the next: a key that is held is no faster, and a pointer leaves no time in between.
+_PERIOD = 0.02
 
 _Kind = QEvent.Type
 _ACTS = frozenset((
@@ -116,12 +118,10 @@ class _Wait:
     def __init__(self) -> None:
         self.until = 0.0  # when others no longer wait
         self.next = 0.0  # when the next act of a row should have come
-        self.ahead = 0.0  # seconds before that in which nothing else is begun
 
     def expect(self, now: float, period: float) -> None:
         """An act came, so many seconds after the one before."""
-        self.next = now + period + _LATE if period < _CALM else 0.0
-        self.ahead = min(_AHEAD, period / 3) + _LATE
+        self.next = now + period + _LATE if _PERIOD <= period < _CALM else 0.0
 
 
 _wait = _Wait()
@@ -129,7 +129,7 @@ _wait = _Wait()
 
 def is_next_due() -> bool:
     """Whether the next act of a row, as of a key that is held, is about to come. Any thread."""
-    return 0 < _wait.next - time.monotonic() < _wait.ahead
+    return 0 < _wait.next - time.monotonic() < _AHEAD
 
 
 def let_pass() -> None:

@@ -218,7 +218,7 @@ def test_quiet_is_over_a_moment_after_the_last_act(qtbot, monkeypatch):
     qtbot.waitUntil(lambda: not acts().is_calm)
 
 
-@pytest.mark.parametrize(("period", "free", "due"), [(1 / 30, 0.02, 0.028), (1 / 60, 0.01, 0.013), (0.1, 0.09, 0.095)])
+@pytest.mark.parametrize(("period", "free", "due"), [(1 / 30, 0.02, 0.028), (1 / 40, 0.01, 0.018), (0.1, 0.09, 0.095)])
 def test_the_next_act_of_a_row_is_expected_a_moment_before_it_comes_and_no_longer(qapp, monkeypatch, period, free, due):
     clock = Clock()
     monkeypatch.setattr(precedence, "time", clock)
@@ -236,8 +236,20 @@ def test_the_next_act_of_a_row_is_expected_a_moment_before_it_comes_and_no_longe
     assert not is_next_due()
 
 
+@pytest.mark.parametrize("period", [1 / 60, 1 / 125, 1 / 1000])
+def test_a_pointer_that_is_dragged_leaves_others_their_time(qapp, monkeypatch, period):
+    clock = Clock()
+    monkeypatch.setattr(precedence, "time", clock)
+    for _ in range(3):
+        acts().come_first()
+        clock.now += period
+    for _ in range(10):
+        assert not is_next_due()
+        clock.now += period / 10
+
+
 def test_what_would_still_go_on_then_comes_after_the_next_act_of_a_row(canvas, qtbot, told, monkeypatch):
-    monkeypatch.setattr(precedence._wait, "ahead", 60.0)
+    monkeypatch.setattr(precedence, "_AHEAD", 60.0)
     precedence._wait.next = time.monotonic() + 30.0
 
     def act_again():
@@ -255,7 +267,7 @@ def test_what_would_still_go_on_then_comes_after_the_next_act_of_a_row(canvas, q
 
 
 def test_a_thread_waits_until_the_next_act_of_a_row_should_have_come(qapp, monkeypatch):
-    monkeypatch.setattr(precedence._wait, "ahead", 60.0)
+    monkeypatch.setattr(precedence, "_AHEAD", 60.0)
     due = precedence._wait.next = time.monotonic() + 0.05
     thread = threading.Thread(target=let_pass)
     thread.start()
