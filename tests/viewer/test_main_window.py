@@ -1,9 +1,10 @@
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtWidgets import QApplication, QTabWidget, QToolButton, QTreeView
 from shiboken6 import isValid
 
 from tests.viewer.opening import opened, rename, run, settled
+from tests.viewer.runs.driving import idle
 from viewer.actions import actions
 from viewer.actions.binding import ActionBinding
 from viewer.files.opening import sample_model
@@ -91,6 +92,44 @@ def test_the_status_line_follows_the_document_in_front(window, qtbot, write_mode
     assert window.status.zoom.text() == "50 %"
     first.workspace.set_run_state("ran in 3 ms")
     assert window.status.run_state.text() == "ran in 3 ms"
+
+
+class Requests(QObject):
+    """Counts how often a widget was asked to lay out anew what is in it."""
+
+    def __init__(self, widget):
+        super().__init__(widget)
+        self.count = 0
+        widget.installEventFilter(self)
+
+    def eventFilter(self, _watched, event):
+        self.count += event.type() == QEvent.Type.LayoutRequest
+        return False
+
+
+def test_what_a_run_or_a_zoom_says_next_does_not_lay_the_window_out_anew(window, qtbot, write_model):
+    tab, status = opened(window, qtbot, write_model()), window.status
+
+    def say(text, zoom):
+        """Where the other words stand then."""
+        tab.workspace.set_run_state(text)
+        status.show_zoom(zoom)
+        idle(qtbot, tab.workspace)
+        return [label.geometry() for label in (status.selection, status.run_state, status.extent, status.zoom)]
+
+    places = say("Ran 176 of 176 nodes in 0.7 s", 12.5)
+    requests = Requests(status)  # which would ask the window
+    for text, zoom in (("Running…", 1.0), ("Ran 2 of 176 nodes in 20 ms", 0.375)):
+        assert say(text, zoom) == places
+        assert status.run_state.sizeHint().width() <= status.run_state.width()
+    assert requests.count == 0
+    long = "Paused: before 'a node whose name is longer than all that was said before'"
+    say(long, 1.0)
+    assert status.run_state.text() == long
+    assert status.run_state.sizeHint().width() <= status.run_state.width()
+    say("", None)
+    assert status.run_state.width() < places[1].width() / 4
+    assert status.zoom.width() < places[3].width() / 4
 
 
 def test_a_long_job_shows_progress_with_stop_and_a_short_one_nothing(window, qtbot, write_model):

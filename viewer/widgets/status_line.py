@@ -16,6 +16,7 @@ from viewer.places import name_of
 from viewer.selection import Item
 from viewer.text import display, plural, type_text
 from viewer.theme import theme, themes
+from viewer.widgets.still_label import StillLabel
 from viewer.workspace import Workspace
 
 _PATIENCE = 300  # ms before progress shows
@@ -41,9 +42,8 @@ class StatusLine(QStatusBar):
         self.problems.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.problems.clicked.connect(self._open_problems)
         self.addPermanentWidget(self.problems)
-        self.run_state, self.extent, self.zoom = QLabel(), QLabel(), QLabel()
+        self.run_state, self.extent, self.zoom = StillLabel(), StillLabel(), StillLabel()
         for label, name in ((self.run_state, "Run"), (self.extent, "Size of the graph"), (self.zoom, "Zoom")):
-            label.setTextFormat(Qt.TextFormat.PlainText)
             label.setAccessibleName(name)
             self.addPermanentWidget(label)
         themes().themeChanged.connect(self._show_problems)
@@ -146,8 +146,7 @@ class _Work(QWidget):
         super().__init__()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        self.text = QLabel()
-        self.text.setTextFormat(Qt.TextFormat.PlainText)
+        self.text = StillLabel()
         self.bar = QProgressBar()
         self.bar.setFixedWidth(140)
         self.bar.setMaximumHeight(14)
