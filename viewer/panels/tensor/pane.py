@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _NARROW = 420  # px: no room for every word about a tensor
 _FACTS = 250  # px: how wide statistics are at most, before a person makes them wider
+_MODES = ("Value", "Before", "Difference")
 _READING = "Reading…"
 _AT_ONCE = 1 << 16  # bytes that are read without a job
 _SLOW = 150  # ms, after which a view of other values gives way to a word
@@ -99,7 +100,7 @@ class TensorPane(QWidget):
         self.target_box = combo("Which tensor of the node", self._on_target)
         self.view_box = combo("View", self._on_view)
         self.mode_box = combo("Value now, before, or the difference", self.choose_mode)
-        self.mode_box.addItems(["Value", "Before", "Difference"])
+        self.mode_box.addItems(_MODES)
         for box in (self.mode_box, self.view_box):  # the name of the tensor, which elides, gives way first
             box.setMinimumWidth(0)
             box.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
@@ -250,11 +251,9 @@ class TensorPane(QWidget):
         if target is None and not self._shown:
             return  # nothing, as before: every edit and every run comes here
         subject = resolve(self.workspace, target) if target is not None else None
-        comparable = subject is not None and subject.is_comparable
-        mode = self._mode if comparable else 0
-        with QSignalBlocker(self.mode_box):
-            self.mode_box.setCurrentIndex(mode)
-            self.mode_box.setVisible(comparable)
+        mode = self._offer_modes(subject.modes if subject is not None else 1)
+        if subject is not None and mode == 1:
+            subject = subject.as_before()
         shown = () if subject is None else (
             subject.target.key, subject.held, subject.before if mode else None, mode, subject.waiting, subject.problem,
         )  # fmt: skip
@@ -274,6 +273,17 @@ class TensorPane(QWidget):
             self._slow.start()  # in Live it is there at once: what was seen stays till then
             return
         self._open(subject, mode)
+
+    def _offer_modes(self, count: int) -> int:
+        """Offer the first so many modes; the one that is shown."""
+        mode = self._mode if self._mode < count else 0
+        with QSignalBlocker(self.mode_box):
+            if count > 1 and count != self.mode_box.count():
+                self.mode_box.clear()
+                self.mode_box.addItems(_MODES[:count])
+            self.mode_box.setCurrentIndex(mode)
+            self.mode_box.setVisible(count > 1)
+        return mode
 
     def _is_on_its_way(self, subject: Subject | None) -> bool:
         """Whether a newer value will take the place of the one that is seen, and look like it."""
@@ -327,9 +337,8 @@ class TensorPane(QWidget):
             return
         try:
             reader = subject.reader()
-            if mode:
-                before = reader_of(subject.before)
-                reader = before if mode == 1 else DifferenceReader(reader, before)
+            if mode == 2:
+                reader = DifferenceReader(reader, reader_of(subject.before))
             self._show_facts(shown=True)
             self._awaited = reader
             if reader.instant or (subject.kind == "tensor" and subject.nbytes <= _AT_ONCE):
@@ -530,9 +539,12 @@ class TensorPane(QWidget):
 
     def _choose_element(self, index: tuple[int, ...]) -> None:
         """A person points at an element: of what a run gave, it can be seen where it comes from."""
-        subject = self.subject
-        if subject is not None and subject.target.value is not None and subject.kind == "tensor":
-            self.workspace.results.choose_element(subject.target.value, index)
+        subject, results = self.subject, self.workspace.results
+        if subject is None or subject.target.value is None or subject.kind != "tensor":
+            return
+        info = results.info_of(subject.target.value)
+        if info is not None and info.shape == subject.shape:  # what the run before gave need not have the same
+            results.choose_element(subject.target.value, index)
 
     def choose_mode(self, mode: int) -> None:
         """Show the value (0), that of the run before (1), or the difference (2), once there is one before."""
@@ -540,8 +552,10 @@ class TensorPane(QWidget):
         self.refresh()
         if mode != self.mode_box.currentIndex() and not (self.subject and self.subject.may_be_comparable):
             self._mode = 0
-            detail = "Two runs must have given it, as tensors of one shape."
-            self.workspace.message("info", "There is no value of the run before", detail)
+            title, detail = "There is no value of the run before", "Two runs must have computed it."
+            if self.subject is not None and self.subject.modes > 1:
+                title, detail = "There is no difference", "What the two runs gave are no numbers of one shape."
+            self.workspace.message("info", title, detail)
 
     def _on_format(self, text: str) -> None:
         self.table.cells.set_format(text)

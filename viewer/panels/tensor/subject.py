@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -75,13 +75,29 @@ class Subject:
         return self.target.place is not None and self.kind in ("tensor", "sparse") and not self.problem
 
     @property
-    def is_comparable(self) -> bool:
-        """Whether the run before gave numbers of the same shape, in other memory."""
-        before = self.before
-        return (
-            self.kind == "tensor" and before is not None and before is not self.held
-            and getattr(before, "shape", None) == self.shape and self.element_type is not ElementType.STRING
-        )  # fmt: skip
+    def modes(self) -> int:
+        """How many of these can be shown: the value, that of the run before, and how they differ."""
+        if self.before is None or self.before is self.held or self.kind == "none":
+            return 1
+        was = self.as_before()
+        is_number = ElementType.STRING not in (self.element_type, was.element_type)
+        return 3 if self.kind == was.kind == "tensor" and self.shape == was.shape and is_number else 2
+
+    def as_before(self) -> Subject:
+        """What the run before gave."""
+        info = describe(self.before)
+        return replace(
+            self,
+            kind=_KINDS.get(info.kind, "tree"),
+            held=self.before,
+            element_type=info.element_type,
+            shape=info.shape,
+            nbytes=info.nbytes,
+            storage="of the run before",
+            stale=False,
+            so_far=False,
+            mismatch="",
+        )
 
     @property
     def may_be_comparable(self) -> bool:
