@@ -23,7 +23,7 @@ from viewer.panels import Panel
 from viewer.results import Record
 from viewer.runs import comparing
 from viewer.runs.addresses import name_in_run
-from viewer.runs.comparing import Comparison, Prepare
+from viewer.runs.comparing import Comparison, Outcome, Prepare
 from viewer.slices import Latest
 from viewer.text import display, number_text, plural
 from viewer.widgets.flow import FlowLayout, labelled
@@ -50,6 +50,7 @@ _AT_ONCE = 2000
 #: What the panel says before anything was compared.
 _INVITATION = "Compare the values of the last run with another."
 
+_TOPIC = "compare"  # of its messages
 
 #: What the graph is coloured by, in the legend.
 _ERROR, _OLD_ERROR = "Error (power of ten)", "Error of an earlier run (power of ten)"
@@ -206,6 +207,7 @@ class ComparePanel(Panel):
         if self._comparison is not None:
             self._comparison.stop()
         self.summary.setText(f"Comparing: {display(title, 80)}…")
+        self.workspace.withdraw(_TOPIC)
         done = partial(self._take, title, prepare, record)
         self._comparison = Comparison(self.workspace, record, prepare, done, self._finish)
         self._comparison.start()
@@ -216,9 +218,11 @@ class ComparePanel(Panel):
 
     # -- showing ---------------------------------------------------------------------------------------------
 
-    def _take(self, title: str, prepare: Prepare, record: Record, rows: list[Compared]) -> None:
-        self.rows, self._asked, self._compared = rows, (title, prepare), ref(record)
-        if any(row.difference.problem or row.difference.max_abs for row in rows):
+    def _take(self, title: str, prepare: Prepare, record: Record, outcome: Outcome) -> None:
+        self.rows, self._asked, self._compared = outcome.rows, (title, prepare), ref(record)
+        if outcome.lack:
+            self.workspace.message("warning", "Not every value could be compared", outcome.lack, topic=_TOPIC)
+        if any(row.difference.problem or row.difference.max_abs for row in self.rows):
             self.table.sort_by(3)  # else in the order of the run
 
     def _tolerances(self) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import isfinite, log10
 from pathlib import Path
@@ -35,8 +35,17 @@ if TYPE_CHECKING:
     from viewer.jobs import Job
     from viewer.workspace import Workspace
 
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a comparison gives: a row for each value that could be matched, and why there are no more if a run ended."""
+
+    rows: list[Row]
+    lack: str = ""
+
+
 #: Compares in the background.
-Work = Callable[[Progress], list[Row]]
+Work = Callable[[Progress], Outcome]
 #: Makes that work of a run. It reads open models: on the GUI thread, or in slices on its behalf.
 Prepare = Callable[[Record, Progress], Work]
 
@@ -88,7 +97,7 @@ def with_npz(workspace: Workspace, path: Path) -> Prepare:
         result, known, inside = ours.result, addresses_in(workspace), inside_nodes(workspace, ours.result, progress)
         places = {address: key for key in _in_calls(result, inside, progress) if (address := known.of(key)) is not None}
 
-        def work(progress: Progress) -> list[Row]:
+        def work(progress: Progress) -> Outcome:
             saved = load_run(path)
             if not saved.is_run:
                 arrays = {name: v for (name,), v in saved.values.items()}
@@ -184,22 +193,37 @@ def _with_other(
 
     def perform(progress: Progress) -> RunResult:
         try:
-            return other.runs.perform(request, progress=progress).raise_for_failure()
+            return other.runs.perform(request, progress=progress)
         except ModelError as error:
-            detail = f"{error.title}: {error.detail}"
-            raise ModelError(f"{display(title, 60)} cannot be run with these inputs", detail) from error
+            raise ModelError(f"{display(title, 60)} cannot be run with these inputs", _told(error)) from error
 
-    def work(progress: Progress) -> list[Row]:
+    def rows(theirs: RunResult, progress: Progress) -> list[Row]:
+        there = ((key, at) for key, at in pairs.items() if at is not None and theirs.info(at) is not None)
+        values = {key: theirs.value(at, progress=progress) for key, at in there}
+        return ours.result.apply(compare_keys, values, inside, progress=progress)
+
+    def work(progress: Progress) -> Outcome:
         if known is not None and _was_fed(known, feeds, ours.result.seed):
             theirs = known.result
         else:
             _check_open(other)
             theirs = perform(progress)
-        there = ((key, at) for key, at in pairs.items() if at is not None and theirs.info(at) is not None)
-        values = {key: theirs.value(at, progress=progress) for key, at in there}
-        return ours.result.apply(compare_keys, values, inside, progress=progress)
+        return replace(_compare(lambda: rows(theirs, progress)), lack=_lack(title, theirs))
 
-    return lambda progress: _compare(lambda: work(progress))
+    return work
+
+
+def _lack(title: str, result: RunResult) -> str:
+    """Why a run of another model gave no more; empty when it gave all."""
+    try:
+        result.raise_for_failure()
+    except ModelError as error:
+        return f"{display(title, 60)} did not run to its end. {_told(error)}"
+    return ""
+
+
+def _told(error: ModelError) -> str:
+    return f"{error.title}: {error.detail}"
 
 
 def _was_fed(record: Record, feeds: Mapping[str, Any], seed: int) -> bool:
@@ -299,9 +323,9 @@ def _is_float(workspace: Workspace, ours: Record, value: Value) -> bool:
     return isinstance(kind, ElementType) and kind.is_float
 
 
-def _compare(work: Callable[[], list[Row]]) -> list[Row]:
+def _compare(work: Callable[[], list[Row]]) -> Outcome:
     try:
-        return work()
+        return Outcome(work())
     except LookupError as error:
         raise ModelError("The values are gone", f"{error}. Run the model again.") from error
 
@@ -309,8 +333,9 @@ def _compare(work: Callable[[], list[Row]]) -> list[Row]:
 class Comparison(QObject):
     """Compares a run of a document: what it takes of open models is read in slices, the rest is done in a job.
 
-    GUI thread only. When an open document is edited or closed meanwhile, it is read anew. `done` gets the rows; what is
-    refused becomes a message; `finished` comes after either, and when it was stopped in the status line, not by `stop`.
+    GUI thread only. When an open document is edited or closed meanwhile, it is read anew. `done` gets what came
+    out; what is refused becomes a message; `finished` comes after either, and when it was stopped in the status line,
+    not by `stop`.
     """
 
     def __init__(
@@ -318,7 +343,7 @@ class Comparison(QObject):
         workspace: Workspace,
         record: Record,
         prepare: Prepare,
-        done: Callable[[list[Row]], object],
+        done: Callable[[Outcome], object],
         finished: Callable[[], object],
     ) -> None:
         super().__init__(workspace)

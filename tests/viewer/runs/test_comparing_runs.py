@@ -112,6 +112,29 @@ def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot,
     assert first.results.current is None, "what it shows itself stays"
 
 
+def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(window, qtbot, net, tmp_path):
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    other, workspace, told = opened(window, qtbot, other_file), made_and_run(window, qtbot, net), []
+    edit(other, "relu", "alpha", 0.0)
+    edit(other, "mean", "axes", [2, 9])
+    workspace.messaged.connect(told.append)
+    panel = window.docks.open("compare")
+    found = compared(qtbot, panel, comparing.with_model(workspace, other))
+    assert {"c", "l", "r"} <= found.keys()
+    assert not {"m", "y"} & found.keys()
+    assert (found["c"].max_abs, panel.first.name) == (0, "r")
+    assert [message.title for message in told] == ["Not every value could be compared"]
+    assert "other.onnx did not run to its end" in told[0].detail
+    assert "ReduceMean" in told[0].detail
+    bar = workspace.parent().messages
+    assert [message.title for message in bar.messages] == ["Not every value could be compared"]
+    edit(other, "mean", "axes", [2, 3])
+    found = compared(qtbot, panel, comparing.with_model(workspace, other))
+    assert "y" in found
+    assert bar.messages == []
+
+
 def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)

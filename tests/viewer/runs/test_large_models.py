@@ -16,6 +16,7 @@ from model.steps import SetInput
 from tests.viewer.runs.driving import ONNX_RUNTIME, edit, idle, make_bad, node, opened, run, value
 from viewer import results, slices
 from viewer.runs import comparing
+from viewer.runs.comparing import Outcome
 from viewer.runs.overlays import TITLES, Read, read_numbers
 from viewer.shifts import Shift
 
@@ -199,7 +200,7 @@ def test_a_comparison_of_very_many_values_is_shown_over_several_turns(window, qt
     alike, off = (compare_values(np.float32([1.0]), np.float32([other])) for other in (1.0, 1.5))
     rows = [ComparedRow(((), -number), f"v{number}", f"v{number}", alike) for number in range(9_000)]
     rows[7_777] = replace(rows[7_777], difference=off)
-    panel.compare("many", lambda _record, _progress: lambda _progress: rows)
+    panel.compare("many", lambda _record, _progress: lambda _progress: Outcome(rows))
     qtbot.waitUntil(lambda: panel.summary.text() == "many: 1 of 9,000 values differ, first v7777")
     qtbot.waitUntil(lambda: panel.table.source.rowCount() == 9_000)
     qtbot.waitUntil(lambda: panel.table.source.row(0).target is rows[7_777])
