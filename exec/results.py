@@ -84,6 +84,7 @@ class RunResult:
     fetch: Fetch | None = None
     measure: Callable[[ValueKey], Statistics | None] | None = None
     elsewhere: Callable[[Callable[..., Any], Sequence[Any], Progress], Any] | None = None  # see apply
+    asker: Progress = SILENT  # of whoever has a function work with it: see apply
     state: int = 0
     seed: int = 0
     seconds: float = 0.0
@@ -197,7 +198,11 @@ class RunResult:
         return _protected(found)
 
     def value(self, value: Value | str | ValueKey, path: Path = (), *, progress: Progress = SILENT) -> RuntimeValue:
-        """A value, computed again if it was not kept; LookupError says why there is none."""
+        """A value, computed again if it was not kept; LookupError says why there is none.
+
+        Cancelled where the `progress` of whoever asks is.
+        """
+        self.asker.check()
         found = self.find(value, path)
         if found is not MISSING:
             return found
@@ -206,7 +211,7 @@ class RunResult:
             msg = f"no value {value!r} in this run"
             raise LookupError(msg)
         if self.fetch is not None:
-            return _protected(self.fetch(key, progress))
+            return _protected(self.fetch(key, self.asker if progress is SILENT else progress))
         msg = f"value {self.layout.name(key[1])!r} was not computed"
         raise LookupError(msg)
 
@@ -233,7 +238,8 @@ class RunResult:
         """`function(self, *arguments)`, computed where the values are; any module-level function of this package.
 
         Arguments may be other results; where one of them is here, values of this one are brought as they are needed.
-        LookupError when the values are gone. Where `progress` is cancelled, no value is computed again for it any more.
+        LookupError when the values are gone. Where `progress` is cancelled, no function gets a value any more; one that
+        takes long without may look at `asker`, and tell there how far it is.
         """
         if self.elsewhere is None or any(isinstance(a, RunResult) and a.elsewhere is None for a in arguments):
             return function(*(_heeding(a, progress) for a in (self, *arguments)))
@@ -372,11 +378,11 @@ _MEANT = (KernelError, MissingKernelError, MemoryError, ModelError, StepError)
 
 
 def _heeding(result: T, progress: Progress) -> T:
-    """What is given to a function: a result that computes no value again once that is cancelled, else what it is."""
-    if progress is SILENT or not isinstance(result, RunResult) or result.fetch is None:
+    """What is given to a function: a result that gives no value once that is cancelled, else what it is."""
+    if progress is SILENT or not isinstance(result, RunResult):
         return result
-    fetch, heeds = result.fetch, copy(result)
-    heeds.fetch = lambda key, _progress: fetch(key, progress)
+    heeds = copy(result)
+    heeds.asker = progress
     return heeds
 
 

@@ -84,14 +84,15 @@ def save_run(
 
     What has no address, such as constants, which are in the model, is left out, and so is what calls of functions
     pass on of it. Of `nodes`, by the addresses of their first outputs, it is written what they took. OSError when the
-    file cannot be written.
+    file cannot be written; where it is stopped, there is none.
     """
     slots = result.layout.slots
     constant = {slot for key, slot in slots.items() if key not in addresses}
     held: dict[object, Stored] = {}  # by slot, or by key where there is none
     values: list[tuple[Address, Stored]] = []
+    keys = list(_keys(result))
     with writing(Path(path)) as archive:
-        for key in _keys(result):
+        for key in result.asker.paced(keys, 1, of=len(keys)):
             place = slots.get(key, key)
             if place in constant or key not in addresses or result.info(key) is None:
                 continue

@@ -16,11 +16,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
-from exec.context import RuntimeValue
 from exec.engine import Engine
 from exec.inspection.statistics import Summary, describe
 from exec.layout import ValueKey
@@ -28,7 +26,7 @@ from exec.plan import MISSING
 from exec.remote.messages import Receiver
 from exec.remote.tables import ResultHead, ResultTables, Teller
 from exec.remote.transfer import Exchange
-from exec.results import Fetch, RunNumber, RunResult
+from exec.results import RunNumber, RunResult
 from exec.session import Request, Stepper, start
 from exec.snapshot import ABSENT
 from exec.summaries import SummaryTable
@@ -66,7 +64,6 @@ class Worker:
         self._engine = Engine(budget)
         self._jobs: dict[int, _Job] = {}
         self._fetches: dict[int, Progress] = {}  # of values that may have to be computed, by question
-        self._asked = SILENT  # that of the question which is being answered
         self._due: set[int] = set()  # questions that want a run to begin or to go on: others give way
         self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
         self._looking: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
@@ -189,10 +186,10 @@ class Worker:
 
     def _look_up(self, number: int, kind: str, content: Any) -> None:
         """Answer a question about a run at rest: later, if a run is due before the values for it are computed."""
-        progress = self._asked = self._fetches.get(number, SILENT)
+        progress = self._fetches.get(number, SILENT)
         is_put_off = False
         try:
-            self._send(number, "value", self._found(kind, progress, *content))
+            self._send(number, "value", self._found(kind, GivingWay(progress, self._due), *content))
         except Cancelled:
             is_put_off = bool(self._due) and not progress.cancelled
             if not is_put_off:
@@ -202,19 +199,22 @@ class Worker:
             if not is_put_off:
                 self._fetches.pop(number, None)
 
-    def _found(self, kind: str, progress: Progress, run: int, asked: Any, arguments: Sequence[Any] = ()) -> Any:
-        result = self._result(run)
+    def _found(self, kind: str, asker: Progress, run: int, asked: Any, arguments: Sequence[Any] = ()) -> Any:
+        result, *given = (self._given(argument, asker) for argument in (RunNumber(run), *arguments))
         match kind:
             case "fetch":
-                return self._exchange.put(result.value(asked, progress=progress))
+                return self._exchange.put(result.value(asked))
             case "measure":
                 return result.statistics(asked)
-        given = [self._result(a.number) if isinstance(a, RunNumber) else a for a in arguments]
         return asked(result, *given)
 
-    def _give_way(self, fetch: Fetch, key: ValueKey, _progress: Progress) -> RuntimeValue:
-        """Compute a value again for the question that is being answered, until a run is due."""
-        return fetch(key, GivingWay(self._asked, self._due))
+    def _given(self, argument: Any, asker: Progress) -> Any:
+        """What is meant: for the number of a run its result, as far as who asks still wants it."""
+        if not isinstance(argument, RunNumber):
+            return argument
+        result = self._result(argument.number)
+        result.asker = asker
+        return result
 
     def _show(self, number: int, kind: str, content: Any) -> None:
         """What `_work` does for a run at rest, for one that goes on: from what it had when it was last asked."""
@@ -302,8 +302,6 @@ class Worker:
         stepper = job.stepper
         assert stepper is not None
         job.result, job.so_far = stepper.result(), None
-        if job.result.fetch is not None:
-            job.result.fetch = partial(self._give_way, job.result.fetch)
         self._tell(number, "result", _tables(job.result, stepper))
         if stepper.done:
             job.stepper = None
@@ -338,7 +336,7 @@ def _answer_of(error: Exception) -> tuple[str, Any]:
 
 def _still(result: RunResult) -> RunResult:
     """A result that computes nothing, fit for another thread than that of the run."""
-    return replace(result, fetch=None)
+    return replace(result, fetch=None, asker=SILENT)
 
 
 def _tables(result: RunResult, stepper: Stepper) -> ResultTables:

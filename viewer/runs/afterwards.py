@@ -44,9 +44,9 @@ def write_run(workspace: Workspace, path: Path) -> None:
         return values, {address: node for node in ran if (address := _address_of(workspace, node, known)) is not None}
 
     def write(named: tuple[dict[ValueKey, Address], dict[Address, NodeResult]]) -> None:
-        def work(_progress: Progress) -> int:
+        def work(progress: Progress) -> int:
             try:
-                return result.apply(save_run, str(path), inputs, *named)
+                return result.apply(save_run, str(path), inputs, *named, progress=progress)
             except (LookupError, OSError) as error:
                 raise ModelError(f"{path.name} cannot be written", str(error), str(path)) from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from exec import Session
 from exec.inspection.compare import compare_with
 from exec.plan import MISSING
 from exec.remote.worker import Worker, _Job
-from exec.results import RunNumber
+from exec.results import RunResult
+from exec.saved import save_run
 from model import Document
 from model.attributes import make_attribute
-from model.progress import Cancelled, Progress
+from model.progress import SILENT, Cancelled, Progress
 from model.steps import SetAttribute
 from tests.exec.test_session import CHAIN, X
 from tests.exec.texts import node, parse
@@ -73,9 +75,11 @@ def test_who_no_longer_wants_a_value_is_heard_while_it_is_computed(tmp_path: Pat
         def find(self, _key: Any) -> Any:
             return MISSING
 
-        def value(self, _key: Any, *, progress: Progress) -> Any:
+        asker = SILENT
+
+        def value(self, _key: Any) -> Any:
             worker._hear(0, "cancel", question)
-            progress.check()
+            self.asker.check()
 
     worker._jobs[run] = _Job(run, result=Result())
     worker._hear(question, "fetch", (run, key))
@@ -93,11 +97,75 @@ def test_who_no_longer_wants_what_is_made_of_values_is_heard_while_they_are_comp
         worker._hear(0, "cancel", question)
         progress.check()
 
-    worker._jobs[run] = _Job(run, result=RunNumber(run))
-    worker._hear(question, "apply", (run, lambda _result: worker._give_way(fetch, ((), 1), Progress()), ()))
+    result = replace(Session(parse(CHAIN), budget=8).run({"x": X}), fetch=fetch)
+    (name, *_) = (name for name in result.values if result.find(name) is MISSING)
+    worker._jobs[run] = _Job(run, result=result)
+    worker._hear(question, "apply", (run, lambda result: result.value(name), ()))
     with pytest.raises(Cancelled):
         worker._work(*worker._waiting.get_nowait())
     assert not worker._fetches
+
+
+def look_for_ever(result: RunResult, *others: RunResult) -> None:
+    """Goes through values that are all at hand, until it is stopped."""
+    while True:
+        for one in (result, *others):
+            one.value("x")
+
+
+@pytest.mark.parametrize("in_worker", [True, False])
+@pytest.mark.parametrize("with_another", [True, False])
+def test_what_looks_at_values_that_are_at_hand_can_be_stopped(
+    sessions: Any, in_worker: bool, with_another: bool
+) -> None:
+    session = sessions(parse(CHAIN)) if in_worker else Session(parse(CHAIN))
+    result, other = session.run({"x": X}), session.run({"x": X})
+    progress = Progress()
+    threading.Timer(0.2, progress.cancel).start()
+    with pytest.raises(Cancelled):
+        result.apply(look_for_ever, *[other] * with_another, progress=progress)
+    np.testing.assert_array_equal(session.run({"x": -X}).values["x"], -X)
+    if in_worker:
+        assert session.start().alive
+
+
+def test_a_run_comes_before_what_looks_at_values_that_are_at_hand(sessions: Any) -> None:
+    session, progress = sessions(parse(CHAIN)), Progress()
+    result, stopped = session.run({"x": X}), threading.Event()
+
+    def look() -> None:
+        with pytest.raises(Cancelled):
+            result.apply(look_for_ever, progress=progress)
+        stopped.set()
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    for sign in (-1, 1, -1):
+        np.testing.assert_array_equal(session.run({"x": sign * X}).values["x"], sign * X)
+    assert not stopped.is_set(), "it goes on after each"
+    progress.cancel()
+    looking.join(60)
+    assert stopped.is_set()
+
+
+def test_a_run_whose_saving_is_stopped_leaves_no_file(tmp_path: Path) -> None:
+    steps = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(2000))
+    session = Session(parse(f"g (float[N] v0) => (float[N] v2000) {{ {steps} }}"))
+    result, told = session.run({"v0": X[0]}), list[tuple[float, float]]()
+
+    def stop(*heard: Any) -> None:
+        told.append(heard[:2])
+        progress.cancel()
+
+    progress = Progress(stop)
+    addresses = {key: (result.layout.name(key[1]),) for key in result.layout.slots}
+    path = tmp_path / "run.npz"
+    with pytest.raises(Cancelled):
+        result.apply(save_run, str(path), ["v0"], addresses, {}, progress=progress)
+    assert told == [(0, 2001)]
+    assert list(tmp_path.iterdir()) == []
+    assert result.apply(save_run, str(path), ["v0"], addresses, {}) == 2001
+    assert path.exists()
 
 
 @pytest.mark.parametrize("in_worker", [True, False])
