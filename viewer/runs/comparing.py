@@ -208,17 +208,17 @@ def _with_other(
         else:
             _check_open(other)
             theirs = perform(progress)
-        return replace(_compare(lambda: rows(theirs, progress)), lack=_lack(title, theirs))
+        return replace(_compare(lambda: rows(theirs, progress)), lack=_lack(display(title, 60), theirs))
 
     return work
 
 
-def _lack(title: str, result: RunResult) -> str:
-    """Why a run of another model gave no more; empty when it gave all."""
+def _lack(which: str, result: RunResult) -> str:
+    """Why another run gave no more; empty when it gave all."""
     try:
         result.raise_for_failure()
     except ModelError as error:
-        return f"{display(title, 60)} did not run to its end. {_told(error)}"
+        return f"{which} did not come to its end. {_told(error)}"
     return ""
 
 
@@ -277,12 +277,12 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
         numbers = {session.number(v) for v in progress.paced(values)}
         inside = inside_nodes(workspace, ours.result, progress)
 
-        def work(progress: Progress) -> list[Row]:
+        def work(progress: Progress) -> Outcome:
             other = workspace.runs.perform(in_precision(request, precision, numbers), progress=progress)
-            other.raise_for_failure()
-            return other.apply(compare_rounded, ours.result, inside, progress=progress)
+            compared = _compare(lambda: other.apply(compare_rounded, ours.result, inside, progress=progress))
+            return replace(compared, lack=_lack(f"The run in {precision}", other))
 
-        return lambda progress: _compare(lambda: work(progress))
+        return work
 
     return prepared
 

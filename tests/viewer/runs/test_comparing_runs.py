@@ -125,7 +125,7 @@ def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(wi
     assert not {"m", "y"} & found.keys()
     assert (found["c"].max_abs, panel.first.name) == (0, "r")
     assert [message.title for message in told] == ["Not every value could be compared"]
-    assert "other.onnx did not run to its end" in told[0].detail
+    assert "other.onnx did not come to its end" in told[0].detail
     assert "ReduceMean" in told[0].detail
     bar = workspace.parent().messages
     assert [message.title for message in bar.messages] == ["Not every value could be compared"]
@@ -133,6 +133,19 @@ def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(wi
     found = compared(qtbot, panel, comparing.with_model(workspace, other))
     assert "y" in found
     assert bar.messages == []
+
+
+def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
+    workspace, told = opened(window, qtbot, net), []
+    make_finite(workspace)
+    edit(workspace, "mean", "axes", [2, 9])
+    run(qtbot, workspace)
+    workspace.messaged.connect(told.append)
+    panel = window.docks.open("compare")
+    found = compared(qtbot, panel, comparing.with_precision(workspace, "float16", None))
+    assert found["r"].max_abs > 0
+    assert not {"m", "y"} & found.keys()
+    assert told[0].detail.startswith("The run in float16 did not come to its end. ReduceMean failed")
 
 
 def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, qtbot, net):
