@@ -3,6 +3,8 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtWidgets import QApplication, QTabWidget, QToolButton, QTreeView
 from shiboken6 import isValid
 
+from model.steps import SetField
+from model.types import ElementType, Shape, TensorType
 from tests.viewer.opening import opened, rename, run, settled
 from tests.viewer.runs.driving import idle
 from viewer.actions import actions
@@ -92,6 +94,19 @@ def test_the_status_line_follows_the_document_in_front(window, qtbot, write_mode
     assert window.status.zoom.text() == "50 %"
     first.workspace.set_run_state("ran in 3 ms")
     assert window.status.run_state.text() == "ran in 3 ms"
+
+
+def test_the_type_of_what_is_selected_follows_what_an_edit_makes_of_it(window, qtbot, write_model):
+    tab = opened(window, qtbot, write_model(nodes=3))
+    workspace, graph = tab.workspace, tab.workspace.graph
+    inner = next(iter(graph.nodes)).outputs[0]
+    workspace.selection.set([inner])
+    for size in (7, 11):
+        with workspace.document.edit("Change the shape") as edit:
+            edit.do(SetField(graph.inputs[0], "type", TensorType(ElementType.FLOAT, Shape((size,)))))
+        qtbot.waitUntil(lambda size=size: window.status.selection.text() == f"value {inner.name}  float [{size}]")
+    workspace.document.undo()
+    qtbot.waitUntil(lambda: window.status.selection.text() == f"value {inner.name}  float [7]")
 
 
 class Requests(QObject):

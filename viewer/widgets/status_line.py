@@ -55,6 +55,7 @@ class StatusLine(QStatusBar):
             old.selection.changed.disconnect(self._show_selection)
             old.graph_shown.disconnect(self._show_size)
             old.changes.changed.disconnect(self._refresh)
+            old.types.changed.disconnect(self._show_selection)
             old.run_state_changed.disconnect(self._show_run_state)
             old.problems.changed.disconnect(self._show_problems)
         self._workspace = workspace
@@ -62,6 +63,7 @@ class StatusLine(QStatusBar):
             workspace.selection.changed.connect(self._show_selection)
             workspace.graph_shown.connect(self._show_size)
             workspace.changes.changed.connect(self._refresh)
+            workspace.types.changed.connect(self._show_selection)
             workspace.run_state_changed.connect(self._show_run_state)
             workspace.problems.changed.connect(self._show_problems)
         self._refresh()
