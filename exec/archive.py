@@ -13,9 +13,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from exec.arrays import Array, SparseArray
-from exec.context import RuntimeValue
-from model.types import ElementType
+from onnx_workbench.exec.arrays import Array, SparseArray
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.model.types import ElementType
 
 
 def read_array(file: IO[bytes], size: int) -> Array:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from exec.context import current_limits
-from exec.errors import LimitError
-from model.types import ElementType
+from onnx_workbench.exec.context import current_limits
+from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.model.types import ElementType
 
 Array = NDArray[Any]
 

@@ -9,16 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from exec.context import Context, RuntimeValue, checkpoint
-from exec.errors import KernelError, MissingKernelError
-from exec.kernels.registry import KernelFunction
-from exec.layout import Path
-from exec.operations import NO_ENVIRONMENT, Environment, Library, Operation, resolve
-from exec.plan import MISSING, NONE_SLOT, BodyPlan, Plan, Step, refusal
-from exec.regions import RegionFinder
-from exec.snapshot import ABSENT, FunctionKey, FunctionSnapshot, GraphSnapshot, ModelSnapshot, NodeSnapshot
-from model.passes.simplify.context import STOCHASTIC
-from model.schemas import registry as schemas
+from onnx_workbench.exec.context import Context, RuntimeValue, checkpoint
+from onnx_workbench.exec.errors import KernelError, MissingKernelError
+from onnx_workbench.exec.kernels.registry import KernelFunction
+from onnx_workbench.exec.layout import Path
+from onnx_workbench.exec.operations import NO_ENVIRONMENT, Environment, Library, Operation, resolve
+from onnx_workbench.exec.plan import MISSING, NONE_SLOT, BodyPlan, Plan, Step, refusal
+from onnx_workbench.exec.regions import RegionFinder
+from onnx_workbench.exec.snapshot import (
+    ABSENT,
+    FunctionKey,
+    FunctionSnapshot,
+    GraphSnapshot,
+    ModelSnapshot,
+    NodeSnapshot,
+)
+from onnx_workbench.model.passes.simplify.context import STOCHASTIC
+from onnx_workbench.model.schemas import registry as schemas
 
 #: Steps that calls of functions may grow to, in bodies too; each call is expanded, and calls nest.
 MAX_EXPANDED = 1_000_000
@@ -429,7 +436,7 @@ class Expansion:
         key = tuple((v.dtype.str, v.dtype.name, v.shape) if isinstance(v, np.ndarray) else type(v) for v in inputs)
         plan = self.plans.get(key)
         if plan is None:
-            from exec.functions import expand
+            from onnx_workbench.exec.functions import expand
 
             graph, imports, environment = expand(self._library, self._node, self._operation, inputs)
             plan = compile_expansion(self._library, graph, imports, environment, seed=self._seed, label=self._label)

@@ -12,9 +12,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from exec.errors import LimitError
-from model.progress import SILENT, Progress
-from model.types import Type
+from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.types import Type
 
 T = TypeVar("T")
 

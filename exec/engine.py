@@ -11,22 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from exec.compiler import compile_model
-from exec.context import Limits, RuntimeValue, set_limits
-from exec.errors import LimitError
-from exec.execution import Execution, Options
-from exec.expectations import kind_of
-from exec.layout import ValueKey
-from exec.memory import keep_freed_memory, return_freed_memory
-from exec.operations import Library
-from exec.patching import patched
-from exec.plan import MISSING, Kinds, Plan, Step
-from exec.runner import Observer, Run
-from exec.snapshot import ModelSnapshot
-from exec.store import Entry, Outline, Store
-from exec.values import copy_value, same_value
-from model.errors import ModelError
-from model.progress import SILENT, Cancelled, Progress
+from onnx_workbench.exec.compiler import compile_model
+from onnx_workbench.exec.context import Limits, RuntimeValue, set_limits
+from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.exec.execution import Execution, Options
+from onnx_workbench.exec.expectations import kind_of
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.memory import keep_freed_memory, return_freed_memory
+from onnx_workbench.exec.operations import Library
+from onnx_workbench.exec.patching import patched
+from onnx_workbench.exec.plan import MISSING, Kinds, Plan, Step
+from onnx_workbench.exec.runner import Observer, Run
+from onnx_workbench.exec.snapshot import ModelSnapshot
+from onnx_workbench.exec.store import Entry, Outline, Store
+from onnx_workbench.exec.values import copy_value, same_value
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 
 @dataclass(slots=True)

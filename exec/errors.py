@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.errors import ModelError
+from onnx_workbench.model.errors import ModelError
 
 
 class KernelError(ValueError):

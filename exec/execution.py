@@ -9,17 +9,17 @@ from itertools import accumulate
 
 import numpy as np
 
-from exec.context import set_limits
-from exec.frames import Inside
-from exec.inspection.statistics import nbytes
-from exec.layout import Path, ValueKey
-from exec.nodes import CODES, Failure, NodeTable, State
-from exec.operations import Library
-from exec.plan import MISSING, Code, Kinds, Plan, Step
-from exec.results import RunResult
-from exec.runner import FOLD_LIMIT, Run, bind, prepare
-from exec.snapshot import ABSENT
-from exec.store import Entry, Outline, Store
+from onnx_workbench.exec.context import set_limits
+from onnx_workbench.exec.frames import Inside
+from onnx_workbench.exec.inspection.statistics import nbytes
+from onnx_workbench.exec.layout import Path, ValueKey
+from onnx_workbench.exec.nodes import CODES, Failure, NodeTable, State
+from onnx_workbench.exec.operations import Library
+from onnx_workbench.exec.plan import MISSING, Code, Kinds, Plan, Step
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.runner import FOLD_LIMIT, Run, bind, prepare
+from onnx_workbench.exec.snapshot import ABSENT
+from onnx_workbench.exec.store import Entry, Outline, Store
 
 
 @dataclass(frozen=True, slots=True)

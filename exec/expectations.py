@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import SparseArray
-from exec.context import RuntimeValue
-from exec.errors import KernelError, MissingKernelError
-from exec.inspection.statistics import describe
-from exec.kernels.registry import KernelFunction
-from exec.kernels.registry import find as kernel_of
-from exec.numpy_errors import in_plain_words
-from model.attributes import AttributeKind
-from model.schemas.registry import find, versions
-from model.schemas.schema import Schema
-from model.types import ElementType, OptionalType, SequenceType, TensorType, Type
+from onnx_workbench.exec.arrays import SparseArray
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.errors import KernelError, MissingKernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.registry import KernelFunction
+from onnx_workbench.exec.kernels.registry import find as kernel_of
+from onnx_workbench.exec.numpy_errors import in_plain_words
+from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.schemas.registry import find, versions
+from onnx_workbench.model.schemas.schema import Schema
+from onnx_workbench.model.types import ElementType, OptionalType, SequenceType, TensorType, Type
 
 #: What signatures can tell a value by: the dtype of a tensor, the kinds of what a sequence holds, else a class.
 Kind = np.dtype[Any] | tuple["Kind", ...] | type[Any]

@@ -6,11 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, SparseArray
-from exec.context import RuntimeValue
-from exec.inspection.statistics import describe
-from model.errors import ModelError
-from model.types import ElementType, MapType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+from onnx_workbench.exec.arrays import Array, SparseArray
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.types import (
+    ElementType,
+    MapType,
+    OptionalType,
+    SequenceType,
+    SparseTensorType,
+    TensorType,
+    Type,
+)
 
 #: Run-time values by number of the value.
 Feeds = dict[int, RuntimeValue]

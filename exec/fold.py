@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.context import Context, Limits, set_limits
-from exec.errors import MissingKernelError
-from exec.expectations import Guarded
-from exec.kernels import load
-from exec.kernels.registry import REQUIRED, Kernel, find
-from model.errors import ModelError
-from model.graph import Graph, Node
-from model.tensors import SparseTensor, Tensor
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.context import Context, Limits, set_limits
+from onnx_workbench.exec.errors import MissingKernelError
+from onnx_workbench.exec.expectations import Guarded
+from onnx_workbench.exec.kernels import load
+from onnx_workbench.exec.kernels.registry import REQUIRED, Kernel, find
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 _SECONDS = 10.0  # for one node
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from exec.context import RuntimeValue
-from exec.inspection.statistics import nbytes
-from exec.layout import Path
-from exec.nodes import NodeResult, State
-from exec.plan import MISSING, Plan, Step
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.inspection.statistics import nbytes
+from onnx_workbench.exec.layout import Path
+from onnx_workbench.exec.nodes import NodeResult, State
+from onnx_workbench.exec.plan import MISSING, Plan, Step
 
 #: Times of single turns that are held before they are summed up.
 _MANY = 1 << 14

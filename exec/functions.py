@@ -11,23 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exec.arrays import SparseArray
-from exec.context import RuntimeValue
-from exec.errors import KernelError
-from exec.snapshot import (
-    ABSENT,
-    AttributeSnapshot,
-    GraphSnapshot,
-    NodeSnapshot,
-    TensorReference,
-)
-from model.attributes import AttributeKind
-from model.types import ElementType
+from onnx_workbench.exec.arrays import SparseArray
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.snapshot import ABSENT, AttributeSnapshot, GraphSnapshot, NodeSnapshot, TensorReference
+from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.types import ElementType
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto
 
-    from exec.operations import Library, Operation
+    from onnx_workbench.exec.operations import Library, Operation
 
 
 def has_body(op_type: str, opset: int, domain: str) -> bool:

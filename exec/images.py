@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from exec.arrays import Array
-from model.errors import ModelError
-from model.types import ElementType, TensorType, Type
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.types import ElementType, TensorType, Type
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 

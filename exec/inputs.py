@@ -19,18 +19,27 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from google.protobuf.message import Message
 
-from exec.archive import read_array, read_arrays
-from exec.arrays import Array, SparseArray
-from exec.context import RuntimeValue
-from exec.feeds import as_elements, normalise, strings
-from exec.images import SUFFIXES as IMAGE_SUFFIXES
-from exec.images import ImageOptions, read_image
-from exec.numpy_errors import in_plain_words
-from exec.session import default_memory_limit
-from model.attributes import AttributeKind
-from model.errors import ModelError
-from model.graph import Graph, Node, Value
-from model.types import UNNAMED, ElementType, MapType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+from onnx_workbench.exec.archive import read_array, read_arrays
+from onnx_workbench.exec.arrays import Array, SparseArray
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.feeds import as_elements, normalise, strings
+from onnx_workbench.exec.images import SUFFIXES as IMAGE_SUFFIXES
+from onnx_workbench.exec.images import ImageOptions, read_image
+from onnx_workbench.exec.numpy_errors import in_plain_words
+from onnx_workbench.exec.session import default_memory_limit
+from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.types import (
+    UNNAMED,
+    ElementType,
+    MapType,
+    OptionalType,
+    SequenceType,
+    SparseTensorType,
+    TensorType,
+    Type,
+)
 
 #: Symbols and positions whose usual size is one.
 _BATCH = re.compile(r"^(n|b|bs|batch.*|.*batch|.*batch_size|none|unk__\d+)$", re.IGNORECASE)

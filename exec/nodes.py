@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from exec.layout import Keys, Path
+from onnx_workbench.exec.layout import Keys, Path
 
 
 class State(enum.Enum):

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
-from exec.arrays import SparseArray
-from exec.context import RuntimeValue
-from exec.errors import MissingKernelError
-from exec.expectations import attribute_misfit
-from exec.inspection.statistics import nbytes
-from exec.kernels import load
-from exec.kernels.registry import REQUIRED, Kernel, KernelFunction, find
-from exec.snapshot import (
+from onnx_workbench.exec.arrays import SparseArray
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.errors import MissingKernelError
+from onnx_workbench.exec.expectations import attribute_misfit
+from onnx_workbench.exec.inspection.statistics import nbytes
+from onnx_workbench.exec.kernels import load
+from onnx_workbench.exec.kernels.registry import REQUIRED, Kernel, KernelFunction, find
+from onnx_workbench.exec.snapshot import (
     ABSENT,
     AttributeSnapshot,
     GraphSnapshot,
@@ -23,10 +23,10 @@ from exec.snapshot import (
     TensorReference,
     attribute_key,
 )
-from model.attributes import AttributeKind
-from model.errors import ModelError
-from model.schemas import registry as schemas
-from model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.schemas import registry as schemas
+from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 #: Attributes in force inside a function: what its caller and its defaults give.
 Environment = Mapping[str, AttributeSnapshot]
@@ -218,7 +218,7 @@ class Library:
         try:
             operation.kernel = find(node.op_type, opset, node.domain)
         except MissingKernelError as error:
-            from exec.functions import has_body  # imports onnx, which only these rare operators need
+            from onnx_workbench.exec.functions import has_body  # imports onnx, which only these rare operators need
 
             operation.expands = has_body(node.op_type, opset, node.domain)
             if not operation.expands:

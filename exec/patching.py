@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from exec.compiler import Compiler, Scope
-from exec.operations import NO_ENVIRONMENT, Library
-from exec.plan import NONE_SLOT, Plan, Step
-from exec.snapshot import ModelSnapshot, NodeSnapshot
+from onnx_workbench.exec.compiler import Compiler, Scope
+from onnx_workbench.exec.operations import NO_ENVIRONMENT, Library
+from onnx_workbench.exec.plan import NONE_SLOT, Plan, Step
+from onnx_workbench.exec.snapshot import ModelSnapshot, NodeSnapshot
 
 #: With more nodes changed, planning anew is as quick.
 MOST = 16

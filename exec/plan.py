@@ -13,19 +13,19 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from exec.context import Context, RuntimeValue
-from exec.errors import KernelError
-from exec.expectations import Guarded, Kind
-from exec.kernels.registry import KernelFunction
-from exec.layout import Layout, Path, StepLayout, Steps, ValueKey
-from exec.nodes import NodeResult, State
-from exec.operations import Operation
-from exec.snapshot import GraphSnapshot, NodeSnapshot
-from model.types import Type
+from onnx_workbench.exec.context import Context, RuntimeValue
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.expectations import Guarded, Kind
+from onnx_workbench.exec.kernels.registry import KernelFunction
+from onnx_workbench.exec.layout import Layout, Path, StepLayout, Steps, ValueKey
+from onnx_workbench.exec.nodes import NodeResult, State
+from onnx_workbench.exec.operations import Operation
+from onnx_workbench.exec.snapshot import GraphSnapshot, NodeSnapshot
+from onnx_workbench.model.types import Type
 
 if TYPE_CHECKING:
-    from exec.regions import RegionFinder
-    from exec.walking import Walk
+    from onnx_workbench.exec.regions import RegionFinder
+    from onnx_workbench.exec.walking import Walk
 
 T = TypeVar("T")
 

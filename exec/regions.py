@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from exec.context import Context, Region, RegionNode, RuntimeValue
-from exec.errors import KernelError
-from exec.layout import Path
-from exec.operations import Library
-from exec.plan import MISSING, Plan, Step
+from onnx_workbench.exec.context import Context, Region, RegionNode, RuntimeValue
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.layout import Path
+from onnx_workbench.exec.operations import Library
+from onnx_workbench.exec.plan import MISSING, Plan, Step
 
 
 class RegionFinder:

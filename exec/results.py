@@ -14,18 +14,18 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from exec.arrays import SparseArray
-from exec.context import RuntimeValue
-from exec.errors import KernelError, MissingKernelError
-from exec.expectations import expected_inputs, signature_misfit, unforeseen
-from exec.inspection.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
-from exec.layout import Layout, Path, ValueKey
-from exec.nodes import ByNumber, Failure, NodeResult, NodeTable, State
-from exec.numpy_errors import with_lists
-from exec.plan import MISSING, NONE_SLOT, Plan, Step
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.progress import SILENT, Progress
+from onnx_workbench.exec.arrays import SparseArray
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.errors import KernelError, MissingKernelError
+from onnx_workbench.exec.expectations import expected_inputs, signature_misfit, unforeseen
+from onnx_workbench.exec.inspection.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
+from onnx_workbench.exec.layout import Layout, Path, ValueKey
+from onnx_workbench.exec.nodes import ByNumber, Failure, NodeResult, NodeTable, State
+from onnx_workbench.exec.numpy_errors import with_lists
+from onnx_workbench.exec.plan import MISSING, NONE_SLOT, Plan, Step
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
 
 T = TypeVar("T")
 

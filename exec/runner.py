@@ -16,23 +16,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exec.arrays import SparseArray
-from exec.compiler import Expansion
-from exec.context import Limits, RuntimeValue, set_limits
-from exec.errors import KernelError, LimitError
-from exec.expectations import kind_of
-from exec.frames import Frame, Inside, inside
-from exec.inspection.statistics import Summary, nbytes, summarise
-from exec.kernels.registry import KernelFunction
-from exec.layout import Keys
-from exec.nodes import CODES, Failure, NodeTable, State
-from exec.operations import Library, Prepared
-from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Plan, Step, refusal
-from exec.results import StepError, failure_of
-from exec.values import distinct_bytes, refuse_large
-from exec.walking import Halt, Walk
-from model.errors import ModelError, errors_to
-from model.progress import SILENT, Cancelled
+from onnx_workbench.exec.arrays import SparseArray
+from onnx_workbench.exec.compiler import Expansion
+from onnx_workbench.exec.context import Limits, RuntimeValue, set_limits
+from onnx_workbench.exec.errors import KernelError, LimitError
+from onnx_workbench.exec.expectations import kind_of
+from onnx_workbench.exec.frames import Frame, Inside, inside
+from onnx_workbench.exec.inspection.statistics import Summary, nbytes, summarise
+from onnx_workbench.exec.kernels.registry import KernelFunction
+from onnx_workbench.exec.layout import Keys
+from onnx_workbench.exec.nodes import CODES, Failure, NodeTable, State
+from onnx_workbench.exec.operations import Library, Prepared
+from onnx_workbench.exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Plan, Step, refusal
+from onnx_workbench.exec.results import StepError, failure_of
+from onnx_workbench.exec.values import distinct_bytes, refuse_large
+from onnx_workbench.exec.walking import Halt, Walk
+from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.progress import SILENT, Cancelled
 
 #: Constants computed at plan time may take so many bytes each; larger ones are computed in every run.
 FOLD_LIMIT = 1 << 30

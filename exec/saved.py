@@ -26,14 +26,14 @@ from typing import Any
 
 import numpy as np
 
-from exec.archive import Archive, Stored, stored_value, writing
-from exec.context import RuntimeValue
-from exec.inputs import read_npz
-from exec.inspection.compare import value_keys
-from exec.layout import ValueKey
-from exec.nodes import NodeResult, State
-from exec.results import RunResult
-from model.errors import ModelError
+from onnx_workbench.exec.archive import Archive, Stored, stored_value, writing
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.inputs import read_npz
+from onnx_workbench.exec.inspection.compare import value_keys
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.nodes import NodeResult, State
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.model.errors import ModelError
 
 #: The key that is no value; no exporter names values like this.
 _RUN = "__run__"

@@ -9,24 +9,24 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from exec.context import RuntimeValue
-from exec.engine import Engine
-from exec.execution import Execution, Options
-from exec.feeds import Feeds, normalise
-from exec.inspection.nonfinite import NAN, Sought, beginning, kinds_of
-from exec.inspection.statistics import describe
-from exec.layout import Path, ValueKey
-from exec.nodes import Failure
-from exec.plan import MISSING, Plan, Step
-from exec.results import RunResult
-from exec.runner import Observer
-from exec.snapshot import ModelSnapshot, Snapshots
-from exec.walking import Place
-from model.document import Document
-from model.errors import ModelError
-from model.graph import Graph, Model, Node, Value
-from model.progress import SILENT, Progress
-from model.types import TensorType, Type
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.engine import Engine
+from onnx_workbench.exec.execution import Execution, Options
+from onnx_workbench.exec.feeds import Feeds, normalise
+from onnx_workbench.exec.inspection.nonfinite import NAN, Sought, beginning, kinds_of
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.layout import Path, ValueKey
+from onnx_workbench.exec.nodes import Failure
+from onnx_workbench.exec.plan import MISSING, Plan, Step
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.runner import Observer
+from onnx_workbench.exec.snapshot import ModelSnapshot, Snapshots
+from onnx_workbench.exec.walking import Place
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.types import TensorType, Type
 
 #: What may be asked for: every value, only the outputs, or names and Value objects.
 Wanted = Literal["all", "outputs"] | Iterable[str | Value]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
-from exec.context import RuntimeValue
-from exec.frames import Inside
-from exec.inspection.statistics import Summary
-from exec.values import distinct_bytes
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.frames import Inside
+from onnx_workbench.exec.inspection.statistics import Summary
+from onnx_workbench.exec.values import distinct_bytes
 
 #: Runs whose summaries are kept of values that did not fit the budget.
 _REMEMBERED = 64

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exec.context import RuntimeValue
-from exec.inspection.statistics import Statistics, Summary, ValueInfo, describe
-from exec.plan import MISSING
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.inspection.statistics import Statistics, Summary, ValueInfo, describe
+from onnx_workbench.exec.plan import MISSING
 
 
 def _nowhere() -> NDArray[np.int32]:

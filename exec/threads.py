@@ -17,9 +17,9 @@ from contextvars import Context, copy_context
 from pathlib import Path
 from queue import SimpleQueue
 
-from exec.context import checkpoint, current_limits, set_limits
-from exec.kernels.shared import blas
-from model.errors import errors_to
+from onnx_workbench.exec.context import checkpoint, current_limits, set_limits
+from onnx_workbench.exec.kernels.shared import blas
+from onnx_workbench.model.errors import errors_to
 
 #: Multiply-adds in BLAS that are worth waking another thread for: about half a millisecond. A thread that sleeps needs
 #: a tenth of one to begin, more where it sleeps on a virtual machine; half of that size gained nothing when measured.

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from exec.context import RuntimeValue
-from exec.engine import Engine
-from exec.execution import Options
-from exec.feeds import normalise
-from exec.plan import MISSING
-from exec.results import RunResult
-from exec.session import default_budget, default_memory_limit
-from exec.snapshot import ABSENT, GraphSnapshot, ModelSnapshot, NodeSnapshot, Snapshots
-from model.errors import ModelError
-from model.graph import Graph, Model, TrainingInfo, Value
-from model.progress import SILENT, Progress
-from model.types import TensorType
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.engine import Engine
+from onnx_workbench.exec.execution import Options
+from onnx_workbench.exec.feeds import normalise
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.session import default_budget, default_memory_limit
+from onnx_workbench.exec.snapshot import ABSENT, GraphSnapshot, ModelSnapshot, NodeSnapshot, Snapshots
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model, TrainingInfo, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.types import TensorType
 
 
 class Trainer:

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from exec.context import RuntimeValue
-from exec.layout import ValueKey
-from exec.results import Fetch, RunResult
-from model.progress import SILENT, Cancelled, Progress
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.results import Fetch, RunResult
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 _POLL = 0.05
 

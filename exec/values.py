@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import SparseArray
-from exec.context import RuntimeValue
-from exec.errors import LimitError
-from exec.inspection.statistics import describe, nbytes
-from exec.plan import MISSING, Step
+from onnx_workbench.exec.arrays import SparseArray
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.exec.inspection.statistics import describe, nbytes
+from onnx_workbench.exec.plan import MISSING, Step
 
 
 def same_value(a: RuntimeValue, b: RuntimeValue) -> bool:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from exec.context import RuntimeValue
-from exec.plan import Code, Plan, Step
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.plan import Code, Plan, Step
 
 T = TypeVar("T")
 

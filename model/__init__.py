@@ -1,6 +1,6 @@
 """The editable ONNX model: what it is, how it is read, changed and written. Knows no Qt and no kernels.
 
-The names below are the front door, imported when first used: `from model import Graph, load, save`.
+The names below are the front door, imported when first used: `from onnx_workbench.model import Graph, load, save`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from model.document import Document
-    from model.errors import ModelError
-    from model.graph import Function, Graph, Model, Node, Value
-    from model.io.read import load, load_operator_set
-    from model.io.save import save
+    from onnx_workbench.model.document import Document
+    from onnx_workbench.model.errors import ModelError
+    from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+    from onnx_workbench.model.io.read import load, load_operator_set
+    from onnx_workbench.model.io.save import save
 
 __all__ = [
     "Document",
@@ -29,16 +29,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Document": "model.document",
-    "Function": "model.graph",
-    "Graph": "model.graph",
-    "Model": "model.graph",
-    "ModelError": "model.errors",
-    "Node": "model.graph",
-    "Value": "model.graph",
-    "load": "model.io.read",
-    "load_operator_set": "model.io.read",
-    "save": "model.io.save",
+    "Document": "onnx_workbench.model.document",
+    "Function": "onnx_workbench.model.graph",
+    "Graph": "onnx_workbench.model.graph",
+    "Model": "onnx_workbench.model.graph",
+    "ModelError": "onnx_workbench.model.errors",
+    "Node": "onnx_workbench.model.graph",
+    "Value": "onnx_workbench.model.graph",
+    "load": "onnx_workbench.model.io.read",
+    "load_operator_set": "onnx_workbench.model.io.read",
+    "save": "onnx_workbench.model.io.save",
 }
 
 

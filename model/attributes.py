@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from model.graph import Graph
-    from model.tensors import SparseTensor, Tensor
-    from model.types import Type
+    from onnx_workbench.model.graph import Graph
+    from onnx_workbench.model.tensors import SparseTensor, Tensor
+    from onnx_workbench.model.types import Type
 
     Scalar = int | float | str
     AttributeValue = (
@@ -164,9 +164,9 @@ def guess_kind(value: Any) -> AttributeKind:
         for plural, single in _LISTS.items():
             if single is element:
                 return plural
-    from model.graph import Graph  # not before: of a long list each element would pay for it
-    from model.tensors import SparseTensor, Tensor
-    from model.types import Type
+    from onnx_workbench.model.graph import Graph  # not before: of a long list each element would pay for it
+    from onnx_workbench.model.tensors import SparseTensor, Tensor
+    from onnx_workbench.model.types import Type
 
     for types, kind in (
         (Tensor, AttributeKind.TENSOR),

@@ -7,9 +7,9 @@ import math
 import re
 from typing import Any
 
-from model.attributes import Attribute, AttributeKind, make_attribute, round_float
-from model.errors import ModelError
-from model.typetext import parse_type, type_source
+from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute, round_float
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.typetext import parse_type, type_source
 
 _INT = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9](?:_?[0-9])*)")
 _MOST_DIGITS = 400
@@ -169,8 +169,8 @@ def _converted(value: Any, old: AttributeKind, new: AttributeKind) -> Any:
 
 def plainest(kind: AttributeKind) -> Any:
     """The value to begin with for a kind."""
-    from model.graph import Graph
-    from model.types import ElementType, TensorType
+    from onnx_workbench.model.graph import Graph
+    from onnx_workbench.model.types import ElementType, TensorType
 
     if kind.is_list:
         return ()
@@ -188,7 +188,7 @@ def plainest(kind: AttributeKind) -> Any:
         case AttributeKind.TENSOR | AttributeKind.SPARSE_TENSOR:
             import numpy as np
 
-            from model.tensors import ArrayTensor, SparseTensor
+            from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
 
             if kind is AttributeKind.TENSOR:
                 return ArrayTensor(np.zeros((), np.float32))

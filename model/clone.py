@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from model.attributes import Attribute, AttributeKind
-from model.devices import with_names
-from model.graph import Function, Graph, Node, QuantizationAnnotation, Value, Values
-from model.progress import SILENT, Progress
-from model.steps import InsertNode, SetGraphOutputs
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.devices import with_names
+from onnx_workbench.model.graph import Function, Graph, Node, QuantizationAnnotation, Value, Values
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.steps import InsertNode, SetGraphOutputs
 
 #: What a copy of a function has as it is, beside its name and body.
 _OF_FUNCTIONS = (

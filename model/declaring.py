@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from model.document import Transaction
-from model.edits.values import set_type
-from model.graph import Model, Value
-from model.types import Dimension, Shape, TensorType, Type, with_sizes
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.values import set_type
+from onnx_workbench.model.graph import Model, Value
+from onnx_workbench.model.types import Dimension, Shape, TensorType, Type, with_sizes
 
 
 def size_names(model: Model) -> set[str]:

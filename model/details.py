@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from model.attributes import Attribute
-    from model.devices import NodeDeviceConfiguration
-    from model.types import Type
-    from model.unknown import UnknownChange
+    from onnx_workbench.model.attributes import Attribute
+    from onnx_workbench.model.devices import NodeDeviceConfiguration
+    from onnx_workbench.model.types import Type
+    from onnx_workbench.model.unknown import UnknownChange
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-from model.attributetext import parse_int
-from model.devices import ShardedDimension
-from model.errors import ModelError
+from onnx_workbench.model.attributetext import parse_int
+from onnx_workbench.model.devices import ShardedDimension
+from onnx_workbench.model.errors import ModelError
 
 Groups = tuple[tuple[int, tuple[int, ...]], ...]
 

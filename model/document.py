@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from model.graph import Model
-from model.halves import refuse_half_characters
-from model.steps import Step, changes_nothing, subject
+from onnx_workbench.model.graph import Model
+from onnx_workbench.model.halves import refuse_half_characters
+from onnx_workbench.model.steps import Step, changes_nothing, subject
 
 
 @dataclass(slots=True, eq=False)

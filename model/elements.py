@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from model.errors import ModelError
-from model.types import ElementType
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.types import ElementType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

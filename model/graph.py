@@ -11,17 +11,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from model.details import NO_DETAILS
-from model.nodelist import NodeList
+from onnx_workbench.model.details import NO_DETAILS
+from onnx_workbench.model.nodelist import NodeList
 
 if TYPE_CHECKING:
-    from model.attributes import Attribute
-    from model.details import Decoder, Details
-    from model.devices import DeviceConfiguration, NodeDeviceConfiguration
-    from model.lookup import Lookup
-    from model.tensors import SparseTensor, Tensor
-    from model.types import Type
-    from model.unknown import UnknownChange
+    from onnx_workbench.model.attributes import Attribute
+    from onnx_workbench.model.details import Decoder, Details
+    from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration
+    from onnx_workbench.model.lookup import Lookup
+    from onnx_workbench.model.tensors import SparseTensor, Tensor
+    from onnx_workbench.model.types import Type
+    from onnx_workbench.model.unknown import UnknownChange
 
 #: Who uses a value and where: a node and the index of its input, or a graph and the index of its output.
 Use = tuple["Node | Graph", int]

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from model.attributes import Attribute, AttributeKind
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.steps import (
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.steps import (
     InsertNode,
     MoveUses,
     SetAttribute,
@@ -25,8 +25,8 @@ from model.steps import (
     SetOutputs,
     Step,
 )
-from model.tensors import ArrayTensor, SparseTensor, Tensor
-from model.types import ElementType, TensorType
+from onnx_workbench.model.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType, TensorType
 
 _NO_TEXTS = frozenset({AttributeKind.INTS, AttributeKind.FLOATS, AttributeKind.INT, AttributeKind.FLOAT})
 

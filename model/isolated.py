@@ -8,12 +8,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from model.errors import ModelError
+from onnx_workbench.model.errors import ModelError
 
 _GIB = 1 << 30
 
-#: Only functions below these packages run in a child, whatever a caller passes.
-_PACKAGES = ("model.", "exec.", "viewer.")
+#: Only functions of this package run in a child, whatever a caller passes.
+_PACKAGE = "onnx_workbench."
 
 
 def child_main(arguments: list[str]) -> None:
@@ -37,7 +37,7 @@ def child_main(arguments: list[str]) -> None:
 
 def _find(function: str) -> Callable[[bytes], bytes]:
     module, _, name = function.partition(":")
-    if not module.startswith(_PACKAGES):
+    if not module.startswith(_PACKAGE):
         msg = f"{function} is not part of this program"
         raise ValueError(msg)
     found: Callable[[bytes], bytes] = getattr(importlib.import_module(module), name)

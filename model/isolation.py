@@ -18,8 +18,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from model.errors import ModelError
-from model.progress import SILENT, Progress
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import SILENT, Progress
 
 GIB = 1 << 30
 
@@ -86,9 +86,8 @@ def child_command() -> list[str]:
     """The command that starts this program as a child; arguments follow it."""
     if getattr(sys, "frozen", False):
         return [sys.executable, "--child"]
-    root = str(Path(__file__).resolve().parents[1])
-    start = f"import sys; sys.path.insert(0, {root!r}); from model.isolated import child_main; child_main(sys.argv[1:])"
-    return [sys.executable, "-I", "-c", start]
+    start = "import sys; from onnx_workbench.model.isolated import child_main; child_main(sys.argv[1:])"
+    return [sys.executable, "-P", "-c", start]  # -P: a module in the working folder cannot take the place of ours
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: int, what: str, progress: Progress) -> bytes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from model.graph import Graph, Node, Value
+from onnx_workbench.model.graph import Graph, Node, Value
 
 _Thing = TypeVar("_Thing", Node, Value)
 _Holders = dict[str, _Thing | dict[_Thing, None]]  # a name may have many: nodes need not have one

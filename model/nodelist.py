@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from model.graph import Graph, Node
+    from onnx_workbench.model.graph import Graph, Node
 
 #: Between the places of neighbours when a list is numbered, and of nodes put in one after the other.
 _PLACES_APART = 1 << 40

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from model import schemas
-from model.errors import ModelError
+from onnx_workbench.model import schemas
+from onnx_workbench.model.errors import ModelError
 
 if TYPE_CHECKING:
-    from model.graph import Node
+    from onnx_workbench.model.graph import Node
 
 
 def parse_operator(text: str, domains: Collection[str]) -> tuple[str, str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from model import schemas
-from model.attributes import AttributeKind
-from model.graph import Function, Node
-from model.queries.calls import called_by
-from model.schemas import AttributeSchema, Parameter, Schema
+from onnx_workbench.model import schemas
+from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.graph import Function, Node
+from onnx_workbench.model.queries.calls import called_by
+from onnx_workbench.model.schemas import AttributeSchema, Parameter, Schema
 
 
 def signature_of(node: Node) -> Schema | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from model.graph import Model
-from model.tensors import SparseTensor
+from onnx_workbench.model.graph import Model
+from onnx_workbench.model.tensors import SparseTensor
 
 
 def message_of(model: Model) -> str:

@@ -13,11 +13,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from model.attributes import Attribute, is_same
-from model.details import Details
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Use, Value, Values
-from model.lookup import Lookup
-from model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.attributes import Attribute, is_same
+from onnx_workbench.model.details import Details
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Use, Value, Values
+from onnx_workbench.model.lookup import Lookup
+from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 _Used = TypeVar("_Used", Value, Value | None)
 

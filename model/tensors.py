@@ -7,7 +7,7 @@ from copy import copy
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.types import ElementType, Shape, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

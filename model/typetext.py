@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from model.errors import ModelError
-from model.types import (
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.types import (
     Dimension,
     ElementType,
     MapType,

@@ -12,6 +12,11 @@ from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # before anything imports Qt
 
+REPOSITORY = Path(__file__).parent.parent
+# Programs that tests start import the package of this checkout, whichever one is installed.
+_paths = [str(REPOSITORY / "packaging" / "launcher"), str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
+os.environ["PYTHONPATH"] = os.pathsep.join(_paths)
+
 # Timing is never a reason to fail: the machine may be busy. The thorough profile is for a night's run.
 settings.register_profile(
     "default", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
@@ -19,8 +24,6 @@ settings.register_profile(
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
-
-REPOSITORY = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="session")
@@ -57,4 +60,4 @@ def onnx_models() -> tuple[Path, ...]:
 @pytest.fixture
 def dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every journal look like that of a program that is gone."""
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer
 
-from viewer.text import display
+from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.workspace import Workspace
 
 _PATIENCE = 300  # ms before it is told that something waits
 

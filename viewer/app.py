@@ -15,18 +15,18 @@ from PySide6.QtCore import QEvent, QSocketNotifier, Qt, QTimer
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
-from viewer import crash
-from viewer.app_icon import app_icon
-from viewer.files.opening import STANDARD_INPUT
-from viewer.garbage import Collector
-from viewer.jobs import wait_for_end
-from viewer.main_window import MainWindow
-from viewer.settings import THEME, Settings
-from viewer.theme import as_mode, themes
+from onnx_workbench.viewer import crash
+from onnx_workbench.viewer.app_icon import app_icon
+from onnx_workbench.viewer.files.opening import STANDARD_INPUT
+from onnx_workbench.viewer.garbage import Collector
+from onnx_workbench.viewer.jobs import wait_for_end
+from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.settings import THEME, Settings
+from onnx_workbench.viewer.theme import as_mode, themes
 
 if TYPE_CHECKING:
-    from viewer.files.handover import Request
-    from viewer.files.listener import Listener
+    from onnx_workbench.viewer.files.handover import Request
+    from onnx_workbench.viewer.files.listener import Listener
 
 SAMPLE = "--sample"
 
@@ -91,7 +91,7 @@ class Application(QApplication):
         window.expect(False)
         if not names:
             window.files.warm_up()
-        from viewer.files import operator_sets, recovery
+        from onnx_workbench.viewer.files import operator_sets, recovery
 
         recovery.offer(window)
         for error in operator_sets.documents().remember(window.settings):
@@ -101,7 +101,7 @@ class Application(QApplication):
     def _listen(self) -> None:
         """Take the files of later starts; without Qt's network library each start has a window of its own."""
         try:
-            from viewer.files.listener import Listener
+            from onnx_workbench.viewer.files.listener import Listener
         except ImportError:
             return
         self._listener = Listener(self)

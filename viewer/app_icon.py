@@ -6,7 +6,7 @@ from functools import cache
 
 from PySide6.QtGui import QIcon
 
-import resources
+from onnx_workbench import resources
 
 
 @cache

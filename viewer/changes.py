@@ -9,10 +9,10 @@ from typing import Any, assert_never
 
 from PySide6.QtCore import QObject, Signal
 
-from model.attributes import Attribute
-from model.document import Change, Document
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.steps import (
+from onnx_workbench.model.attributes import Attribute
+from onnx_workbench.model.document import Change, Document
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.steps import (
     InsertNode,
     MoveUses,
     RemoveNode,
@@ -27,7 +27,7 @@ from model.steps import (
     Step,
     mentioned,
 )
-from viewer.precedence import acts
+from onnx_workbench.viewer.precedence import acts
 
 #: So many nodes and values a change may touch for views to follow it at once.
 _MANY = 2_000

@@ -15,10 +15,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from viewer.commands.terminal import EXIT_FAILED, EXIT_OK, error_lines
+from onnx_workbench.viewer.commands.terminal import EXIT_FAILED, EXIT_OK, error_lines
 
 if TYPE_CHECKING:
-    from model.errors import ModelError
+    from onnx_workbench.model.errors import ModelError
 
 #: Every command with its line in the help; the module of the same name in viewer.commands does it.
 COMMANDS = {
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = _window_parser()
     options = parser.parse_args(arguments)
     if options.version:
-        from viewer.about import version
+        from onnx_workbench.viewer.about import version
 
         print(f"onnx-workbench {version()}")
         return EXIT_OK
@@ -95,10 +95,10 @@ def _window_parser() -> argparse.ArgumentParser:
 
 
 def _open_windows(models: list[str], *, sample: bool, alone: bool) -> int:
-    from viewer.preflight import EXIT_CANNOT_START, find_problem
+    from onnx_workbench.viewer.preflight import EXIT_CANNOT_START, find_problem
 
     if models and "-" not in models and not sample and not alone:
-        from viewer.files.handover import hand_over
+        from onnx_workbench.viewer.files.handover import hand_over
 
         if hand_over(models):
             print("Opened in the window that is open already; --new-instance opens another.")
@@ -107,16 +107,16 @@ def _open_windows(models: list[str], *, sample: bool, alone: bool) -> int:
     if problem is not None:
         print(problem, file=sys.stderr)
         return EXIT_CANNOT_START
-    from viewer.app import run
+    from onnx_workbench.viewer.app import run
 
     return run([*models, *(["--sample"] if sample else [])])
 
 
 def _run_command(name: str, arguments: Sequence[str]) -> int:
-    from model.errors import ModelError
-    from model.progress import Cancelled
+    from onnx_workbench.model.errors import ModelError
+    from onnx_workbench.model.progress import Cancelled
 
-    module = import_module(f"viewer.commands.{name}")
+    module = import_module(f"onnx_workbench.viewer.commands.{name}")
     parser = argparse.ArgumentParser(
         prog=f"onnx-workbench {name}",
         description=module.__doc__,
@@ -146,7 +146,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
 
 def _print_error(error: ModelError, *, as_json: bool) -> None:
     if as_json:
-        from viewer.places import place_text
+        from onnx_workbench.viewer.places import place_text
 
         print(json.dumps({"error": {"title": error.title, "detail": error.detail, "place": place_text(error.place)}}))
     for line in error_lines(error):

@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable
 from PySide6.QtCore import QMimeData
 from PySide6.QtWidgets import QApplication
 
-from model.edits import subgraphs
-from model.edits.subgraphs import Fragment
-from model.errors import ModelError
-from model.graph import Graph, Model, Node, Value
-from model.queries.search import value_text
+from onnx_workbench.model.edits import subgraphs
+from onnx_workbench.model.edits.subgraphs import Fragment
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.queries.search import value_text
 
 #: A model whose graph holds the nodes.
 MODEL_FORMAT = "application/x-onnx-workbench-nodes"
@@ -68,7 +68,7 @@ def copied() -> Fragment:
     content = bytes(data.data(MODEL_FORMAT).data())
     if not content:
         raise ModelError("There are no nodes on the clipboard", "Select nodes and copy them first.")
-    from model.io.read import load
+    from onnx_workbench.model.io.read import load
 
     model = load(content)
     return Fragment(model.graph, model.functions, dict(model.opset_imports), configurations=model.configurations)
@@ -76,7 +76,7 @@ def copied() -> Fragment:
 
 def _as_bytes(fragment: Fragment) -> bytes | None:
     """The nodes as a serialised model; None when that is too much for a clipboard or cannot be written."""
-    from model.io.save import to_bytes
+    from onnx_workbench.model.io.save import to_bytes
 
     weights = sum(v.initializer.nbytes for v in fragment.graph.initializers if v.initializer is not None)
     if weights > MOST_WEIGHTS:

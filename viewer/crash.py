@@ -12,8 +12,8 @@ import traceback
 from types import TracebackType
 from typing import TextIO
 
-from model.errors import errors_to
-from viewer.files.folders import state_folder
+from onnx_workbench.model.errors import errors_to
+from onnx_workbench.viewer.files.folders import state_folder
 
 _LOG_LIMIT = 1 << 20
 _log = logging.getLogger("onnx_workbench")
@@ -29,7 +29,7 @@ def install() -> None:
 
 def report_text(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> str:
     """What a developer needs: versions and the traceback."""
-    from viewer.about import versions  # its imports take a while, and most runs never need it
+    from onnx_workbench.viewer.about import versions  # its imports take a while, and most runs never need it
 
     about = "\n".join(f"{name} {version}" for name, version in versions().items())
     return f"{about}\n\n{''.join(traceback.format_exception(kind, error, trace))}"
@@ -51,7 +51,7 @@ def handle(kind: type[BaseException], error: BaseException, trace: TracebackType
 def _handle_thread(arguments: threading.ExceptHookArgs) -> None:
     if arguments.exc_value is None:
         return
-    from viewer.jobs import post
+    from onnx_workbench.viewer.jobs import post
 
     error, trace = arguments.exc_value, arguments.exc_traceback
     post(lambda: handle(type(error), error, trace))
@@ -60,7 +60,7 @@ def _handle_thread(arguments: threading.ExceptHookArgs) -> None:
 def _show(text: str) -> None:
     from PySide6.QtWidgets import QApplication
 
-    from viewer.dialogs.crash import CrashDialog
+    from onnx_workbench.viewer.dialogs.crash import CrashDialog
 
     if isinstance(QApplication.instance(), QApplication):
         CrashDialog.show_report(text)

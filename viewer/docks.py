@@ -17,14 +17,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from viewer.icons import icon
-from viewer.panels import PANELS, Panel, PanelInfo
-from viewer.settings import CLOSED_PANELS
-from viewer.theme import themes
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.panels import PANELS, Panel, PanelInfo
+from onnx_workbench.viewer.settings import CLOSED_PANELS
+from onnx_workbench.viewer.theme import themes
 
 if TYPE_CHECKING:
-    from viewer.document_tab import DocumentTab
-    from viewer.main_window import MainWindow
+    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.main_window import MainWindow
 
 _AREAS = {
     "left": Qt.DockWidgetArea.LeftDockWidgetArea,

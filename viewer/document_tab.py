@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from model.graph import Node, Value
-from model.queries.calls import holders
-from viewer import garbage
-from viewer.files.keeper import Keeper
-from viewer.files.opening import identity_at, identity_read
-from viewer.widgets.breadcrumb import Breadcrumb
-from viewer.widgets.message_bar import MessageBar
-from viewer.workspace import Workspace
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.queries.calls import holders
+from onnx_workbench.viewer import garbage
+from onnx_workbench.viewer.files.keeper import Keeper
+from onnx_workbench.viewer.files.opening import identity_at, identity_read
+from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
+from onnx_workbench.viewer.widgets.message_bar import MessageBar
+from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from model.io.source import Identity
-    from model.recording.beginning import Beginning
-    from viewer.canvas.view import GraphView
-    from viewer.comparison.beside import Beside
+    from onnx_workbench.model.io.source import Identity
+    from onnx_workbench.model.recording.beginning import Beginning
+    from onnx_workbench.viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.comparison.beside import Beside
 
 
 class DocumentTab(QWidget):
@@ -33,7 +33,7 @@ class DocumentTab(QWidget):
 
     def __init__(self, workspace: Workspace, beginning: Beginning | None = None, holds: Path | None = None) -> None:
         super().__init__()
-        from viewer.canvas.view import GraphView
+        from onnx_workbench.viewer.canvas.view import GraphView
 
         # Looking through the model again and again would stop the window for half a second each time at 100,000 nodes.
         garbage.spare()

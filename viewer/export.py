@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from viewer.dialogs.files import ask_save
-from viewer.text import number_text
+from onnx_workbench.viewer.dialogs.files import ask_save
+from onnx_workbench.viewer.text import number_text
 
 if TYPE_CHECKING:
-    from model.progress import Progress
-    from viewer.canvas.export import Exported
-    from viewer.canvas.notes import NoteOf
-    from viewer.document_tab import DocumentTab
-    from viewer.main_window import MainWindow
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.viewer.canvas.export import Exported
+    from onnx_workbench.viewer.canvas.notes import NoteOf
+    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.main_window import MainWindow
 
 Part = Literal["graph", "view", "selection"]
 
@@ -22,10 +22,10 @@ _FILTERS = ("Image (*.png)", "Scalable image (*.svg)", "PDF page (*.pdf)")
 
 def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
     """Ask for a file and write a part of the graph into it as it is drawn now, in a job."""
-    from model.errors import ModelError
-    from viewer.canvas.export import export_scene, part_of
-    from viewer.canvas.notes import no_note
-    from viewer.theme import theme
+    from onnx_workbench.model.errors import ModelError
+    from onnx_workbench.viewer.canvas.export import export_scene, part_of
+    from onnx_workbench.viewer.canvas.notes import no_note
+    from onnx_workbench.viewer.theme import theme
 
     try:
         which: Literal["all", "view", "selection"] = "all" if part == "graph" else part

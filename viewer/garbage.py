@@ -16,7 +16,7 @@ from itertools import chain, islice
 
 from PySide6.QtCore import QAbstractEventDispatcher, QObject
 
-from viewer.precedence import acts
+from onnx_workbench.viewer.precedence import acts
 
 #: A search through everything may take this part of the time.
 _SHARE = 0.02

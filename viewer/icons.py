@@ -8,8 +8,8 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
-import resources
-from viewer.theme import theme
+from onnx_workbench import resources
+from onnx_workbench.viewer.theme import theme
 
 _SIZES = (16, 24, 32, 48)
 

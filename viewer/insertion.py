@@ -8,18 +8,18 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from model import schemas
-from model.edits import nodes
-from model.edits.values import connect
-from model.errors import ModelError
-from model.graph import Function, Graph, Node, Value
-from model.queries.scope import is_visible
-from viewer.changes import is_in_model
-from viewer.places import place_text
-from viewer.selection import Item
-from viewer.text import display
-from viewer.widgets.operator_palette import Operator, OperatorPalette
-from viewer.workspace import Workspace, graph_of
+from onnx_workbench.model import schemas
+from onnx_workbench.model.edits import nodes
+from onnx_workbench.model.edits.values import connect
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.queries.scope import is_visible
+from onnx_workbench.viewer.changes import is_in_model
+from onnx_workbench.viewer.places import place_text
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.widgets.operator_palette import Operator, OperatorPalette
+from onnx_workbench.viewer.workspace import Workspace, graph_of
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -44,8 +44,8 @@ def _offer_newer(
 
     After a conversion the operator is used as it was to be, where that is still there.
     """
-    from viewer.dialogs.convert import ConvertDialog
-    from viewer.dialogs.lifetime import show_aside
+    from onnx_workbench.viewer.dialogs.convert import ConvertDialog
+    from onnx_workbench.viewer.dialogs.lifetime import show_aside
 
     name, domain = display(operator.op_type, 60), display(operator.domain, 60)
     if not operator.domain:

@@ -20,9 +20,9 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 from shiboken6 import isValid
 
-from model.errors import ModelError, errors_to
-from model.progress import Cancelled, Progress
-from viewer.precedence import acts, is_next_due, let_pass
+from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.progress import Cancelled, Progress
+from onnx_workbench.viewer.precedence import acts, is_next_due, let_pass
 
 T = TypeVar("T")
 Lane = Literal["read", "count", "fetch", "mutate"]

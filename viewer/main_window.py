@@ -27,33 +27,33 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.attributes import Attribute
-from model.errors import ModelError
-from model.graph import Value
-from viewer.actions import action
-from viewer.actions.binding import ActionBinding
-from viewer.app_icon import app_icon
-from viewer.docks import Docks
-from viewer.document_tab import DocumentTab
-from viewer.files.documents import Files
-from viewer.files.views import ViewStore
-from viewer.icons import icon
-from viewer.settings import THEME, Settings
-from viewer.text import display
-from viewer.theme import as_mode, theme, themes
-from viewer.tips import plain_tip
-from viewer.widgets.command_palette import CommandPalette
-from viewer.widgets.document_tabs import DocumentTabs
-from viewer.widgets.fields.editors import take_typed
-from viewer.widgets.message_bar import MessageBar
-from viewer.widgets.start_page import StartPage
-from viewer.widgets.status_line import StatusLine
-from viewer.workspace import Message, Workspace
+from onnx_workbench.model.attributes import Attribute
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Value
+from onnx_workbench.viewer.actions import action
+from onnx_workbench.viewer.actions.binding import ActionBinding
+from onnx_workbench.viewer.app_icon import app_icon
+from onnx_workbench.viewer.docks import Docks
+from onnx_workbench.viewer.document_tab import DocumentTab
+from onnx_workbench.viewer.files.documents import Files
+from onnx_workbench.viewer.files.views import ViewStore
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.settings import THEME, Settings
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import as_mode, theme, themes
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.command_palette import CommandPalette
+from onnx_workbench.viewer.widgets.document_tabs import DocumentTabs
+from onnx_workbench.viewer.widgets.fields.editors import take_typed
+from onnx_workbench.viewer.widgets.message_bar import MessageBar
+from onnx_workbench.viewer.widgets.start_page import StartPage
+from onnx_workbench.viewer.widgets.status_line import StatusLine
+from onnx_workbench.viewer.workspace import Message, Workspace
 
 if TYPE_CHECKING:
-    from viewer.canvas.view import GraphView
-    from viewer.comparison.beside import Beside
-    from viewer.jobs import Job
+    from onnx_workbench.viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.comparison.beside import Beside
+    from onnx_workbench.viewer.jobs import Job
 
 _FIRST_SIZE = QSize(1280, 800)
 _MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}
@@ -342,7 +342,7 @@ class MainWindow(QMainWindow):
         if self.docks.has(panel):
             shown = self.docks.open(panel)
             if isinstance(item, Attribute):
-                from viewer.panels.inspector import InspectorPanel
+                from onnx_workbench.viewer.panels.inspector import InspectorPanel
 
                 assert isinstance(shown, InspectorPanel)
                 shown.edit_attribute(item)
@@ -376,14 +376,14 @@ class MainWindow(QMainWindow):
 
     def open_palette(self) -> None:
         """Show the command palette."""
-        from viewer.actions.controls import control_entries, more_entries
+        from onnx_workbench.viewer.actions.controls import control_entries, more_entries
 
         entries = self.actions_binding.palette_entries(self._trigger)
         self.palette_popup.open([*entries, *control_entries(self.docks)], more_entries(self.docks))
 
     def show_shortcuts(self) -> None:
         """Show the list of keys."""
-        from viewer.dialogs.shortcuts import ShortcutsDialog
+        from onnx_workbench.viewer.dialogs.shortcuts import ShortcutsDialog
 
         ShortcutsDialog(self).show()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from viewer.text import display
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.viewer.text import display
 
 _LABEL_LIMIT = 60
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from model.document import Change, Document
-from viewer.shifts import SLICE_SECONDS, Shift
-from viewer.slices import Latest
-from viewer.text import type_text
+from onnx_workbench.model.document import Change, Document
+from onnx_workbench.viewer.shifts import SLICE_SECONDS, Shift
+from onnx_workbench.viewer.slices import Latest
+from onnx_workbench.viewer.text import type_text
 
 if TYPE_CHECKING:
-    from model.checks import Checker, Problem
-    from model.graph import Model
-    from model.passes.inference import Inferred
-    from model.progress import Progress
-    from viewer.jobs import Jobs
-    from viewer.types import Types
+    from onnx_workbench.model.checks import Checker, Problem
+    from onnx_workbench.model.graph import Model
+    from onnx_workbench.model.passes.inference import Inferred
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.viewer.jobs import Jobs
+    from onnx_workbench.viewer.types import Types
 
 _IDLE_MS = 20
 _UNDECLARED = ("interface-type", "interface-shape")
@@ -74,7 +74,7 @@ class Problems(QObject):
             self._jobs.start("", lambda _progress: _load(), done=lambda _none: self._begin())
 
     def _begin(self) -> None:
-        from model.checks import Checker
+        from onnx_workbench.model.checks import Checker
 
         self._checker = Checker(self._document, self._look)
         self._end = self._document.subscribe(self._on_change)
@@ -130,8 +130,8 @@ class Problems(QObject):
     def _collect(self) -> None:
         if self._checker is None:
             return
-        from model.checks.inferred import beside
-        from model.checks.problem import errors_first
+        from onnx_workbench.model.checks.inferred import beside
+        from onnx_workbench.model.checks.problem import errors_first
 
         self._seen = self._checker.revision
         inferred = self._types.inferred
@@ -145,7 +145,7 @@ class Problems(QObject):
             self.changed.emit()
 
     def _read(self) -> list[Problem]:
-        from model.checks.problem import warning
+        from onnx_workbench.model.checks.problem import warning
 
         source = self._document.model.source
         return [warning("reading", text, self._document.model) for text in getattr(source, "problems", ())]
@@ -153,10 +153,10 @@ class Problems(QObject):
 
 def find_problems(model: Model, inferred: Inferred, progress: Progress) -> list[Problem]:
     """All that `Problems` lists of a model but what reading its file found, errors first; on any thread."""
-    from model.checks.inferred import beside
-    from model.checks.models import steps_of_check
-    from model.checks.parts import concerning
-    from model.checks.problem import errors_first
+    from onnx_workbench.model.checks.inferred import beside
+    from onnx_workbench.model.checks.models import steps_of_check
+    from onnx_workbench.model.checks.parts import concerning
+    from onnx_workbench.model.checks.problem import errors_first
 
     found = concerning(model, (problem for problem in progress.paced(steps_of_check(model)) if problem is not None))
     problems = [_mended(problem, inferred) for problem in found]
@@ -168,8 +168,8 @@ def _mended(problem: Problem, inferred: Inferred | None) -> Problem:
     found = inferred.types.get(problem.place) if problem.rule in _UNDECLARED and inferred else None
     if found is None:
         return problem
-    from model.checks.problem import Fix
-    from model.declaring import declare, is_shapeless
+    from onnx_workbench.model.checks.problem import Fix
+    from onnx_workbench.model.declaring import declare, is_shapeless
 
     if problem.rule == "interface-shape" and is_shapeless(found):
         return problem
@@ -179,10 +179,10 @@ def _mended(problem: Problem, inferred: Inferred | None) -> Problem:
 
 def _contradictions(model: Model, inferred: Inferred, progress: Progress) -> Iterator[Problem]:
     """Nodes that do not take what they get, and declared types that cannot be, each with a fix."""
-    from model.checks.inferred import check_inferred, is_other_kind
-    from model.checks.problem import Fix, error, warning
-    from model.declaring import declare
-    from model.passes.inference import disagreements
+    from onnx_workbench.model.checks.inferred import check_inferred, is_other_kind
+    from onnx_workbench.model.checks.problem import Fix, error, warning
+    from onnx_workbench.model.declaring import declare
+    from onnx_workbench.model.passes.inference import disagreements
 
     yield from progress.paced(check_inferred(inferred))
     for value, declared, found in disagreements(model, inferred, progress):
@@ -197,7 +197,7 @@ def _contradictions(model: Model, inferred: Inferred, progress: Progress) -> Ite
 
 
 def _load() -> None:
-    from model import checks, schemas
+    from onnx_workbench.model import checks, schemas
 
     schemas.preload()
     assert checks.check_model is not None

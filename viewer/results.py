@@ -19,23 +19,23 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from exec.inspection.statistics import Summary, ValueInfo, describe
-from exec.layout import Path as CallPath
-from exec.layout import ValueKey
-from exec.nodes import Failure, NodeResult
-from exec.plan import MISSING
-from exec.results import RunResult
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.progress import SILENT, Progress
-from model.queries.topology import Thing
-from viewer.runs.staleness import Stale, concerns_inputs, rewires, sources, stale_after
-from viewer.slices import Latest
+from onnx_workbench.exec.inspection.statistics import Summary, ValueInfo, describe
+from onnx_workbench.exec.layout import Path as CallPath
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.nodes import Failure, NodeResult
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.topology import Thing
+from onnx_workbench.viewer.runs.staleness import Stale, concerns_inputs, rewires, sources, stale_after
+from onnx_workbench.viewer.slices import Latest
 
 if TYPE_CHECKING:
-    from model.document import Change
-    from viewer.jobs import Job
-    from viewer.workspace import Workspace
+    from onnx_workbench.model.document import Change
+    from onnx_workbench.viewer.jobs import Job
+    from onnx_workbench.viewer.workspace import Workspace
 
 #: How many whole results are remembered, and how many parts; and how many bytes all may have computed together.
 _MOST_RECORDS = 16

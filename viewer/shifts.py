@@ -13,7 +13,7 @@ from functools import cache
 from PySide6.QtCore import QObject, QTimer
 from shiboken6 import isValid
 
-from viewer.precedence import acts
+from onnx_workbench.viewer.precedence import acts
 
 #: How long one may work in its turn.
 SLICE_SECONDS = 0.004

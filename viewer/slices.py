@@ -18,11 +18,11 @@ from typing import Any, Generic, TypeVar
 from PySide6.QtCore import QObject
 from shiboken6 import isValid
 
-from model.errors import errors_to
-from model.progress import Cancelled, Progress, Report
-from viewer import garbage
-from viewer.precedence import acts
-from viewer.shifts import SLICE_SECONDS, Shift
+from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.progress import Cancelled, Progress, Report
+from onnx_workbench.viewer import garbage
+from onnx_workbench.viewer.precedence import acts
+from onnx_workbench.viewer.shifts import SLICE_SECONDS, Shift
 
 T = TypeVar("T")
 

@@ -15,10 +15,10 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 
-import resources
+from onnx_workbench import resources
 
 if TYPE_CHECKING:
-    from model.graph import Node
+    from onnx_workbench.model.graph import Node
 
 Mode = Literal["system", "light", "dark"]
 

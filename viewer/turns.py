@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 from PySide6.QtCore import QObject
 
-from model.errors import ModelError
-from viewer.shifts import SLICE_SECONDS, Shift
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.shifts import SLICE_SECONDS, Shift
 
 T = TypeVar("T")
 

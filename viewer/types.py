@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from model.document import Change, Document, Transaction
-from model.graph import Function, Graph, Value
-from model.queries.types import declared_type
-from model.steps import SetField
-from model.types import Type
-from viewer.slices import Latest
+from onnx_workbench.model.document import Change, Document, Transaction
+from onnx_workbench.model.graph import Function, Graph, Value
+from onnx_workbench.model.queries.types import declared_type
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.types import Type
+from onnx_workbench.viewer.slices import Latest
 
 if TYPE_CHECKING:
-    from model.passes.inference import Inferred
-    from model.passes.inference.infer import Request
-    from model.progress import Progress
-    from viewer.jobs import Job, Jobs
+    from onnx_workbench.model.passes.inference import Inferred
+    from onnx_workbench.model.passes.inference.infer import Request
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.viewer.jobs import Job, Jobs
 
 _DELAY_MS = 120  # after an edit, in which another one may come, as in typing
 
@@ -80,8 +80,8 @@ class Types(QObject):
 
     def make_outputs(self, edit: Transaction, graph: Graph, values: Mapping[Value, Value]) -> None:
         """The same for many; for each the one of the document that it is or is a copy of. Of copies on any thread."""
-        from model.declaring import declare, is_shapeless
-        from model.edits.interface import add_outputs
+        from onnx_workbench.model.declaring import declare, is_shapeless
+        from onnx_workbench.model.edits.interface import add_outputs
 
         add_outputs(edit, graph, [*values])
         if isinstance(graph.owner, Function):
@@ -106,8 +106,8 @@ class Types(QObject):
                 self._asked.cancel()  # its answer would be about the model as it was
 
     def _infer(self) -> None:
-        from model.errors import ModelError
-        from model.passes.inference.infer import answer, request
+        from onnx_workbench.model.errors import ModelError
+        from onnx_workbench.model.passes.inference.infer import answer, request
 
         model, rules = self._document.model, dict(self._rules)
 

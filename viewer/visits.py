@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QObject, Signal
 
-from model.graph import Graph
-from viewer.selection import Item
+from onnx_workbench.model.graph import Graph
+from onnx_workbench.viewer.selection import Item
 
 _MOST = 200
 

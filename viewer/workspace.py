@@ -11,24 +11,24 @@ from weakref import WeakSet
 
 from PySide6.QtCore import QObject, QPoint, Signal
 
-from model.document import Document
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
-from viewer.changes import Changes, is_in_model
-from viewer.grouping import Grouping
-from viewer.jobs import Job, Jobs
-from viewer.problems import Problems
-from viewer.selection import Item, Selection
-from viewer.settings import Settings
-from viewer.types import Types
-from viewer.visits import Visit, Visits
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.viewer.changes import Changes, is_in_model
+from onnx_workbench.viewer.grouping import Grouping
+from onnx_workbench.viewer.jobs import Job, Jobs
+from onnx_workbench.viewer.problems import Problems
+from onnx_workbench.viewer.selection import Item, Selection
+from onnx_workbench.viewer.settings import Settings
+from onnx_workbench.viewer.types import Types
+from onnx_workbench.viewer.visits import Visit, Visits
 
 if TYPE_CHECKING:
-    from model.recording.journal import Journal
-    from viewer.canvas.notes import Note
-    from viewer.comparison.pairing import Comparing
-    from viewer.results import Results
-    from viewer.runs.control import RunControl
+    from onnx_workbench.model.recording.journal import Journal
+    from onnx_workbench.viewer.canvas.notes import Note
+    from onnx_workbench.viewer.comparison.pairing import Comparing
+    from onnx_workbench.viewer.results import Results
+    from onnx_workbench.viewer.runs.control import RunControl
 
 Severity = Literal["info", "warning", "error"]
 #: The topic of what a person's last action was refused for: the next one's takes its place.
@@ -120,14 +120,14 @@ class Workspace(QObject):
     @cached_property
     def results(self) -> Results:
         """What runs gave. Made on first use: it brings numpy."""
-        from viewer.results import Results
+        from onnx_workbench.viewer.results import Results
 
         return Results(self)
 
     @cached_property
     def runs(self) -> RunControl:
         """What runs the model. Made on first use: it brings the executor."""
-        from viewer.runs.control import RunControl
+        from onnx_workbench.viewer.runs.control import RunControl
 
         return RunControl(self)
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exec.context import RuntimeValue
-from exec.inputs import make_feeds
-from exec.inspection.compare import Difference, compare_values, is_close
-from exec.results import RunResult
-from exec.session import Session
-from model.edits.initializers import constant_tensor
-from model.errors import ModelError
-from model.graph import Model
-from model.passes.simplify.context import STOCHASTIC
-from model.progress import SILENT, Progress
-from model.types import ElementType, TensorType
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.inputs import make_feeds
+from onnx_workbench.exec.inspection.compare import Difference, compare_values, is_close
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Model
+from onnx_workbench.model.passes.simplify.context import STOCHASTIC
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.types import ElementType, TensorType
 
 _RTOL, _ATOL = 1e-3, 1e-5  # of what reordering of float arithmetic may do
 #: How much outputs may differ in relation to their size where a model computes with fewer bits.

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.context import RuntimeValue
-from exec.inspection.statistics import describe
-from exec.layout import ValueKey
-from exec.plan import MISSING
-from exec.results import RunResult
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.results import RunResult
 
 #: Elements compared in one go, and of those looked at to find the few that decide.
 _BLOCK, _SAMPLE = 1 << 18, 1 << 10

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.inspection.statistics import Gathered, Statistics
-from model.progress import SILENT, Progress
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.inspection.statistics import Gathered, Statistics
+from onnx_workbench.model.progress import SILENT, Progress
 
 #: Reads elements start to stop, flat.
 Reader = Callable[[int, int], Array]

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.inspection.statistics import Statistics, statistics
-from exec.layout import ValueKey
-from exec.results import RunResult
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.inspection.statistics import Statistics, statistics
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.results import RunResult
 
 #: Bars of the outline.
 BARS = 24

@@ -13,12 +13,12 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from exec.arrays import Array, SparseArray
-from exec.context import RuntimeValue
-from exec.inspection.compare import value_keys
-from exec.layout import Path, StepLayout, ValueKey
-from exec.plan import MISSING
-from exec.results import RunResult
+from onnx_workbench.exec.arrays import Array, SparseArray
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.inspection.compare import value_keys
+from onnx_workbench.exec.layout import Path, StepLayout, ValueKey
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.results import RunResult
 
 #: The kinds of what is not finite, as bits.
 NAN, PLUS, MINUS = 1, 2, 4

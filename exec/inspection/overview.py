@@ -11,16 +11,16 @@ from itertools import chain
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.context import RuntimeValue
-from exec.inspection.compare import Difference, compare_values
-from exec.inspection.statistics import Statistics, ValueInfo, describe, statistics
-from exec.layout import ValueKey
-from exec.plan import MISSING
-from exec.results import RunResult
-from exec.values import same_value
-from model.progress import SILENT, Progress
-from model.types import (
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.inspection.compare import Difference, compare_values
+from onnx_workbench.exec.inspection.statistics import Statistics, ValueInfo, describe, statistics
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.values import same_value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.types import (
     Dimension,
     ElementType,
     MapType,

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.inspection.reaching import Called, Reach, at_index, point, wider
-from exec.kernels import load
-from exec.kernels.registry import find
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.inspection.reaching import Called, Reach, at_index, point, wider
+from onnx_workbench.exec.kernels import load
+from onnx_workbench.exec.kernels.registry import find
 
 #: Elements along an axis up to which the weights of resizing are looked at.
 _MOST_ALONG = 2048

@@ -14,9 +14,9 @@ from math import prod
 
 import numpy as np
 
-from exec.errors import KernelError
-from exec.inspection import placing, windows
-from exec.inspection.reaching import Called, Reach, at_index, point, quantized_by
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection import placing, windows
+from onnx_workbench.exec.inspection.reaching import Called, Reach, at_index, point, quantized_by
 
 
 def reach(node: Called, index: Sequence[int]) -> list[Reach]:

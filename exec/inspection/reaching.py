@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array
+from onnx_workbench.exec.arrays import Array
 
 #: Positions along an axis.
 Positions = range | tuple[int, ...]

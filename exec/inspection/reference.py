@@ -10,9 +10,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from exec.context import RuntimeValue
-from exec.remote.transfer import Exchange
-from model.errors import ModelError, errors_to
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.remote.transfer import Exchange
+from onnx_workbench.model.errors import ModelError, errors_to
 
 #: Seconds a run may take.
 PATIENCE = 600.0

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from exec.arrays import Array, SparseArray
-from exec.context import RuntimeValue
-from model.types import ElementType
+from onnx_workbench.exec.arrays import Array, SparseArray
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.model.types import ElementType
 
 Kind = Literal["tensor", "sequence", "map", "sparse", "none"]
 

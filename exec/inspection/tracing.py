@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.inspection.provenance import reach
-from exec.inspection.reaching import Called, Reach, at_index
-from exec.inspection.statistics import describe
-from exec.layout import ValueKey
-from exec.results import RunResult
-from model.attributes import Attribute
-from model.graph import Node, Value
-from model.queries.calls import called_by
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.inspection.provenance import reach
+from onnx_workbench.exec.inspection.reaching import Called, Reach, at_index
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.model.attributes import Attribute
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.queries.calls import called_by
 
 #: Elements of an input that are told one by one.
 _TOLD = 256

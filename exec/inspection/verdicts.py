@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from exec.inputs import DataSet
-from exec.inspection.compare import compare_values, count_far, is_close
-from exec.results import RunResult
-from model.errors import ModelError
+from onnx_workbench.exec.inputs import DataSet
+from onnx_workbench.exec.inspection.compare import compare_values, count_far, is_close
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.model.errors import ModelError
 
 #: As in onnx's own runner of these folders.
 RTOL, ATOL = 1e-3, 1e-7

@@ -11,12 +11,12 @@ from dataclasses import replace
 from operator import is_
 from typing import Final, Literal
 
-from exec.inspection.compare import Inside, Row, compare_values, value_keys
-from exec.results import RunResult
-from exec.session import Request
-from exec.snapshot import ABSENT, AttributeSnapshot, FunctionSnapshot, GraphSnapshot, NodeSnapshot
-from model.attributes import AttributeKind
-from model.types import ElementType
+from onnx_workbench.exec.inspection.compare import Inside, Row, compare_values, value_keys
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.session import Request
+from onnx_workbench.exec.snapshot import ABSENT, AttributeSnapshot, FunctionSnapshot, GraphSnapshot, NodeSnapshot
+from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.types import ElementType
 
 Precision = Literal["float16", "bfloat16", "int8"]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from exec.inspection.reaching import Called, Positions, Reach, at_index, point, quantized_by, wider
+from onnx_workbench.exec.inspection.reaching import Called, Positions, Reach, at_index, point, quantized_by, wider
 
 
 def _windows(

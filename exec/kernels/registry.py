@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from exec.errors import MissingKernelError
-from model.schemas import registry as schemas
+from onnx_workbench.exec.errors import MissingKernelError
+from onnx_workbench.model.schemas import registry as schemas
 
 KernelFunction = Callable[..., Any]
 #: Given the constant inputs (None where not constant) and the attributes, returns a faster function of all

@@ -15,18 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.context import RuntimeValue
-from exec.operations import runtime_constant
-from exec.remote.transfer import Exchange
-from exec.snapshot import AttributeSnapshot, GraphSnapshot, ModelSnapshot, NodeSnapshot, TensorReference
-from model.errors import ModelError
-from model.io.payloads import Payload
-from model.io.source import FileSource, Identity, identity_of
-from model.io.tensors import ProtoTensor
-from model.progress import SILENT, Progress
-from model.tensors import SparseTensor, Tensor
-from model.types import ElementType, Type
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.operations import runtime_constant
+from onnx_workbench.exec.remote.transfer import Exchange
+from onnx_workbench.exec.snapshot import (
+    AttributeSnapshot,
+    GraphSnapshot,
+    ModelSnapshot,
+    NodeSnapshot,
+    TensorReference,
+)
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.payloads import Payload
+from onnx_workbench.model.io.source import FileSource, Identity, identity_of
+from onnx_workbench.model.io.tensors import ProtoTensor
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType, Type
 
 #: Tensors below this size are sent, larger ones in a file are read there by the worker.
 _IN_FILE_BYTES = 1 << 16

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
-from exec.remote.messages import Sender
-from exec.remote.tables import Listener, ResultMessage
-from exec.remote.transfer import Exchange
-from exec.remote.worker import serve
-from exec.threads import allowed_cores, stand_back
-from model.errors import ModelError
-from model.progress import SILENT, Cancelled, Progress
+from onnx_workbench.exec.remote.messages import Sender
+from onnx_workbench.exec.remote.tables import Listener, ResultMessage
+from onnx_workbench.exec.remote.transfer import Exchange
+from onnx_workbench.exec.remote.worker import serve
+from onnx_workbench.exec.threads import allowed_cores, stand_back
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 _POLL = 0.05  # seconds between two looks at whether an answer is still wanted
 

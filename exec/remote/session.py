@@ -12,22 +12,22 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Unpack
 
-from exec.context import RuntimeValue
-from exec.errors import WorkerUnavailable
-from exec.inspection.statistics import Statistics
-from exec.layout import Layout, Path, Steps, ValueKey
-from exec.nodes import Failure, NodeResult, NodeTable, State
-from exec.plan import MISSING
-from exec.remote.messages import same_ends
-from exec.remote.process import Died, Process, raise_answer
-from exec.remote.tables import ResultTables
-from exec.results import RunNumber, RunResult
-from exec.session import Asked, Request, Runs, default_budget, physical_memory
-from exec.snapshot import GraphSnapshot, ModelSnapshot, NodeSnapshot
-from model.document import Document
-from model.errors import ModelError
-from model.graph import Graph, Model, Node
-from model.progress import SILENT, Cancelled, Progress
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.errors import WorkerUnavailable
+from onnx_workbench.exec.inspection.statistics import Statistics
+from onnx_workbench.exec.layout import Layout, Path, Steps, ValueKey
+from onnx_workbench.exec.nodes import Failure, NodeResult, NodeTable, State
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.remote.messages import same_ends
+from onnx_workbench.exec.remote.process import Died, Process, raise_answer
+from onnx_workbench.exec.remote.tables import ResultTables
+from onnx_workbench.exec.results import RunNumber, RunResult
+from onnx_workbench.exec.session import Asked, Request, Runs, default_budget, physical_memory
+from onnx_workbench.exec.snapshot import GraphSnapshot, ModelSnapshot, NodeSnapshot
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model, Node
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 #: Seconds a cancelled run gets to stop by itself before the worker is killed.
 GRACE = 2.0

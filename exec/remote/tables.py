@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from exec.inspection.statistics import Statistics, Summary, ValueInfo
-from exec.layout import Layout, Path, Slots, Steps
-from exec.nodes import NodeResult, NodeTable, State
-from exec.summaries import SummaryTable
+from onnx_workbench.exec.inspection.statistics import Statistics, Summary, ValueInfo
+from onnx_workbench.exec.layout import Layout, Path, Slots, Steps
+from onnx_workbench.exec.nodes import NodeResult, NodeTable, State
+from onnx_workbench.exec.summaries import SummaryTable
 
 #: Entries of one piece of a long list: reading it takes about a millisecond.
 _PIECE = 1000

@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, SparseArray
-from exec.context import RuntimeValue
-from model.errors import ModelError
-from model.isolation import is_running
-from model.types import ElementType
+from onnx_workbench.exec.arrays import Array, SparseArray
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.isolation import is_running
+from onnx_workbench.model.types import ElementType
 
 #: Arrays below this size go as messages.
 SHARED_BYTES = 1 << 15

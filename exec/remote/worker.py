@@ -19,21 +19,21 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-from exec.engine import Engine
-from exec.inspection.statistics import Summary, describe
-from exec.layout import ValueKey
-from exec.plan import MISSING
-from exec.remote.messages import Receiver
-from exec.remote.tables import ResultHead, ResultTables, Teller
-from exec.remote.transfer import Exchange
-from exec.results import RunNumber, RunResult
-from exec.session import Request, Stepper, start
-from exec.snapshot import ABSENT
-from exec.summaries import SummaryTable
-from exec.threads import set_threads, usable_cores
-from exec.turn import GivingWay
-from model.errors import ModelError, errors_to
-from model.progress import SILENT, Cancelled, Progress
+from onnx_workbench.exec.engine import Engine
+from onnx_workbench.exec.inspection.statistics import Summary, describe
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.remote.messages import Receiver
+from onnx_workbench.exec.remote.tables import ResultHead, ResultTables, Teller
+from onnx_workbench.exec.remote.transfer import Exchange
+from onnx_workbench.exec.results import RunNumber, RunResult
+from onnx_workbench.exec.session import Request, Stepper, start
+from onnx_workbench.exec.snapshot import ABSENT
+from onnx_workbench.exec.summaries import SummaryTable
+from onnx_workbench.exec.threads import set_threads, usable_cores
+from onnx_workbench.exec.turn import GivingWay
+from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 #: How far the worker stands back (see nice(2)): on a busy machine the window comes first.
 _MANNERS = 5

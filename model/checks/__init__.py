@@ -3,8 +3,8 @@
 `check_model` finds all problems at once; `Checker` keeps them up to date while a document is edited.
 """
 
-from model.checks.checker import Checker
-from model.checks.models import check_model
-from model.checks.problem import Fix, Problem, Severity
+from onnx_workbench.model.checks.checker import Checker
+from onnx_workbench.model.checks.models import check_model
+from onnx_workbench.model.checks.problem import Fix, Problem, Severity
 
 __all__ = ["Checker", "Fix", "Problem", "Severity", "check_model"]

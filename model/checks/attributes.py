@@ -8,16 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from model.attributes import Attribute, AttributeKind, is_same
-from model.attributetext import attribute_source, convert_value, has_text
-from model.checks.graphs import OTHER_NAMES, is_identifier
-from model.checks.problem import Fix, Problem, error, info, warning
-from model.checks.tensors import check_tensor
-from model.document import Transaction
-from model.graph import Function, Model, Node
-from model.schemas import Schema
-from model.steps import SetAttribute
-from model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.attributes import Attribute, AttributeKind, is_same
+from onnx_workbench.model.attributetext import attribute_source, convert_value, has_text
+from onnx_workbench.model.checks.graphs import OTHER_NAMES, is_identifier
+from onnx_workbench.model.checks.problem import Fix, Problem, error, info, warning
+from onnx_workbench.model.checks.tensors import check_tensor
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.graph import Function, Model, Node
+from onnx_workbench.model.schemas import Schema
+from onnx_workbench.model.steps import SetAttribute
+from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 #: The field of AttributeProto that holds a value of each kind.
 _FIELDS = {

@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from model.checks.models import check_properties
-from model.checks.parts import concerning
-from model.checks.problem import Problem, errors_first
-from model.checks.standing import Standing, Touched
-from model.document import Change, Document
-from model.graph import Function, Graph, Model, Node, TrainingInfo
-from model.lookup import Lookup
-from model.queries.scope import enclosing
-from model.steps import (
+from onnx_workbench.model.checks.models import check_properties
+from onnx_workbench.model.checks.parts import concerning
+from onnx_workbench.model.checks.problem import Problem, errors_first
+from onnx_workbench.model.checks.standing import Standing, Touched
+from onnx_workbench.model.document import Change, Document
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo
+from onnx_workbench.model.lookup import Lookup
+from onnx_workbench.model.queries.scope import enclosing
+from onnx_workbench.model.steps import (
     InsertNode,
     MoveUses,
     RemoveNode,

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from model.checks.problem import Fix, Problem, error
-from model.document import Transaction
-from model.graph import Function, Graph, Model, Node, Value
-from model.queries.scope import unique_name
-from model.steps import SetField, SetInitializer
-from model.tensors import Tensor
+from onnx_workbench.model.checks.problem import Fix, Problem, error
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.queries.scope import unique_name
+from onnx_workbench.model.steps import SetField, SetInitializer
+from onnx_workbench.model.tensors import Tensor
 
 
 def check_keys(place: Model | Function | Graph | Node | Value, what: str) -> Iterator[Problem]:

@@ -8,21 +8,36 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from model.checks.entries import check_keys, check_tensor_keys
-from model.checks.problem import Fix, Problem, error, info, warning
-from model.checks.tensors import check_tensor
-from model.checks.types import check_interface_types, check_type, symbols_of
-from model.checks.versions import TYPE_SINCE, raise_ir_version
-from model.document import Transaction
-from model.edits.initializers import initializer_to_constant
-from model.edits.names import regenerate_node_names
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
-from model.lookup import Lookup
-from model.queries.scope import dependencies, enclosing, names_taken, node_on_cycle, run_order, unique_name
-from model.queries.topology import downstream
-from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer, Step
-from model.tensors import SparseTensor, Tensor
-from model.types import ElementType, TensorType
+from onnx_workbench.model.checks.entries import check_keys, check_tensor_keys
+from onnx_workbench.model.checks.problem import Fix, Problem, error, info, warning
+from onnx_workbench.model.checks.tensors import check_tensor
+from onnx_workbench.model.checks.types import check_interface_types, check_type, symbols_of
+from onnx_workbench.model.checks.versions import TYPE_SINCE, raise_ir_version
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.initializers import initializer_to_constant
+from onnx_workbench.model.edits.names import regenerate_node_names
+from onnx_workbench.model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
+from onnx_workbench.model.lookup import Lookup
+from onnx_workbench.model.queries.scope import (
+    dependencies,
+    enclosing,
+    names_taken,
+    node_on_cycle,
+    run_order,
+    unique_name,
+)
+from onnx_workbench.model.queries.topology import downstream
+from onnx_workbench.model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+    Step,
+)
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType, TensorType
 
 _UNCOMPUTED = "Remove outputs that nothing computes"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from model.checks.problem import Problem
-from model.graph import Model, Node
-from model.standalone import message_of
+from onnx_workbench.model.checks.problem import Problem
+from onnx_workbench.model.graph import Model, Node
+from onnx_workbench.model.standalone import message_of
 
 
 def concerning(model: Model, problems: Iterable[Problem]) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from model.checks.graphs import (
+from onnx_workbench.model.checks.graphs import (
     BREATH,
     check_declared,
     check_initializer,
@@ -26,13 +26,13 @@ from model.checks.graphs import (
     odd_size_names,
     odd_sizes,
 )
-from model.checks.nodes import check_node
-from model.checks.problem import Problem
-from model.document import Change
-from model.graph import Graph, Model, Node, Value
-from model.lookup import Lookup, ancestor_in
-from model.queries.scope import captured, dependencies
-from model.steps import (
+from onnx_workbench.model.checks.nodes import check_node
+from onnx_workbench.model.checks.problem import Problem
+from onnx_workbench.model.document import Change
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.lookup import Lookup, ancestor_in
+from onnx_workbench.model.queries.scope import captured, dependencies
+from onnx_workbench.model.steps import (
     InsertNode,
     RemoveNode,
     SetField,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from model.checks.problem import Fix, Problem, error, warning
-from model.checks.versions import TYPE_SINCE, raise_ir_version
-from model.graph import Graph, Model, Value
-from model.steps import SetField
-from model.types import (
+from onnx_workbench.model.checks.problem import Fix, Problem, error, warning
+from onnx_workbench.model.checks.versions import TYPE_SINCE, raise_ir_version
+from onnx_workbench.model.graph import Graph, Model, Value
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.types import (
     ElementType,
     MapType,
     OpaqueType,

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from model.document import Transaction
-from model.edits.nodes import set_output_count
-from model.errors import ModelError
-from model.graph import Graph, Node, Value
-from model.queries.scope import names_taken, unique_name
-from model.steps import SetAttribute, SetGraphInputs, SetGraphOutputs, SetInputs, SetOutputs
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.nodes import set_output_count
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.queries.scope import names_taken, unique_name
+from onnx_workbench.model.steps import SetAttribute, SetGraphInputs, SetGraphOutputs, SetInputs, SetOutputs
 
 _Thing = TypeVar("_Thing")
 

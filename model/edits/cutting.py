@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from model.attributes import Attribute
-from model.clone import Cloner
-from model.declaring import declarable, is_shapeless, size_names
-from model.edits.functions import boundary, constants_taken, in_graph_order
-from model.edits.subgraphs import part_of
-from model.edits.wholes import remembering
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
-from model.progress import SILENT, Progress
-from model.queries.calls import functions_used
-from model.queries.scope import dependencies, nodes_upstream
-from model.queries.types import TypeOf
-from model.steps import SetGraphInputs
-from model.tensors import Tensor
-from model.types import TensorType
+from onnx_workbench.model.attributes import Attribute
+from onnx_workbench.model.clone import Cloner
+from onnx_workbench.model.declaring import declarable, is_shapeless, size_names
+from onnx_workbench.model.edits.functions import boundary, constants_taken, in_graph_order
+from onnx_workbench.model.edits.subgraphs import part_of
+from onnx_workbench.model.edits.wholes import remembering
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.calls import functions_used
+from onnx_workbench.model.queries.scope import dependencies, nodes_upstream
+from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.model.steps import SetGraphInputs
+from onnx_workbench.model.tensors import Tensor
+from onnx_workbench.model.types import TensorType
 
 
 @dataclass(frozen=True, slots=True)

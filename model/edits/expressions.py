@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from model.errors import ModelError
+from onnx_workbench.model.errors import ModelError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

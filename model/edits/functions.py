@@ -6,18 +6,33 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from model import schemas
-from model.attributes import Attribute, AttributeKind
-from model.clone import Cloner
-from model.document import Transaction
-from model.edits.nodes import drop_unused_constants, fresh_names, is_constant
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value, Values
-from model.progress import SILENT, Progress
-from model.queries.calls import Operator, callers_of
-from model.queries.scope import dependencies, names_taken, node_names, nodes_downstream, nodes_upstream, unique_name
-from model.queries.topology import outer_values
-from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetGraphOutputs, SetInputs, SetOutputs
+from onnx_workbench.model import schemas
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.clone import Cloner
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.nodes import drop_unused_constants, fresh_names, is_constant
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value, Values
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.calls import Operator, callers_of
+from onnx_workbench.model.queries.scope import (
+    dependencies,
+    names_taken,
+    node_names,
+    nodes_downstream,
+    nodes_upstream,
+    unique_name,
+)
+from onnx_workbench.model.queries.topology import outer_values
+from onnx_workbench.model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInputs,
+    SetOutputs,
+)
 
 
 def boundary(nodes: Collection[Node]) -> tuple[list[Value], list[Value]]:

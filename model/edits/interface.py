@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from model.document import Transaction
-from model.edits.bodies import add_body_inputs, add_body_outputs, remove_body_inputs, remove_body_outputs
-from model.edits.functions import set_signature
-from model.edits.values import disconnect_inputs, follow_in_sharding, set_type, set_types
-from model.errors import ModelError
-from model.graph import Function, Graph, Node, Value
-from model.progress import SILENT, Progress
-from model.queries.scope import by_graph, is_visible, names_taken, unique_name
-from model.queries.topology import downstream
-from model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
-from model.types import UNNAMED, Dimension, Shape, TensorType, Type
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.bodies import (
+    add_body_inputs,
+    add_body_outputs,
+    remove_body_inputs,
+    remove_body_outputs,
+)
+from onnx_workbench.model.edits.functions import set_signature
+from onnx_workbench.model.edits.values import disconnect_inputs, follow_in_sharding, set_type, set_types
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.scope import by_graph, is_visible, names_taken, unique_name
+from onnx_workbench.model.queries.topology import downstream
+from onnx_workbench.model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
+from onnx_workbench.model.types import UNNAMED, Dimension, Shape, TensorType, Type
 
 
 def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type | None = None) -> Value:

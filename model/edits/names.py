@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from model import schemas
-from model.document import Transaction
-from model.edits.values import follow_names
-from model.graph import Graph, Model, Node, Value
-from model.progress import SILENT, Progress
-from model.queries.parts import is_used
-from model.queries.scope import Taken, names_taken, node_names, unique_name
-from model.steps import SetField
+from onnx_workbench.model import schemas
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.values import follow_names
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.parts import is_used
+from onnx_workbench.model.queries.scope import Taken, names_taken, node_names, unique_name
+from onnx_workbench.model.steps import SetField
 
 
 def regenerate_node_names(

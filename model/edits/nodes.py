@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from model import schemas
-from model.attributes import Attribute, make_attribute
-from model.clone import Cloner
-from model.devices import NodeDeviceConfiguration
-from model.document import Transaction
-from model.edits.values import ensure_order, follow_in_sharding
-from model.errors import ModelError
-from model.graph import Graph, Model, Node, Value
-from model.lookup import ancestor_in
-from model.progress import SILENT, Progress
-from model.queries.scope import names_taken, node_names, run_order, unique_name
-from model.steps import (
+from onnx_workbench.model import schemas
+from onnx_workbench.model.attributes import Attribute, make_attribute
+from onnx_workbench.model.clone import Cloner
+from onnx_workbench.model.devices import NodeDeviceConfiguration
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.values import ensure_order, follow_in_sharding
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.lookup import ancestor_in
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.scope import names_taken, node_names, run_order, unique_name
+from onnx_workbench.model.steps import (
     InsertNode,
     MoveUses,
     RemoveNode,
@@ -26,7 +26,7 @@ from model.steps import (
     SetInputs,
     SetOutputs,
 )
-from model.types import TensorType
+from onnx_workbench.model.types import TensorType
 
 
 def add_node(

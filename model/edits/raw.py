@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from model.attributes import Attribute, AttributeKind
-from model.attributetext import convert_value, parse_float, plainest
-from model.document import Transaction
-from model.edits import properties
-from model.edits.attributes import rename_attribute, set_attribute
-from model.edits.function_attributes import set_default
-from model.edits.nodes import rename_node
-from model.edits.rawparts import (
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.attributetext import convert_value, parse_float, plainest
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import properties
+from onnx_workbench.model.edits.attributes import rename_attribute, set_attribute
+from onnx_workbench.model.edits.function_attributes import set_default
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.edits.rawparts import (
     Part,
     Setter,
     annotation_setter,
@@ -29,15 +29,15 @@ from model.edits.rawparts import (
     part_at,
     swapped,
 )
-from model.edits.unknown import Host, change_unknown, is_unknown
-from model.edits.values import connect, disconnect, rename_value
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.io.messages import Path, integer
-from model.io.rawview import ELEMENT, PAGE
-from model.queries.scope import visible_values
-from model.steps import SetAttribute, SetField
-from model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.edits.unknown import Host, change_unknown, is_unknown
+from onnx_workbench.model.edits.values import connect, disconnect, rename_value
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.io.messages import Path, integer
+from onnx_workbench.model.io.rawview import ELEMENT, PAGE
+from onnx_workbench.model.queries.scope import visible_values
+from onnx_workbench.model.steps import SetAttribute, SetField
+from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 Target = Model | Graph | Function | TrainingInfo | Node | Value
 

@@ -9,22 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from model.attributes import Attribute, AttributeKind, make_attribute
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration
-from model.document import Transaction
-from model.edits import devices, function_attributes, functions, initializers, interface, nodes, properties
-from model.edits.attributes import remove_attribute, set_attribute
-from model.edits.raw import Place, host_of, parse_item, place_of, set_field, with_reference
-from model.edits.rawparts import swapped, value_of
-from model.edits.unknown import add_unknown, change_unknown, is_unknown
-from model.edits.values import connect, set_type
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
-from model.io.messages import Path, missing_fields
-from model.io.rawview import BYTES, PAGE
-from model.steps import SetAttribute, SetField, SetInputs, SetOutputs
-from model.tensors import ArrayTensor
-from model.types import ElementType, TensorType
+from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import (
+    devices,
+    function_attributes,
+    functions,
+    initializers,
+    interface,
+    nodes,
+    properties,
+)
+from onnx_workbench.model.edits.attributes import remove_attribute, set_attribute
+from onnx_workbench.model.edits.raw import Place, host_of, parse_item, place_of, set_field, with_reference
+from onnx_workbench.model.edits.rawparts import swapped, value_of
+from onnx_workbench.model.edits.unknown import add_unknown, change_unknown, is_unknown
+from onnx_workbench.model.edits.values import connect, set_type
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
+from onnx_workbench.model.io.messages import Path, missing_fields
+from onnx_workbench.model.io.rawview import BYTES, PAGE
+from onnx_workbench.model.steps import SetAttribute, SetField, SetInputs, SetOutputs
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType, TensorType
 
 Remove = Callable[[Transaction], object]
 Add = Callable[[Transaction, str], object]

@@ -9,24 +9,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from model.attributes import Attribute, AttributeKind
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration
-from model.document import Transaction
-from model.edits import devices, function_attributes, initializers, properties, tensors
-from model.edits.values import rename_value, set_type
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
-from model.io import messages
-from model.io.arrays import is_stored_outside
-from model.io.decode import read_node_device_configuration, read_type
-from model.io.encode import write_node_device, write_type
-from model.io.messages import Path, TensorMessage, integer
-from model.io.protobuf import NodeDeviceConfigurationProto, SparseTensorProto, TypeProto
-from model.io.tensors import ProtoTensor
-from model.queries.scope import visible_values
-from model.steps import SetAttribute, SetField
-from model.tensors import SparseTensor, Tensor
-from model.types import Type
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import devices, function_attributes, initializers, properties, tensors
+from onnx_workbench.model.edits.values import rename_value, set_type
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
+from onnx_workbench.model.io import messages
+from onnx_workbench.model.io.arrays import is_stored_outside
+from onnx_workbench.model.io.decode import read_node_device_configuration, read_type
+from onnx_workbench.model.io.encode import write_node_device, write_type
+from onnx_workbench.model.io.messages import Path, TensorMessage, integer
+from onnx_workbench.model.io.protobuf import NodeDeviceConfigurationProto, SparseTensorProto, TypeProto
+from onnx_workbench.model.io.tensors import ProtoTensor
+from onnx_workbench.model.queries.scope import visible_values
+from onnx_workbench.model.steps import SetAttribute, SetField
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import Type
 
 Setter = Callable[[Transaction, str], None]
 Put = Callable[[Transaction, Any], None]

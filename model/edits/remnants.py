@@ -10,20 +10,20 @@ import base64
 import zlib
 from collections.abc import Callable, Iterable
 
-from model.clone import Cloner
-from model.document import Transaction
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, TrainingInfo, Value
-from model.queries.calls import functions_used
-from model.steps import SetField, SetGraphInputs, SetInitializer, Step
+from onnx_workbench.model.clone import Cloner
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, TrainingInfo, Value
+from onnx_workbench.model.queries.calls import functions_used
+from onnx_workbench.model.steps import SetField, SetGraphInputs, SetInitializer, Step
 
 _LARGEST = 1 << 24  # bytes; metadata are no place for more
 
 
 def packed(model: Model) -> str:
     """What no part of a model takes along, as text; empty where there is nothing of the kind, or too much."""
-    from model.io.place import Layout, Storage  # here, as the first window needs none of it
-    from model.io.save import to_bytes
+    from onnx_workbench.model.io.place import Layout, Storage  # here, as the first window needs none of it
+    from onnx_workbench.model.io.save import to_bytes
 
     functions, idle = uncalled(model), unused(model)
     graphs = [g for t in model.training_info for g in _graphs(t)]
@@ -94,7 +94,7 @@ def label_of(key: tuple[str, str, str]) -> str:
 
 
 def _unpacked(text: str) -> Model | None:
-    from model.io.read import load
+    from onnx_workbench.model.io.read import load
 
     if not text:
         return None

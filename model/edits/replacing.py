@@ -7,19 +7,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from model.attributes import Attribute, AttributeKind
-from model.attributetext import attribute_source, has_text, parse_attribute
-from model.document import Transaction
-from model.edits.attributes import rename_attribute
-from model.edits.nodes import change_operator
-from model.edits.values import follow_names
-from model.errors import ModelError
-from model.graph import Function, Graph, Node, Value
-from model.lookup import Lookup
-from model.progress import SILENT, Progress
-from model.queries.expressions import Expression
-from model.queries.scope import values_named
-from model.steps import SetAttribute, SetField
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.attributetext import attribute_source, has_text, parse_attribute
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.attributes import rename_attribute
+from onnx_workbench.model.edits.nodes import change_operator
+from onnx_workbench.model.edits.values import follow_names
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.lookup import Lookup
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.expressions import Expression
+from onnx_workbench.model.queries.scope import values_named
+from onnx_workbench.model.steps import SetAttribute, SetField
 
 Where = Literal["node names", "value names", "operator types", "attribute names", "attribute values", "texts"]
 _Substitute = Callable[[str], str]

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.edits.initializers import ConversionReport
-from model.edits.tensors import kind_of, linear_indices, remade, to_dense, to_sparse
-from model.edits.tensors import retype as retype_dense
-from model.errors import ModelError
-from model.tensors import SparseTensor, Tensor
-from model.types import ElementType
+from onnx_workbench.model.edits.initializers import ConversionReport
+from onnx_workbench.model.edits.tensors import kind_of, linear_indices, remade, to_dense, to_sparse
+from onnx_workbench.model.edits.tensors import retype as retype_dense
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,33 +7,27 @@ from dataclasses import dataclass, field
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
-from model import schemas
-from model.attributes import Attribute, is_same
-from model.clone import Cloner
-from model.devices import DeviceConfiguration
-from model.document import Transaction
-from model.edits.functions import boundary, constants_taken, in_graph_order
-from model.edits.initializers import put_constant
-from model.edits.nodes import fresh_names, replace_uses
-from model.edits.values import ensure_order, rename_value, why_not_connect
-from model.edits.wholes import Joint, joint
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
-from model.progress import SILENT, Progress
-from model.queries.calls import Operator, functions_used
-from model.queries.differences import do_the_same
-from model.queries.scope import dependencies, makes_cycle, names_taken, unique_name, visible_values
-from model.steps import (
-    InsertNode,
-    SetField,
-    SetGraphInputs,
-    SetGraphOutputs,
-    SetInitializer,
-)
-from model.tensors import ArrayTensor, Tensor
+from onnx_workbench.model import schemas
+from onnx_workbench.model.attributes import Attribute, is_same
+from onnx_workbench.model.clone import Cloner
+from onnx_workbench.model.devices import DeviceConfiguration
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.functions import boundary, constants_taken, in_graph_order
+from onnx_workbench.model.edits.initializers import put_constant
+from onnx_workbench.model.edits.nodes import fresh_names, replace_uses
+from onnx_workbench.model.edits.values import ensure_order, rename_value, why_not_connect
+from onnx_workbench.model.edits.wholes import Joint, joint
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.calls import Operator, functions_used
+from onnx_workbench.model.queries.differences import do_the_same
+from onnx_workbench.model.queries.scope import dependencies, makes_cycle, names_taken, unique_name, visible_values
+from onnx_workbench.model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor, Tensor
 
 if TYPE_CHECKING:
-    from model.attributes import AttributeValue
+    from onnx_workbench.model.attributes import AttributeValue
 
 
 @dataclass(slots=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from model.clone import Cloner
-from model.document import Transaction
-from model.edits.functions import remove_function, rename_function
-from model.edits.nodes import move_before
-from model.errors import ModelError
-from model.graph import Function, Graph, Node, Value
-from model.queries.differences import Comparison, Difference
-from model.queries.scope import names_taken, visible_values
-from model.steps import (
+from onnx_workbench.model.clone import Cloner
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.functions import remove_function, rename_function
+from onnx_workbench.model.edits.nodes import move_before
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.queries.differences import Comparison, Difference
+from onnx_workbench.model.queries.scope import names_taken, visible_values
+from onnx_workbench.model.steps import (
     FIELDS,
     InsertNode,
     RemoveNode,

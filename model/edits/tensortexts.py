@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from model.document import Transaction
-from model.edits.properties import with_entry, with_key
-from model.edits.tensors import Place, put, tensor_at
-from model.errors import ModelError
-from model.graph import Value
-from model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.properties import with_entry, with_key
+from onnx_workbench.model.edits.tensors import Place, put, tensor_at
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 #: Which of the two tensors a sparse one is made of; a dense one is its values.
 Part = Literal["values", "indices"]

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 
-from model.document import Transaction
-from model.errors import ModelError
-from model.graph import Function, Model, Node, Value
-from model.io.messages import Path, hexadecimal, integer
-from model.io.rawview import Contents, RawField, contents_of, fields, root
-from model.io.unknown import identifying, unnamed
-from model.io.wire import FIXED32, FIXED64, LENGTH, START_GROUP, VARINT, encode_tag, encode_varint
-from model.steps import SetField
-from model.unknown import UnknownChange
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Model, Node, Value
+from onnx_workbench.model.io.messages import Path, hexadecimal, integer
+from onnx_workbench.model.io.rawview import Contents, RawField, contents_of, fields, root
+from onnx_workbench.model.io.unknown import identifying, unnamed
+from onnx_workbench.model.io.wire import FIXED32, FIXED64, LENGTH, START_GROUP, VARINT, encode_tag, encode_varint
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.unknown import UnknownChange
 
 _LARGEST_NUMBER = (1 << 29) - 1
 _RESERVED = range(19000, 20000)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from model import schemas
-from model.devices import with_names
-from model.document import Transaction
-from model.errors import ModelError
-from model.graph import Graph, Node, Value
-from model.lookup import ancestor_in, comes_before
-from model.progress import SILENT, Progress
-from model.queries.scope import is_visible, makes_cycle, needed_from, value_named
-from model.steps import InsertNode, RemoveNode, SetField, SetInput, SetInputs
-from model.types import Type
+from onnx_workbench.model import schemas
+from onnx_workbench.model.devices import with_names
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.lookup import ancestor_in, comes_before
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.scope import is_visible, makes_cycle, needed_from, value_named
+from onnx_workbench.model.steps import InsertNode, RemoveNode, SetField, SetInput, SetInputs
+from onnx_workbench.model.types import Type
 
 
 def why_not_connect(node: Node, value: Value) -> str:

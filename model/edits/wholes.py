@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from model.document import Transaction
-from model.edits.properties import set_metadata
-from model.edits.remnants import bring_back, label_of, packed, uncalled, unused
-from model.edits.values import set_types
-from model.graph import Graph, Model, Node, Value
-from model.queries.scope import dependencies
-from model.steps import SetGraphInputs, SetGraphOutputs
-from model.types import TensorType, Type
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.properties import set_metadata
+from onnx_workbench.model.edits.remnants import bring_back, label_of, packed, uncalled, unused
+from onnx_workbench.model.edits.values import set_types
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.queries.scope import dependencies
+from onnx_workbench.model.steps import SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.types import TensorType, Type
 
 #: The key of the entry in a model's metadata.
 KEY = "onnx_workbench.whole"

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from model.elements import element_text, parse_element, with_points
-from model.errors import ModelError
-from model.io.packing import pack, unpack
-from model.io.place import Placement
-from model.io.protobuf import DecodeError, TensorProto, utf8
-from model.io.tensors import ProtoTensor, TensorFiles
-from model.io.write import write_tensor
-from model.tensors import ArrayTensor, Tensor
-from model.types import ElementType
+from onnx_workbench.model.elements import element_text, parse_element, with_points
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.packing import pack, unpack
+from onnx_workbench.model.io.place import Placement
+from onnx_workbench.model.io.protobuf import DecodeError, TensorProto, utf8
+from onnx_workbench.model.io.tensors import ProtoTensor, TensorFiles
+from onnx_workbench.model.io.write import write_tensor
+from onnx_workbench.model.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.types import ElementType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -299,7 +299,7 @@ def _encoded(tensor: Tensor, suffix: str) -> bytes:
         plain = ArrayTensor(tensor.numpy(), _kind(tensor), name=tensor.name, doc_string=tensor.doc_string)
         placement = Placement()
         message = write_tensor(plain, placement)
-        from model.io.payloads import restore
+        from onnx_workbench.model.io.payloads import restore
 
         pieces = restore(message.SerializeToString(), _schema(), list(placement.tables.values()))
         return b"".join(p if isinstance(p, bytes) else p.read() for p in pieces)
@@ -330,7 +330,7 @@ def _encoded(tensor: Tensor, suffix: str) -> bytes:
 
 
 def _schema() -> Any:
-    from model.io.read import message_schema
+    from onnx_workbench.model.io.read import message_schema
 
     return message_schema("TensorProto")
 

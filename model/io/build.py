@@ -12,10 +12,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value, Values
-from model.io.decode import MessageDecoder, has_graphs, read_device_configuration, read_entries, read_pairs
-from model.io.protobuf import (
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import (
+    Function,
+    Graph,
+    Model,
+    Node,
+    QuantizationAnnotation,
+    TrainingInfo,
+    Value,
+    Values,
+)
+from onnx_workbench.model.io.decode import (
+    MessageDecoder,
+    has_graphs,
+    read_device_configuration,
+    read_entries,
+    read_pairs,
+)
+from onnx_workbench.model.io.protobuf import (
     FunctionProto,
     GraphProto,
     ModelProto,
@@ -25,9 +40,9 @@ from model.io.protobuf import (
     ValueInfoProto,
     text,
 )
-from model.io.tensors import ProtoTensor
-from model.progress import SILENT, Progress
-from model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.io.tensors import ProtoTensor
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 #: More nodes and tensors than this are taken for an attack: objects for them would fill the memory.
 MOST_ELEMENTS: Final = 1_000_000

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
-from model.attributes import Attribute, AttributeKind
-from model.details import NO_DETAILS, Details
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from model.graph import Graph
-from model.io.payloads import Payload
-from model.io.protobuf import (
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.details import NO_DETAILS, Details
+from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from onnx_workbench.model.graph import Graph
+from onnx_workbench.model.io.payloads import Payload
+from onnx_workbench.model.io.protobuf import (
     AttributeProto,
     DeviceConfigurationProto,
     GraphProto,
@@ -25,9 +25,9 @@ from model.io.protobuf import (
     ValueInfoProto,
     text,
 )
-from model.io.tensors import ProtoTensor, TensorFiles
-from model.tensors import SparseTensor
-from model.types import (
+from onnx_workbench.model.io.tensors import ProtoTensor, TensorFiles
+from onnx_workbench.model.tensors import SparseTensor
+from onnx_workbench.model.types import (
     Dimension,
     MapType,
     OpaqueType,

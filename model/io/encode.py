@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from model.details import Details
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
-from model.io.build import normal_domain, read_opsets
-from model.io.decode import (
+from onnx_workbench.model.details import Details
+from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from onnx_workbench.model.io.build import normal_domain, read_opsets
+from onnx_workbench.model.io.decode import (
     read_device_configuration,
     read_entries,
     read_node_device_configuration,
     read_pairs,
     read_type,
 )
-from model.io.protobuf import (
+from onnx_workbench.model.io.protobuf import (
     DeviceConfigurationProto,
     NodeDeviceConfigurationProto,
     ShardingSpecProto,
@@ -28,8 +28,8 @@ from model.io.protobuf import (
     text,
     utf8,
 )
-from model.io.wire import LENGTH, encode_tag, encode_varint
-from model.types import (
+from onnx_workbench.model.io.wire import LENGTH, encode_tag, encode_varint
+from onnx_workbench.model.types import (
     Dimension,
     MapType,
     OpaqueType,

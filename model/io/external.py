@@ -19,8 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from model.errors import ModelError
-from model.io.source import FileSource
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.source import FileSource
 
 _LONGEST_NAME = 4096
 _MANY_FILES = (1 << 16, 10_240)  # the latter is all that macOS gives

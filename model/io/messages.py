@@ -8,17 +8,17 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from model.attributetext import parse_float
-from model.errors import ModelError
-from model.io.encode import set_text
-from model.io.payloads import Payload, PayloadTable, Pieces, restore
-from model.io.place import Layout, Placement, Storage
-from model.io.protobuf import DecodeError, Message, TensorProto, utf8
-from model.io.source import BytesSource
-from model.io.tensors import ProtoTensor, TensorFiles
-from model.io.wire import FIXED32, FIXED64, LENGTH, encode_tag, encode_varint, read_field, schemas
-from model.io.write import write_tensor
-from model.tensors import Tensor
+from onnx_workbench.model.attributetext import parse_float
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.encode import set_text
+from onnx_workbench.model.io.payloads import Payload, PayloadTable, Pieces, restore
+from onnx_workbench.model.io.place import Layout, Placement, Storage
+from onnx_workbench.model.io.protobuf import DecodeError, Message, TensorProto, utf8
+from onnx_workbench.model.io.source import BytesSource
+from onnx_workbench.model.io.tensors import ProtoTensor, TensorFiles
+from onnx_workbench.model.io.wire import FIXED32, FIXED64, LENGTH, encode_tag, encode_varint, read_field, schemas
+from onnx_workbench.model.io.write import write_tensor
+from onnx_workbench.model.tensors import Tensor
 
 Path = tuple[tuple[str, int], ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from model.errors import ModelError
+from onnx_workbench.model.errors import ModelError
 
 _PARSE_ERROR = re.compile(
     r"\[ParseError at position \(line: (\d+) column: (\d+)\)\]\nError context: ([^\n]*)\n(.+)", re.DOTALL

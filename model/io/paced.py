@@ -11,10 +11,10 @@ from typing import Any
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from model.io.encode import merge_texts
-from model.io.protobuf import GraphProto, Message, ModelProto
-from model.io.wire import LENGTH, encode_tag, encode_varint
-from model.progress import SILENT, Progress
+from onnx_workbench.model.io.encode import merge_texts
+from onnx_workbench.model.io.protobuf import GraphProto, Message, ModelProto
+from onnx_workbench.model.io.wire import LENGTH, encode_tag, encode_varint
+from onnx_workbench.model.progress import SILENT, Progress
 
 _MOST = 500  # parts that one call may copy
 _HOLDERS = (ModelProto, GraphProto)  # what has very many parts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from model.tensors import Tensor
-from model.types import ElementType
+from onnx_workbench.model.tensors import Tensor
+from onnx_workbench.model.types import ElementType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,7 @@ class PackedSource:
 
     def read(self, offset: int, length: int) -> bytes:
         """The bytes asked for; packs the elements that they belong to."""
-        from model.io.packing import group, pack  # numpy, which opening a model does without
+        from onnx_workbench.model.io.packing import group, pack  # numpy, which opening a model does without
 
         elements, size = group(self._element_type)
         first, last = offset // size, -(-(offset + length) // size)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from model.types import ElementType
+from onnx_workbench.model.types import ElementType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

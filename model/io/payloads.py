@@ -10,8 +10,8 @@ import os
 from bisect import bisect_left
 from typing import Final, NamedTuple
 
-from model.io.source import Source
-from model.io.wire import LENGTH, MessageSchema, encode_varint, read_field
+from onnx_workbench.model.io.source import Source
+from onnx_workbench.model.io.wire import LENGTH, MessageSchema, encode_varint, read_field
 
 PLACEHOLDER_BYTES: Final = 24
 _NONCE_BYTES = 16

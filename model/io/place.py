@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from model.errors import ModelError
-from model.io.external import Refused
-from model.io.packed import PackedSource
-from model.io.payloads import Payload, PayloadTable, Pieces, total_length
-from model.io.protobuf import TensorProto, utf8
-from model.io.source import BytesSource, Identity, identity_of
-from model.io.tensors import ProtoTensor
-from model.tensors import Tensor
-from model.types import ElementType
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.external import Refused
+from onnx_workbench.model.io.packed import PackedSource
+from onnx_workbench.model.io.payloads import Payload, PayloadTable, Pieces, total_length
+from onnx_workbench.model.io.protobuf import TensorProto, utf8
+from onnx_workbench.model.io.source import BytesSource, Identity, identity_of
+from onnx_workbench.model.io.tensors import ProtoTensor
+from onnx_workbench.model.tensors import Tensor
+from onnx_workbench.model.types import ElementType
 
 #: Data files start each tensor at a multiple of this, so that they can be mapped.
 ALIGNMENT: Final = 4096
@@ -193,7 +193,7 @@ class Placement:
 
     def write(self, tensor: Tensor, out: TensorProto, name: str) -> None:
         """Fill a tensor's message, which is a copy of `tensor.source` or empty."""
-        from model.io.encode import set_entries, set_number, set_numbers, set_text
+        from onnx_workbench.model.io.encode import set_entries, set_number, set_numbers, set_text
 
         set_text(out, "name", name)
         set_text(out, "doc_string", tensor.doc_string)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError, Message
 
-from model.errors import ModelError
+from onnx_workbench.model.errors import ModelError
 
 if TYPE_CHECKING:
     from onnx.onnx_ml_pb2 import (

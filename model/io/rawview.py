@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from model.attributes import AttributeKind
-from model.attributetext import number_source
-from model.graph import Model
-from model.io.messages import LINE
-from model.io.payloads import Payload, Pieces
-from model.io.save import prepare
-from model.io.unknown import is_known
-from model.io.wire import (
+from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.attributetext import number_source
+from onnx_workbench.model.graph import Model
+from onnx_workbench.model.io.messages import LINE
+from onnx_workbench.model.io.payloads import Payload, Pieces
+from onnx_workbench.model.io.save import prepare
+from onnx_workbench.model.io.unknown import is_known
+from onnx_workbench.model.io.wire import (
     DEPTH_LIMIT,
     FIXED32,
     FIXED64,
@@ -33,7 +33,7 @@ from model.io.wire import (
     read_varint,
     schemas,
 )
-from model.progress import SILENT, Progress
+from onnx_workbench.model.progress import SILENT, Progress
 
 #: What the rows below a packed field or below bytes are called in a path.
 PAGE, ELEMENT, BYTES = "page", "element", "bytes"

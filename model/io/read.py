@@ -7,20 +7,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
-from model.errors import ModelError
-from model.graph import Function, Model
-from model.io import protobuf, textformats
-from model.io.build import ModelBuilder
-from model.io.decode import MessageDecoder
-from model.io.payloads import PayloadTable
-from model.io.place import Copies
-from model.io.protobuf import DecodeError, GraphProto, Message, operator_set_class, text
-from model.io.scan import MESSAGE_LIMIT, diagnose, scan
-from model.io.sniff import HEAD_BYTES, Form, Format, sniff
-from model.io.source import BytesSource, FileSource, Identity, Source, open_file, read_stream, standard_input
-from model.io.tensors import TensorFiles
-from model.io.wire import MessageSchema, operator_set_schema, schemas
-from model.progress import SILENT, Progress
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Model
+from onnx_workbench.model.io import protobuf, textformats
+from onnx_workbench.model.io.build import ModelBuilder
+from onnx_workbench.model.io.decode import MessageDecoder
+from onnx_workbench.model.io.payloads import PayloadTable
+from onnx_workbench.model.io.place import Copies
+from onnx_workbench.model.io.protobuf import DecodeError, GraphProto, Message, operator_set_class, text
+from onnx_workbench.model.io.scan import MESSAGE_LIMIT, diagnose, scan
+from onnx_workbench.model.io.sniff import HEAD_BYTES, Form, Format, sniff
+from onnx_workbench.model.io.source import (
+    BytesSource,
+    FileSource,
+    Identity,
+    Source,
+    open_file,
+    read_stream,
+    standard_input,
+)
+from onnx_workbench.model.io.tensors import TensorFiles
+from onnx_workbench.model.io.wire import MessageSchema, operator_set_schema, schemas
+from onnx_workbench.model.progress import SILENT, Progress
 
 #: Files below this size are parsed whole: with many small nodes that is quicker than a scan.
 PARSED_WHOLE: Final = 16 << 20

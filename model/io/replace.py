@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from model.errors import ModelError
-from model.io.payloads import Payload, Pieces, total_length
-from model.io.source import FileSource, Identity, identity_of, readers_of
-from model.isolation import is_running
-from model.progress import SILENT, Progress
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.payloads import Payload, Pieces, total_length
+from onnx_workbench.model.io.source import FileSource, Identity, identity_of, readers_of
+from onnx_workbench.model.isolation import is_running
+from onnx_workbench.model.progress import SILENT, Progress
 
 _STEP: Final = 16 << 20  # between two looks at whether to stop
 _SMALL_STEP: Final = 1 << 20  # for copies that go through memory

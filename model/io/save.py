@@ -16,20 +16,27 @@ from typing import Any, Final
 
 from google.protobuf.message import EncodeError
 
-from model.errors import ModelError
-from model.graph import Model
-from model.io.paced import serialized
-from model.io.payloads import Payload, Pieces, restore, total_length
-from model.io.place import UNMOVED, Copies, DataFile, Layout, Part, Placement, Storage
-from model.io.read import ModelSource, message_class, message_schema
-from model.io.replace import NewFile, remove_leftovers, save_error, sync_folder, target_of, write_pieces
-from model.io.scan import MESSAGE_LIMIT, scan
-from model.io.sniff import Form, Format
-from model.io.source import Identity, identity_of, open_file
-from model.io.textformats import Printed, print_message
-from model.io.write import write_function, write_graph, write_model
-from model.progress import SILENT, Progress
-from model.standalone import message_of
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Model
+from onnx_workbench.model.io.paced import serialized
+from onnx_workbench.model.io.payloads import Payload, Pieces, restore, total_length
+from onnx_workbench.model.io.place import UNMOVED, Copies, DataFile, Layout, Part, Placement, Storage
+from onnx_workbench.model.io.read import ModelSource, message_class, message_schema
+from onnx_workbench.model.io.replace import (
+    NewFile,
+    remove_leftovers,
+    save_error,
+    sync_folder,
+    target_of,
+    write_pieces,
+)
+from onnx_workbench.model.io.scan import MESSAGE_LIMIT, scan
+from onnx_workbench.model.io.sniff import Form, Format
+from onnx_workbench.model.io.source import Identity, identity_of, open_file
+from onnx_workbench.model.io.textformats import Printed, print_message
+from onnx_workbench.model.io.write import write_function, write_graph, write_model
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.standalone import message_of
 
 #: Above this many bytes of weights a text form is refused: nobody could open the result.
 TEXT_LIMIT: Final = 256 << 20

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, NoReturn
 
-from model.errors import ModelError
-from model.io.payloads import PLACEHOLDER_BYTES, Payload, PayloadTable
-from model.io.source import Source
-from model.io.wire import (
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.payloads import PLACEHOLDER_BYTES, Payload, PayloadTable
+from onnx_workbench.model.io.source import Source
+from onnx_workbench.model.io.wire import (
     DEPTH_LIMIT,
     END_GROUP,
     FIXED32,
@@ -27,7 +27,7 @@ from model.io.wire import (
     read_tag,
     read_varint,
 )
-from model.progress import SILENT, Progress
+from onnx_workbench.model.progress import SILENT, Progress
 
 #: Payloads of at least this many bytes stay in the file.
 THRESHOLD: Final = 4096

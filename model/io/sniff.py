@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NoReturn
 
-from model.errors import ModelError
-from model.io.wire import LENGTH, MessageSchema, WireError, operator_set_schema, read_field, schemas
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.wire import LENGTH, MessageSchema, WireError, operator_set_schema, read_field, schemas
 
 #: How many bytes at the start of a file `sniff` wants to see.
 HEAD_BYTES: Final = 1 << 16

@@ -17,8 +17,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
-from model.errors import ModelError
-from model.progress import SILENT, Progress
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import SILENT, Progress
 
 _CHUNK = 1 << 20
 

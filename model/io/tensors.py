@@ -6,13 +6,13 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Self
 
-from model.errors import ModelError
-from model.io.external import Refused, check_range, open_external, parse_entries
-from model.io.payloads import PLACEHOLDER_BYTES, Payload, PayloadTable, Pieces, total_length
-from model.io.protobuf import TensorProto, text
-from model.io.source import FileSource
-from model.tensors import Tensor
-from model.types import ElementType, element_type
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.external import Refused, check_range, open_external, parse_entries
+from onnx_workbench.model.io.payloads import PLACEHOLDER_BYTES, Payload, PayloadTable, Pieces, total_length
+from onnx_workbench.model.io.protobuf import TensorProto, text
+from onnx_workbench.model.io.source import FileSource
+from onnx_workbench.model.tensors import Tensor
+from onnx_workbench.model.types import ElementType, element_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,7 +88,7 @@ class ProtoTensor(Tensor):
         self, *, name: str | None = None, doc_string: str | None = None, metadata: Mapping[str, str] | None = None
     ) -> Self:
         """The same values under other texts, in a message of its own. Copies no payload that is left in the file."""
-        from model.io.encode import set_entries, set_text
+        from onnx_workbench.model.io.encode import set_entries, set_text
 
         made = super().with_texts(name=name, doc_string=doc_string, metadata=metadata)
         made.source = TensorProto()
@@ -157,7 +157,7 @@ class ProtoTensor(Tensor):
         return None
 
     def _field_name(self) -> str:
-        from model.io.packing import TYPED_FIELDS
+        from onnx_workbench.model.io.packing import TYPED_FIELDS
 
         if self.source.HasField("raw_data"):
             return "raw_data"
@@ -213,7 +213,7 @@ class ProtoTensor(Tensor):
             self._check_inline()
 
     def _check_inline(self) -> None:
-        from model.io.packing import typed_count
+        from onnx_workbench.model.io.packing import typed_count
 
         kind, name = self.element_type, self._field_name()
         assert isinstance(kind, ElementType)
@@ -262,7 +262,7 @@ class ProtoTensor(Tensor):
             raise ModelError("The tensor's data is not available", reason, place=self.name) from error
 
     def _read(self, start: int, stop: int) -> NDArray[Any]:
-        from model.io.packing import group, unpack
+        from onnx_workbench.model.io.packing import group, unpack
 
         kind = self.element_type
         assert isinstance(kind, ElementType)
@@ -279,7 +279,7 @@ class ProtoTensor(Tensor):
     def _typed_values(self, kind: ElementType) -> NDArray[Any]:
         import numpy as np
 
-        from model.io.packing import decode_varints, from_typed
+        from onnx_workbench.model.io.packing import decode_varints, from_typed
 
         name = self._field_name()
         if kind is ElementType.STRING:

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from google.protobuf import json_format, text_format
 
-from model.errors import ModelError
-from model.io import protobuf
-from model.io.sniff import Form, Format
-from model.progress import SILENT, Progress
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io import protobuf
+from onnx_workbench.model.io.sniff import Form, Format
+from onnx_workbench.model.progress import SILENT, Progress
 
 _DEEPEST = 100  # as in the binary form
 
@@ -94,10 +94,10 @@ def _first_line(error: Exception) -> str:
 
 
 def _in_child(function: str, data: bytes, message: str, progress: Progress) -> bytes:
-    from model.isolation import run_isolated
+    from onnx_workbench.model.isolation import run_isolated
 
     return run_isolated(
-        f"model.io.onnxtext:{function}",
+        f"onnx_workbench.model.io.onnxtext:{function}",
         message.encode() + b"\n" + data,
         what="The ONNX text parser" if function == "parse" else "The ONNX text printer",
         progress=progress,

@@ -7,9 +7,9 @@ from typing import Any
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from model.io.protobuf import text
-from model.io.wire import LENGTH, Field, FieldSchema, MessageSchema, read_field, schemas
-from model.unknown import UnknownChange
+from onnx_workbench.model.io.protobuf import text
+from onnx_workbench.model.io.wire import LENGTH, Field, FieldSchema, MessageSchema, read_field, schemas
+from onnx_workbench.model.unknown import UnknownChange
 
 
 def is_known(schema: MessageSchema, number: int, wire_type: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from model.io.protobuf import ModelProto, operator_set_class
+from onnx_workbench.model.io.protobuf import ModelProto, operator_set_class
 
 VARINT: Final = 0
 FIXED64: Final = 1

@@ -11,12 +11,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from model.attributes import Attribute, AttributeKind, is_same
-from model.details import NO_DETAILS
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.io.build import normal_domain
-from model.io.decode import MessageDecoder, Origin, read_type, read_value_details
-from model.io.encode import (
+from onnx_workbench.model.attributes import Attribute, AttributeKind, is_same
+from onnx_workbench.model.details import NO_DETAILS
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.io.build import normal_domain
+from onnx_workbench.model.io.decode import MessageDecoder, Origin, read_type, read_value_details
+from onnx_workbench.model.io.encode import (
     set_details,
     set_entries,
     set_node_devices,
@@ -28,9 +28,9 @@ from model.io.encode import (
     write_device_configuration,
     write_type,
 )
-from model.io.paced import copy_into
-from model.io.place import Placement
-from model.io.protobuf import (
+from onnx_workbench.model.io.paced import copy_into
+from onnx_workbench.model.io.place import Placement
+from onnx_workbench.model.io.protobuf import (
     AttributeProto,
     FunctionProto,
     GraphProto,
@@ -44,9 +44,9 @@ from model.io.protobuf import (
     text,
     utf8,
 )
-from model.io.unknown import change_unknown
-from model.progress import SILENT, Progress
-from model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.io.unknown import change_unknown
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer

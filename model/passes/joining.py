@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from model import schemas
-from model.clone import Cloner
-from model.document import Document
-from model.edits.functions import rename_function
-from model.errors import ModelError
-from model.graph import Function, Model
-from model.passes.convert import Report, convert_opset
-from model.passes.inference import infer
-from model.progress import SILENT, Progress
-from model.queries.differences import compare
-from model.queries.scope import unique_name
+from onnx_workbench.model import schemas
+from onnx_workbench.model.clone import Cloner
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits.functions import rename_function
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Model
+from onnx_workbench.model.passes.convert import Report, convert_opset
+from onnx_workbench.model.passes.inference import infer
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.differences import compare
+from onnx_workbench.model.queries.scope import unique_name
 
 Key = tuple[str, str, str]
 

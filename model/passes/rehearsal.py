@@ -16,14 +16,23 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from model.attributes import Attribute, AttributeKind
-from model.clone import Cloner
-from model.document import Document
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value, Values
-from model.progress import SILENT, Progress
-from model.queries.parts import part_of
-from model.steps import (
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.clone import Cloner
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import (
+    Function,
+    Graph,
+    Model,
+    Node,
+    QuantizationAnnotation,
+    TrainingInfo,
+    Value,
+    Values,
+)
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.parts import part_of
+from onnx_workbench.model.steps import (
     InsertNode,
     MoveUses,
     RemoveNode,
@@ -39,7 +48,7 @@ from model.steps import (
 )
 
 if TYPE_CHECKING:
-    from model.recording.ahead import Recording
+    from onnx_workbench.model.recording.ahead import Recording
 
 T = TypeVar("T")
 

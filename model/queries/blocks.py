@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from model.graph import Graph, Node
-from model.progress import SILENT, Progress
-from model.queries.repeats import blocks_of
-from model.queries.scopes import Path, ScopeTree, scope_tree, tree_of
-from model.queries.wiring import Wiring, wiring_of
+from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.repeats import blocks_of
+from onnx_workbench.model.queries.scopes import Path, ScopeTree, scope_tree, tree_of
+from onnx_workbench.model.queries.wiring import Wiring, wiring_of
 
 _LEAST = 4  # nodes of a block worth a group
 _LARGE = 24  # nodes from which a block is looked into for smaller ones

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.graph import Function, Graph, Node, Value
 
 #: Operators of ONNX whose bodies have formal inputs, with the first of them that stands for an input of the node.
 _FIRST_ARGUMENT = {"Loop": 1, "Scan": 0, "SequenceMap": 0}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from model.graph import Function, Graph, Model, Node, Value
-from model.queries.scope import enclosing
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.queries.scope import enclosing
 
 #: What a node calls and a function is called by: domain, operator type or name, overload.
 Operator = tuple[str, str, str]

@@ -13,7 +13,7 @@ from functools import partial
 from math import inf
 from typing import TypeVar
 
-from model.errors import ModelError
+from onnx_workbench.model.errors import ModelError
 
 T = TypeVar("T")
 

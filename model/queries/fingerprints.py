@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from model.progress import SILENT, Progress
-from model.tensors import Tensor
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.tensors import Tensor
 
 _AT_ONCE = 1 << 20  # elements
 

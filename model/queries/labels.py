@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
-from model.attributes import Attribute
-from model.graph import Graph, Node, Value
-from model.queries.topology import outer_values
-from model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.attributes import Attribute
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.queries.topology import outer_values
+from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 INLINE = 64  # elements of a tensor attribute that tell nodes apart
 _UNDEFINED = 1 << 62  # in place of the number of a value that nothing makes

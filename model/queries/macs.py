@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from model.attributes import AttributeKind
-from model.graph import Node, Value
-from model.queries.polynomial import Polynomial
+from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.queries.polynomial import Polynomial
 
 Sizes = tuple[Polynomial | None, ...]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from model.graph import Function, Graph, Model, Node, Value
-from model.queries.calls import callers
-from model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.queries.calls import callers
+from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 
 def part_of(nodes: Iterable[Node]) -> frozenset[Node]:

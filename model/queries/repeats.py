@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.graph import Graph, Node
-from model.progress import SILENT, Progress
-from model.queries.labels import ContentOf, exact_label, short_content
-from model.queries.wiring import OUTSIDE, Index, Wiring, wiring_of
+from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.labels import ContentOf, exact_label, short_content
+from onnx_workbench.model.queries.wiring import OUTSIDE, Index, Wiring, wiring_of
 
 _ROUNDS = 3  # how far around a node its neighbourhood is looked at to tell seeds apart
 _MOST_SEEDS = 48  # classes of seeds that are grown; each costs at most the nodes of the graph

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 
-from model.graph import Function, Graph, Node, TrainingInfo, Value
-from model.lookup import Lookup, ancestor_in, comes_before
-from model.progress import SILENT, Progress
+from onnx_workbench.model.graph import Function, Graph, Node, TrainingInfo, Value
+from onnx_workbench.model.lookup import Lookup, ancestor_in, comes_before
+from onnx_workbench.model.progress import SILENT, Progress
 
 _SINGLE_STEPS = 16
 

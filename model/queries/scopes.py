@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from model.graph import Graph, Node
-from model.progress import SILENT, Progress
+from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.progress import SILENT, Progress
 
 #: Names from files may claim any nesting; deeper parts belong to the last scope.
 DEEPEST = 24

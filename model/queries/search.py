@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from model.attributes import AttributeKind
-from model.attributetext import parse_attribute
-from model.errors import ModelError
-from model.graph import Graph, Model, Node, Value
-from model.queries.expressions import Expression
-from model.queries.types import TypeOf, declared_type
-from model.types import Dimension, ElementType, SparseTensorType, TensorType
+from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.attributetext import parse_attribute
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.queries.expressions import Expression
+from onnx_workbench.model.queries.types import TypeOf, declared_type
+from onnx_workbench.model.types import Dimension, ElementType, SparseTensorType, TensorType
 
 Item = Node | Value
 Test = Callable[[Item], bool]

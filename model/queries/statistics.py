@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from model.graph import Graph, Model, Node, Value
-from model.progress import SILENT, Progress
-from model.queries.macs import Sizes, all_of, ints, multiply_adds
-from model.queries.polynomial import Polynomial, parse
-from model.queries.scopes import scope_path
-from model.queries.turns import Turns, turns_of
-from model.queries.types import TypeOf
-from model.types import ElementType, TensorType
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.macs import Sizes, all_of, ints, multiply_adds
+from onnx_workbench.model.queries.polynomial import Polynomial, parse
+from onnx_workbench.model.queries.scopes import scope_path
+from onnx_workbench.model.queries.turns import Turns, turns_of
+from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.model.types import ElementType, TensorType
 
 #: Calls of functions within functions that are followed before counting stops.
 _MOST_FOLLOWED = 10_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from model.errors import ModelError
-from model.graph import Graph, Node, Value
-from model.progress import SILENT, Progress
-from model.queries.scope import captured
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.scope import captured
 
 Thing = Node | Value
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from model.edits.initializers import constant_tensor
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.queries.macs import Sizes, ints, number
-from model.queries.polynomial import Polynomial
-from model.tensors import Tensor
+from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.queries.macs import Sizes, ints, number
+from onnx_workbench.model.queries.polynomial import Polynomial
+from onnx_workbench.model.tensors import Tensor
 
 ShapeOf = Callable[[Value | None], Sizes | None]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from model.graph import Value
-from model.types import Type
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.types import Type
 
 #: Tells the type of a value, None when it is not known: `declared_type`, or what inference found.
 TypeOf = Callable[[Value], Type | None]

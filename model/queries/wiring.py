@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.graph import Graph, Node
-from model.progress import SILENT, Progress
-from model.queries.scope import run_order
-from model.queries.topology import outer_values
+from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.scope import run_order
+from onnx_workbench.model.queries.topology import outer_values
 
 Index = NDArray[np.int64]
 

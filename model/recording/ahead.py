@@ -11,18 +11,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from model.errors import errors_to
-from model.io.payloads import Payload
-from model.progress import SILENT, Progress
-from model.recording.numbers import Numbers
-from model.recording.steps import encode_in_place
-from model.recording.store import Store, json_text
+from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.io.payloads import Payload
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.recording.numbers import Numbers
+from onnx_workbench.model.recording.steps import encode_in_place
+from onnx_workbench.model.recording.store import Store, json_text
 
 if TYPE_CHECKING:
-    from model.graph import Model
-    from model.io.source import Source
-    from model.recording.journal import Journal
-    from model.steps import Step
+    from onnx_workbench.model.graph import Model
+    from onnx_workbench.model.io.source import Source
+    from onnx_workbench.model.recording.journal import Journal
+    from onnx_workbench.model.steps import Step
 
 _PART: Final = 64  # steps that are made text at a time: nothing else runs meanwhile, on whatever thread
 

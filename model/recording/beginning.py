@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.errors import ModelError, errors_to
-from model.progress import SILENT, Cancelled, Progress
-from model.recording.store import base_path, new_path, sync
+from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+from onnx_workbench.model.recording.store import base_path, new_path, sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from model.graph import Model
-    from model.io.save import Saving
+    from onnx_workbench.model.graph import Model
+    from onnx_workbench.model.io.save import Saving
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ def prepare_beginning(model: Model, journal: Path, progress: Progress = SILENT) 
 
     Each tensor will be where it is, in the model or beside it; all beside it where they do not fit into one file.
     """
-    from model.io.place import Layout, Storage
-    from model.io.save import prepare
+    from onnx_workbench.model.io.place import Layout, Storage
+    from onnx_workbench.model.io.save import prepare
 
     path = base_path(journal)
     try:

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from model.attributes import Attribute, AttributeKind, make_attribute
-from model.details import Details
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from model.errors import ModelError
-from model.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value, Values
-from model.io.decode import MessageDecoder
-from model.io.messages import read_message
-from model.io.protobuf import (
+from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.details import Details
+from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value, Values
+from onnx_workbench.model.io.decode import MessageDecoder
+from onnx_workbench.model.io.messages import read_message
+from onnx_workbench.model.io.protobuf import (
     AttributeProto,
     DeviceConfigurationProto,
     FunctionProto,
@@ -27,12 +27,12 @@ from model.io.protobuf import (
     TrainingInfoProto,
     ValueInfoProto,
 )
-from model.io.tensors import ProtoTensor
-from model.io.unknown import fields_of
-from model.recording.references import References
-from model.steps import InsertNode, SetGraphOutputs
-from model.tensors import ArrayTensor, SparseTensor, Tensor
-from model.types import (
+from onnx_workbench.model.io.tensors import ProtoTensor
+from onnx_workbench.model.io.unknown import fields_of
+from onnx_workbench.model.recording.references import References
+from onnx_workbench.model.steps import InsertNode, SetGraphOutputs
+from onnx_workbench.model.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.types import (
     ElementType,
     MapType,
     OpaqueType,
@@ -44,7 +44,7 @@ from model.types import (
     Type,
     element_type,
 )
-from model.unknown import UnknownChange
+from onnx_workbench.model.unknown import UnknownChange
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
@@ -92,7 +92,7 @@ class Decoder:
             values = [float(v) if isinstance(v, str) and kind.is_float else v for v in entry["values"]]
             array = np.array(values, kind.numpy_dtype).reshape(shape)
         else:
-            from model.io.packing import unpack
+            from onnx_workbench.model.io.packing import unpack
 
             data = self._references.get(entry["at"]) if "at" in entry else _unbase64(entry["bytes"])
             count = math.prod(shape)

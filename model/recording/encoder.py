@@ -7,23 +7,21 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from model.attributes import Attribute, AttributeKind
-from model.details import NO_DETAILS, Details
-from model.devices import NodeDeviceConfiguration
-from model.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
-from model.io.decode import Origin
-from model.io.messages import message_pieces
-from model.io.packed import PackedSource
-from model.io.payloads import Payload
-from model.io.protobuf import (
-    AttributeProto,
-)
-from model.io.source import BytesSource
-from model.io.tensors import ProtoTensor
-from model.io.unknown import has_unknown, own_unknown
-from model.recording.references import References
-from model.tensors import SparseTensor, Tensor
-from model.types import (
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.details import NO_DETAILS, Details
+from onnx_workbench.model.devices import NodeDeviceConfiguration
+from onnx_workbench.model.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
+from onnx_workbench.model.io.decode import Origin
+from onnx_workbench.model.io.messages import message_pieces
+from onnx_workbench.model.io.packed import PackedSource
+from onnx_workbench.model.io.payloads import Payload
+from onnx_workbench.model.io.protobuf import AttributeProto
+from onnx_workbench.model.io.source import BytesSource
+from onnx_workbench.model.io.tensors import ProtoTensor
+from onnx_workbench.model.io.unknown import has_unknown, own_unknown
+from onnx_workbench.model.recording.references import References
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import (
     ElementType,
     MapType,
     OpaqueType,
@@ -33,7 +31,7 @@ from model.types import (
     TensorType,
     Type,
 )
-from model.unknown import UnknownChange
+from onnx_workbench.model.unknown import UnknownChange
 
 _SMALL = 64  # elements that are written as numbers a person can read
 _LARGE = 1 << 16  # bytes of values from which on they are kept beside a journal

@@ -15,18 +15,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from model.errors import errors_to
-from model.progress import SILENT, Progress
-from model.recording.ahead import Ahead, Recording
-from model.recording.beginning import Beginning, write_beginning
-from model.recording.log import BaseFile, Log
-from model.recording.store import new_path
+from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.recording.ahead import Ahead, Recording
+from onnx_workbench.model.recording.beginning import Beginning, write_beginning
+from onnx_workbench.model.recording.log import BaseFile, Log
+from onnx_workbench.model.recording.store import new_path
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from model.document import Change, Document, Entry
-    from model.graph import Model
+    from onnx_workbench.model.document import Change, Document, Entry
+    from onnx_workbench.model.graph import Model
 
 
 class Journal:

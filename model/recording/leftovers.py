@@ -13,14 +13,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from model.document import Document
-from model.errors import ModelError
-from model.io.source import Source, open_file
-from model.isolation import is_running, start_of
-from model.recording.log import FORMAT, VERSION, BaseFile
-from model.recording.numbers import Numbers
-from model.recording.steps import decode
-from model.recording.store import SUFFIX, base_path, data_path, lone_files, remove, remove_files
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.source import Source, open_file
+from onnx_workbench.model.isolation import is_running, start_of
+from onnx_workbench.model.recording.log import FORMAT, VERSION, BaseFile
+from onnx_workbench.model.recording.numbers import Numbers
+from onnx_workbench.model.recording.steps import decode
+from onnx_workbench.model.recording.store import SUFFIX, base_path, data_path, lone_files, remove, remove_files
 
 _TRIED = ".tried"  # it could not be read, or not all of it be done again, which was told
 _TRYING = ".trying-"  # and the number and the start of the program that does it again

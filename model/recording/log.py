@@ -13,21 +13,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from model.errors import errors_to
-from model.io.source import identity_of
-from model.isolation import start_of
-from model.progress import Cancelled
-from model.recording.beginning import reason_of
-from model.recording.numbers import Numbers
-from model.recording.steps import encode_in_place
-from model.recording.store import Store, remove_files
-from model.steps import SetField, Step
+from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.io.source import identity_of
+from onnx_workbench.model.isolation import start_of
+from onnx_workbench.model.progress import Cancelled
+from onnx_workbench.model.recording.beginning import reason_of
+from onnx_workbench.model.recording.numbers import Numbers
+from onnx_workbench.model.recording.steps import encode_in_place
+from onnx_workbench.model.recording.store import Store, remove_files
+from onnx_workbench.model.steps import SetField, Step
 
 if TYPE_CHECKING:
-    from model.document import Change, Document, Entry
-    from model.io.payloads import Payload
-    from model.io.source import Identity, Source
-    from model.recording.ahead import Ahead
+    from onnx_workbench.model.document import Change, Document, Entry
+    from onnx_workbench.model.io.payloads import Payload
+    from onnx_workbench.model.io.source import Identity, Source
+    from onnx_workbench.model.recording.ahead import Ahead
 
 FORMAT: Final = "onnx-workbench journal"
 VERSION: Final = 7

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from model import schemas
-from model.graph import Graph, Node
-from model.recording.references import References
-from model.recording.steps import KINDS, encode
-from model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInputs, Step
+from onnx_workbench.model import schemas
+from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.recording.references import References
+from onnx_workbench.model.recording.steps import KINDS, encode
+from onnx_workbench.model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInputs, Step
 
 _MERGED = frozenset({
     "opset_imports", "metadata", "functions", "training_info", "configurations", "declared", "quantization_annotations",

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.io.payloads import Payload
-from model.io.tensors import TensorFiles
-from model.steps import SetAttribute, SetField, SetInitializer, Step
-from model.tensors import Tensor
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.io.payloads import Payload
+from onnx_workbench.model.io.tensors import TensorFiles
+from onnx_workbench.model.steps import SetAttribute, SetField, SetInitializer, Step
+from onnx_workbench.model.tensors import Tensor
 
 
 class Names:

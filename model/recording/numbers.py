@@ -7,23 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.io.payloads import Payload
-from model.io.source import Source
-from model.io.tensors import TensorFiles
-from model.io.write import kept_declarations
-from model.queries.scope import dependencies
-from model.steps import (
-    RemoveNode,
-    SetAttribute,
-    SetInitializer,
-    SetInput,
-    SetInputs,
-    SetOutputs,
-    Step,
-)
-from model.tensors import Tensor
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.io.payloads import Payload
+from onnx_workbench.model.io.source import Source
+from onnx_workbench.model.io.tensors import TensorFiles
+from onnx_workbench.model.io.write import kept_declarations
+from onnx_workbench.model.queries.scope import dependencies
+from onnx_workbench.model.steps import RemoveNode, SetAttribute, SetInitializer, SetInput, SetInputs, SetOutputs, Step
+from onnx_workbench.model.tensors import Tensor
 
 _APART: Final = 64  # nodes from one that has a number to the next, when the list of a graph is met
 _LOOKS: Final = 8  # in one long list during an edit, after which it is noted where everything in it is

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from model.io.payloads import Payload
-from model.io.tensors import TensorFiles
-from model.tensors import Tensor
+from onnx_workbench.model.io.payloads import Payload
+from onnx_workbench.model.io.tensors import TensorFiles
+from onnx_workbench.model.tensors import Tensor
 
 
 class References(Protocol):

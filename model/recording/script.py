@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from model.document import Document, Entry
-from model.errors import ModelError
-from model.recording.merging import adapted, noted
-from model.recording.names import Names
-from model.recording.steps import decode, is_known
+from onnx_workbench.model.document import Document, Entry
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.recording.merging import adapted, noted
+from onnx_workbench.model.recording.names import Names
+from onnx_workbench.model.recording.steps import decode, is_known
 
 FORMAT = "onnx-workbench edit script"
 _VERSION = 1

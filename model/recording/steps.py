@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from model.attributes import Attribute
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.recording.decoder import Decoder, device_configuration
-from model.recording.encoder import Encoder
-from model.recording.numbers import Numbers
-from model.recording.references import References
-from model.steps import (
+from onnx_workbench.model.attributes import Attribute
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.recording.decoder import Decoder, device_configuration
+from onnx_workbench.model.recording.encoder import Encoder
+from onnx_workbench.model.recording.numbers import Numbers
+from onnx_workbench.model.recording.references import References
+from onnx_workbench.model.steps import (
     FIELDS,
     InsertNode,
     MoveUses,

@@ -20,11 +20,11 @@ from pathlib import Path
 from queue import Queue
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from model.errors import ModelError, errors_to
-from model.progress import Cancelled, Progress
+from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.progress import Cancelled, Progress
 
 if TYPE_CHECKING:
-    from model.io.payloads import Payload
+    from onnx_workbench.model.io.payloads import Payload
 
 _LOOK_SECONDS: Final = 2.0  # between two looks whether the file is there
 _REST: Final = 2.0  # seconds without a line after which the file is put on the disk

@@ -3,7 +3,7 @@
 The first lookup imports the onnx package (about 0.2 s): do it off the GUI thread with `preload`.
 """
 
-from model.schemas.registry import (
+from onnx_workbench.model.schemas.registry import (
     find,
     forget,
     is_loaded,
@@ -13,7 +13,7 @@ from model.schemas.registry import (
     register,
     versions,
 )
-from model.schemas.schema import AttributeSchema, Parameter, Schema
+from onnx_workbench.model.schemas.schema import AttributeSchema, Parameter, Schema
 
 __all__ = [
     "AttributeSchema",

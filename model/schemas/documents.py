@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from model.attributes import AttributeKind
-from model.graph import Function, Value
-from model.schemas.schema import ANY, AttributeSchema, Parameter, Schema
+from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.graph import Function, Value
+from onnx_workbench.model.schemas.schema import ANY, AttributeSchema, Parameter, Schema
 
 if TYPE_CHECKING:
-    from model.io.read import OperatorSet
+    from onnx_workbench.model.io.read import OperatorSet
 
 _UNLIMITED = 1 << 30
 

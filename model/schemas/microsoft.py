@@ -8,9 +8,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from model.attributes import AttributeKind, make_attribute
-from model.schemas.choices import choices
-from model.schemas.schema import AttributeSchema, Parameter, Schema
+from onnx_workbench.model.attributes import AttributeKind, make_attribute
+from onnx_workbench.model.schemas.choices import choices
+from onnx_workbench.model.schemas.schema import AttributeSchema, Parameter, Schema
 
 DOMAIN = "com.microsoft"
 _SINCE = 1
@@ -20,7 +20,7 @@ _UNLIMITED = 1 << 30
 @cache
 def table() -> Mapping[str, Schema]:
     """Every operator of the domain by name. Reads one small file of the program."""
-    text = (files("resources") / "operators-com-microsoft.json").read_text("utf-8")
+    text = (files("onnx_workbench.resources") / "operators-com-microsoft.json").read_text("utf-8")
     return {name: _schema(name, entry) for name, entry in json.loads(text).items()}
 
 

@@ -6,9 +6,9 @@ import re
 from functools import cache
 from typing import Any
 
-from model.attributes import Attribute, AttributeKind
-from model.schemas.choices import choices
-from model.schemas.schema import AttributeSchema, Option, Parameter, Schema
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.schemas.choices import choices
+from onnx_workbench.model.schemas.schema import AttributeSchema, Option, Parameter, Schema
 
 _LINE_END = re.compile(r"\s*<br */?>\s*", re.IGNORECASE)
 

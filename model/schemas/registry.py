@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 
-from model.schemas import microsoft, onnx_package
-from model.schemas.schema import Schema
+from onnx_workbench.model.schemas import microsoft, onnx_package
+from onnx_workbench.model.schemas.schema import Schema
 
 #: By domain and name, then by version. Of several documents that know an operator the last one opened is meant.
 _registered: dict[tuple[str, str], dict[int, tuple[Schema, ...]]] = {}

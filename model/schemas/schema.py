@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from model.attributes import Attribute, AttributeKind
-from model.types import (
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.types import (
     ElementType,
     MapType,
     OpaqueType,

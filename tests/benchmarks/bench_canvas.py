@@ -27,20 +27,20 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPixmap
 from PySide6.QtWidgets import QApplication
 
-from model import schemas
-from model.attributes import make_attribute
-from model.document import Document
-from model.edits.nodes import insert_on_edge
-from model.graph import Graph, Model, Node, Value
-from model.progress import SILENT
-from model.steps import InsertNode, SetAttribute, SetGraphInputs, SetGraphOutputs, SetInitializer
-from model.tensors import ArrayTensor
-from model.types import ElementType, Shape, TensorType
-from viewer.canvas.export import export_scene
-from viewer.canvas.surface import SETTLE_SECONDS
-from viewer.canvas.view import GraphView
-from viewer.theme import load_theme
-from viewer.workspace import Workspace
+from onnx_workbench.model import schemas
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits.nodes import insert_on_edge
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.progress import SILENT
+from onnx_workbench.model.steps import InsertNode, SetAttribute, SetGraphInputs, SetGraphOutputs, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.canvas.export import export_scene
+from onnx_workbench.viewer.canvas.surface import SETTLE_SECONDS
+from onnx_workbench.viewer.canvas.view import GraphView
+from onnx_workbench.viewer.theme import load_theme
+from onnx_workbench.viewer.workspace import Workspace
 
 WIDTH, HEIGHT = 1600, 1000
 ZOOMS = (None, 0.02, 0.05, 0.08, 0.15, 0.25, 0.35, 0.5, 1.0, 2.0)  # None: the whole graph

@@ -8,8 +8,8 @@ import time
 import onnx
 from onnx import TensorProto, helper
 
-from model.io.read import load
-from model.queries.differences import compare
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.queries.differences import compare
 
 
 def chain(count: int, extra: int = -1) -> bytes:

@@ -35,11 +35,11 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from exec import Session
-from exec.nodes import State
-from exec.threads import set_threads
-from model import load
-from model.errors import errors_to
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.nodes import State
+from onnx_workbench.exec.threads import set_threads
+from onnx_workbench.model import load
+from onnx_workbench.model.errors import errors_to
 
 #: light_* models that ONNX Runtime is slow on for a reason of its own (LRN): not part of the headline.
 LRN = ("light_bvlc_alexnet", "light_zfnet512")

@@ -13,14 +13,14 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtWidgets import QApplication
 
-from model import schemas
-from model.attributes import make_attribute
-from model.document import Document
-from model.edits import attributes
-from model.graph import Graph, Model, Node, Value
-from model.steps import InsertNode, SetGraphInputs
-from viewer.panels.inspector import InspectorPanel
-from viewer.workspace import Workspace
+from onnx_workbench.model import schemas
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import attributes
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.steps import InsertNode, SetGraphInputs
+from onnx_workbench.viewer.panels.inspector import InspectorPanel
+from onnx_workbench.viewer.workspace import Workspace
 
 
 def chain(count: int) -> Model:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from exec.kernels import load
-from exec.kernels.registry import find
+from onnx_workbench.exec.kernels import load
+from onnx_workbench.exec.kernels.registry import find
 
 ROUNDS = 9
 

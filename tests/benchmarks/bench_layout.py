@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 from tests.benchmarks import layout_graphs as graphs
 from tests.benchmarks import layout_metrics as metrics
 from tests.benchmarks import layout_oracles as oracles
-from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 
 _FOR_DOT = 1_100  # nodes up to which dot is asked
 _FOR_FAST = range(200, 12_001)  # nodes for which fast-sugiyama is

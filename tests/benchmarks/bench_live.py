@@ -39,15 +39,15 @@ from PySide6.QtCore import QEvent, QEventLoop, QPointF, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from model.graph import Node
+from onnx_workbench.model.graph import Node
+from onnx_workbench.viewer.app import Application
+from onnx_workbench.viewer.garbage import Collector
+from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.panels.inspector import InspectorPanel
+from onnx_workbench.viewer.widgets.fields.tree import RowTree
+from onnx_workbench.viewer.workspace import Workspace
 from tests.benchmarks.bystander import Bystander
 from tests.benchmarks.stacks import Stacks
-from viewer.app import Application
-from viewer.garbage import Collector
-from viewer.main_window import MainWindow
-from viewer.panels.inspector import InspectorPanel
-from viewer.widgets.fields.tree import RowTree
-from viewer.workspace import Workspace
 
 #: Attributes that any number fits, by operator.
 TYPED = {"BatchNormalization": "epsilon", "LRN": "alpha", "LeakyRelu": "alpha", "Gemm": "beta", "Elu": "alpha"}

@@ -30,11 +30,11 @@ def peak():  # of this program alone: ru_maxrss also counts the one that started
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
 if way.startswith("ours"):
     import numpy, google.protobuf.message
-    from model import load
-    import model.io.read, model.io.packing, model.types
+    from onnx_workbench.model import load
+    import onnx_workbench.model.io.read, onnx_workbench.model.io.packing, onnx_workbench.model.types
 elif way == "onnx": import onnx
 elif way == "upb":
-    from model.io.protobuf import ModelProto
+    from onnx_workbench.model.io.protobuf import ModelProto
     data = open(path, "rb").read()
 else: import onnx_ir
 before = peak(); cpu = time.process_time(); start = time.perf_counter()

@@ -31,8 +31,8 @@ if way == "copy":
         left = os.path.getsize(path)
         while left: left -= os.copy_file_range(source.fileno(), target.fileno(), left)
 elif way == "ours":
-    from model import load, save
-    from model.steps import SetField
+    from onnx_workbench.model import load, save
+    from onnx_workbench.model.steps import SetField
     model = load(path)
     SetField(model.graph.nodes.first, "name", "edited").apply()
     before = peak(); start = time.perf_counter()
@@ -48,8 +48,8 @@ print(json.dumps([time.perf_counter() - start, (peak() - before) / 1024, peak() 
 
 _KILLED = """
 import sys
-from model import load, save
-from model.steps import SetField
+from onnx_workbench.model import load, save
+from onnx_workbench.model.steps import SetField
 model = load(sys.argv[1])
 SetField(model.graph.nodes.first, "name", "edited").apply()
 print("ready", flush=True)
@@ -71,7 +71,7 @@ def measure(path: Path, out: Path, way: str, rounds: int = 5) -> tuple[float, fl
 
 def kill_while_saving(path: Path, rounds: int) -> None:
     """Count old, new and damaged files after kills at random moments."""
-    from model import load, save
+    from onnx_workbench.model import load, save
 
     old = path.read_bytes()
     model = load(path)

@@ -44,8 +44,8 @@ print(json.dumps(cpu()))
 """
 _SCRIPTS = {
     "ours": _WORK.format(
-        imports="from exec.fold import evaluate\nfrom model import Document, load, save\n"
-        "from model.passes.simplify.driver import simplify",
+        imports="from onnx_workbench.exec.fold import evaluate\nfrom model import Document, load, save\n"
+        "from onnx_workbench.model.passes.simplify.driver import simplify",
         work="d = Document(load(source)); simplify(d, evaluate=evaluate); save(d.model, target)",
     ),
     "onnxsim": _WORK.format(
@@ -86,7 +86,7 @@ def _name(source: Path) -> str:
 def simplified(tool: str, source: Path, target: Path) -> Outcome:
     """Run a tool in a process of its own."""
     command = [sys.executable, "-c", _SCRIPTS[tool], str(source.resolve()), str(target.resolve())]
-    paths = {**os.environ, "PYTHONPATH": str(ROOT)}
+    paths = {**os.environ, "PYTHONPATH": str(ROOT / "packaging" / "launcher")}
     paths.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         with tempfile.TemporaryDirectory() as folder:  # some leave files where they run
@@ -134,7 +134,7 @@ def _signature(value: Any) -> tuple[str, int, list[Any]]:
 
 
 def _difference(source: Path, target: Path) -> str:
-    from model.errors import errors_to
+    from onnx_workbench.model.errors import errors_to
 
     feeds = _feeds(source)
     before: list[Any] = []
@@ -160,8 +160,8 @@ def _feeds(source: Path) -> dict[str, Any]:
     stored = source.with_name("inputs.npz")
     if stored.exists():
         return dict(np.load(stored, allow_pickle=True))
-    from exec.inputs import make_feeds
-    from model import load
+    from onnx_workbench.exec.inputs import make_feeds
+    from onnx_workbench.model import load
 
     return make_feeds(load(source).graph)
 

@@ -35,7 +35,7 @@ application.exec()
 PROGRAM = """
 import sys
 sys.path.insert(0, {root!r})
-from viewer.app import Application
+from onnx_workbench.viewer.app import Application
 application = Application()
 window = application.start({names!r})
 {until}

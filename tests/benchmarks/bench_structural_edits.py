@@ -25,16 +25,16 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from PySide6.QtWidgets import QApplication
 
-from model import schemas
-from model.document import Document
-from model.edits import nodes, values
-from model.edits.attributes import set_attribute
-from model.graph import Graph, Model, Node, Value
-from model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
-from model.types import ElementType, Shape, TensorType
-from viewer.document_tab import DocumentTab
-from viewer.main_window import MainWindow
-from viewer.workspace import Workspace
+from onnx_workbench.model import schemas
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import nodes, values
+from onnx_workbench.model.edits.attributes import set_attribute
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.document_tab import DocumentTab
+from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.workspace import Workspace
 
 _ROUNDS = 5
 

@@ -34,19 +34,19 @@ from onnx import NodeProto, TensorProto, helper
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from model.edits.attributes import set_attribute
-from model.graph import Node
+from onnx_workbench.model.edits.attributes import set_attribute
+from onnx_workbench.model.graph import Node
+from onnx_workbench.viewer.app import Application
+from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
+from onnx_workbench.viewer.garbage import Collector
+from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.panels import PANELS
+from onnx_workbench.viewer.panels.find import FindPanel
+from onnx_workbench.viewer.panels.node_table import NodeTablePanel
+from onnx_workbench.viewer.panels.outline import OutlinePanel
+from onnx_workbench.viewer.workspace import Workspace
 from tests.benchmarks.bench_live import TYPED, write_chain
 from tests.benchmarks.stacks import Stacks
-from viewer.app import Application
-from viewer.dialogs.find_replace import FindReplaceDialog
-from viewer.garbage import Collector
-from viewer.main_window import MainWindow
-from viewer.panels import PANELS
-from viewer.panels.find import FindPanel
-from viewer.panels.node_table import NodeTablePanel
-from viewer.panels.outline import OutlinePanel
-from viewer.workspace import Workspace
 
 _HALF_MS = 8.0
 _FRAME_MS = 16.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model.io.wire import encode_tag, encode_varint
+from onnx_workbench.model.io.wire import encode_tag, encode_varint
 
 
 def tagged(number: int, content: bytes) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from viewer.canvas.layout import Layout
+from onnx_workbench.viewer.canvas.layout import Layout
 
 Array = NDArray[Any]
 

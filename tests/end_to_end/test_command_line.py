@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from viewer.cli import COMMANDS
+from onnx_workbench.viewer.cli import COMMANDS
 
 REPOSITORY = Path(__file__).parents[2]
 SAMPLE = REPOSITORY / "resources" / "sample" / "digits.onnx"
@@ -19,7 +19,7 @@ SAMPLE = REPOSITORY / "resources" / "sample" / "digits.onnx"
 def workbench(
     *arguments: object, cwd: Path | None = None, stdin: bytes = b"", encoding: str = ""
 ) -> subprocess.CompletedProcess[bytes]:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "packaging" / "launcher")}
+    environment = {**os.environ}
     if encoding:
         environment["PYTHONIOENCODING"] = encoding
     return subprocess.run(
@@ -151,7 +151,7 @@ process.wait()
 
 
 def test_a_reader_that_leaves_early_is_no_error_message():
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "packaging" / "launcher")}
+    environment = {**os.environ}
     command = [sys.executable, "-c", LEAVE_EARLY, "-m", "onnx_workbench", "info", str(SAMPLE)]
     result = subprocess.run(command, capture_output=True, env=environment, timeout=120, check=False)
     assert result.stderr == b""

@@ -11,14 +11,10 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-LAUNCHER = REPOSITORY / "packaging" / "launcher"
 
 FIRST_PAINT = """
 import json, sys
-sys.path.insert(0, {launcher!r})
-from onnx_workbench import use_packages
-use_packages()
-from viewer.app import Application
+from onnx_workbench.viewer.app import Application
 application = Application()
 window = application.start({names!r})
 def painted():
@@ -31,7 +27,7 @@ import os; os._exit(0)
 """
 
 #: What may be loaded only after the first paint: each costs a tenth of a second or more.
-HEAVY = ("numpy", "onnx", "networkx", "google.protobuf", "ml_dtypes", "PIL", "exec", "model.io.read")
+HEAVY = ("numpy", "onnx", "networkx", "google.protobuf", "ml_dtypes", "PIL", "exec", "onnx_workbench.model.io.read")
 
 
 def run(code: str, state: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -48,7 +44,7 @@ def run(code: str, state: Path, **environment: str) -> subprocess.CompletedProce
 
 @pytest.mark.parametrize("names", [[], ["--sample"]], ids=["start page", "with a model"])
 def test_the_first_paint_needs_qt_alone(names, tmp_path):
-    result = run(FIRST_PAINT.format(launcher=str(LAUNCHER), names=names), tmp_path)
+    result = run(FIRST_PAINT.format(names=names), tmp_path)
     assert result.returncode == 0, result.stderr
     loaded = json.loads(result.stdout)
     assert "PySide6.QtWidgets" in loaded
@@ -81,11 +77,8 @@ def test_qt_calls_do_not_use_up_references_to_none(tmp_path):
 
 WHOLE_SESSION = """
 import sys
-sys.path.insert(0, {launcher!r})
-from onnx_workbench import use_packages
-use_packages()
 from PySide6.QtCore import QTimer
-from viewer import app
+from onnx_workbench.viewer import app
 def look():
     window = application.window
     if window is None:
@@ -111,7 +104,7 @@ sys.exit(app.run({names!r}))
 
 
 def session(names: list[str], state: Path, **options: object) -> subprocess.CompletedProcess[str]:
-    return run(WHOLE_SESSION.format(launcher=str(LAUNCHER), names=names), state)
+    return run(WHOLE_SESSION.format(names=names), state)
 
 
 def test_a_session_opens_the_sample_and_ends_cleanly(tmp_path):
@@ -134,7 +127,7 @@ window.tabs()[-1].workspace.jobs.start("Endless", work)
 
 
 def test_a_window_closes_while_work_that_cannot_be_stopped_goes_on(tmp_path):
-    code = WHOLE_SESSION.format(launcher=str(LAUNCHER), names=["--sample"])
+    code = WHOLE_SESSION.format(names=["--sample"])
     busy = "".join(f"        {line}\n" for line in BUSY.strip().splitlines())
     code = code.replace("        window.close()\n    elif", f"{busy}        window.close()\n    elif")
     result = run(code, tmp_path / "state")
@@ -172,9 +165,9 @@ def test_a_second_start_hands_its_file_to_the_window_that_is_open(tmp_path_facto
     copy = tmp_path / "second.onnx"
     copy.write_bytes((REPOSITORY / "resources" / "sample" / "digits.onnx").read_bytes())
     begin, end = WHOLE_SESSION.index("def look"), WHOLE_SESSION.index("original =")
-    code = (WHOLE_SESSION[:begin] + TAKES_OVER.lstrip() + WHOLE_SESSION[end:]).format(launcher=str(LAUNCHER), names=[])
+    code = (WHOLE_SESSION[:begin] + TAKES_OVER.lstrip() + WHOLE_SESSION[end:]).format(names=[])
     environment = {
-        **os.environ, "QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(LAUNCHER),
+        **os.environ, "QT_QPA_PLATFORM": "offscreen",
         "ONNX_WORKBENCH_STATE": str(tmp_path / "state"),
     }  # fmt: skip
     first = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
@@ -196,7 +189,7 @@ def test_no_display_is_said_plainly():
     environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
     result = subprocess.run(
         [sys.executable, "-m", "onnx_workbench"],
-        capture_output=True, text=True, timeout=60, check=False, env={**environment, "PYTHONPATH": str(LAUNCHER)},
+        capture_output=True, text=True, timeout=60, check=False, env=environment,
     )  # fmt: skip
     assert result.returncode == 3
     if sys.platform.startswith("linux"):

@@ -13,13 +13,13 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from exec import Session
-from exec.arrays import SparseArray
-from exec.context import RuntimeValue
-from exec.inputs import Range, data_sets, decode_proto, make_feeds
-from exec.inspection.statistics import describe
-from model import load
-from model.checks import check_model
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.arrays import SparseArray
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.inputs import Range, data_sets, decode_proto, make_feeds
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.model import load
+from onnx_workbench.model.checks import check_model
 
 #: Cases that cannot pass, with the reason. The only place where any is listed; at most two.
 CANNOT_PASS: dict[str, str] = {}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec.context import Limits, set_limits
-from model.progress import Cancelled, Progress
+from onnx_workbench.exec.context import Limits, set_limits
+from onnx_workbench.model.progress import Cancelled, Progress
 from tests.exec.kernels.harness import call
 
 RNG = np.random.default_rng(0)

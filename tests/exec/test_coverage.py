@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx.defs
 
-from exec.errors import MissingKernelError
-from exec.functions import has_body
-from exec.kernels import load
-from exec.kernels.registry import find
+from onnx_workbench.exec.errors import MissingKernelError
+from onnx_workbench.exec.functions import has_body
+from onnx_workbench.exec.kernels import load
+from onnx_workbench.exec.kernels.registry import find
 
 SAME_DOMAIN = {"ai.onnx": ""}
 

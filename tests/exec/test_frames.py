@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec import Session
-from exec.nodes import State
-from exec.remote.session import WorkerSession
-from exec.results import RunResult
-from model.document import Document
-from model.edits.nodes import change_operator
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.nodes import State
+from onnx_workbench.exec.remote.session import WorkerSession
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits.nodes import change_operator
 from tests.exec.texts import node, parse
 
 NESTED = """g (float[3] x, int64 n, bool flag) => (float[3] y) {

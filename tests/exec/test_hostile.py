@@ -12,14 +12,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from exec import Session, compiler
-from exec.expectations import unforeseen
-from exec.kernels import load as load_kernels
-from exec.kernels.registry import all_kernels
-from exec.numpy_errors import in_plain_words
-from exec.session import Breakpoint
-from model import Model, ModelError, load
-from model.progress import Progress
+from onnx_workbench.exec import Session, compiler
+from onnx_workbench.exec.expectations import unforeseen
+from onnx_workbench.exec.kernels import load as load_kernels
+from onnx_workbench.exec.kernels.registry import all_kernels
+from onnx_workbench.exec.numpy_errors import in_plain_words
+from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.model import Model, ModelError, load
+from onnx_workbench.model.progress import Progress
 from tests.exec.test_backend_suite import node_cases, runtime_value
 from tests.exec.texts import parse
 

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from exec import Session, operations, store
-from exec.arrays import SparseArray
-from exec.plan import MISSING
-from exec.snapshot import Snapshots
-from model import Document, load
-from model.attributes import make_attribute
-from model.errors import ModelError
-from model.steps import SetAttribute, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
-from model.tensors import ArrayTensor
-from model.types import ElementType, TensorType
+from onnx_workbench.exec import Session, operations, store
+from onnx_workbench.exec.arrays import SparseArray
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.snapshot import Snapshots
+from onnx_workbench.model import Document, load
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.steps import SetAttribute, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType, TensorType
 from tests.exec.texts import node, parse, states
 
 X = np.array([1.0, -2.0, 3.0], np.float32)

@@ -15,10 +15,10 @@ import pytest
 from onnx import numpy_helper
 from PIL import Image
 
-from exec import Session, inputs
-from exec.archive import write_npz
-from exec.images import ImageOptions, declared_size
-from exec.inputs import (
+from onnx_workbench.exec import Session, inputs
+from onnx_workbench.exec.archive import write_npz
+from onnx_workbench.exec.images import ImageOptions, declared_size
+from onnx_workbench.exec.inputs import (
     Constant,
     File,
     Random,
@@ -30,10 +30,10 @@ from exec.inputs import (
     read_value,
     symbols,
 )
-from model import ModelError
-from model.document import Document
-from model.steps import SetField
-from model.types import ElementType, SequenceType, Shape, SparseTensorType, TensorType
+from onnx_workbench.model import ModelError
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.types import ElementType, SequenceType, Shape, SparseTensorType, TensorType
 from tests.exec.texts import parse
 
 MODEL = """g (float[batch,3,H,W] image, int64[batch,seq] ids, float[N] scale, bool[2] b, string[2] s, seq(float[2]) q)
@@ -230,7 +230,7 @@ def test_pictures(picture: Path) -> None:
 
 def test_test_data_folders(tmp_path: Path) -> None:
     folder = Path(onnx.__file__).parent / "backend/test/data/simple/test_sequence_model4"
-    from model import load
+    from onnx_workbench.model import load
 
     model = load(folder / "model.onnx")
     (found,) = data_sets(folder, model.graph)

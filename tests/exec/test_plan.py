@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from exec import Session
-from exec.compiler import assumed_opset
-from model import Model, load
-from model.steps import SetField
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.compiler import assumed_opset
+from onnx_workbench.model import Model, load
+from onnx_workbench.model.steps import SetField
 from tests.exec.texts import parse, states
 
 X = np.array([1.0, 2.0, 3.0], np.float32)
@@ -117,7 +117,7 @@ def doubling_calls(depth: int) -> Model:
 
 
 def test_functions_that_expand_without_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exec.compiler.MAX_EXPANDED", 1000)
+    monkeypatch.setattr("onnx_workbench.exec.compiler.MAX_EXPANDED", 1000)
     result = Session(doubling_calls(40)).run({"x": X})
     assert not result.ok
     assert "expand to more than 1,000 nodes" in str(result.failures[0])
@@ -159,8 +159,8 @@ def test_a_body_sees_values_around_it_and_keeps_its_last_turn() -> None:
 
 
 def test_an_edit_inside_a_body_is_noticed() -> None:
-    from model.attributes import make_attribute
-    from model.steps import SetAttribute
+    from onnx_workbench.model.attributes import make_attribute
+    from onnx_workbench.model.steps import SetAttribute
 
     text = """g (float[3] x, bool c) => (float[3] y) {
       y = If (c) <
@@ -195,15 +195,15 @@ def test_unknown_attributes_are_ignored_and_told() -> None:
 
 def test_an_operator_without_kernel_runs_through_its_function_body(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever kernels there are: these bodies exist in the specification, one of them built for the input type."""
-    from exec.errors import MissingKernelError
-    from exec.kernels import registry
+    from onnx_workbench.exec.errors import MissingKernelError
+    from onnx_workbench.exec.kernels import registry
 
     def find(op_type: str, opset: int, domain: str = "") -> Any:
         if op_type in ("Clip", "Softplus"):
             raise MissingKernelError(op_type)
         return registry.find(op_type, opset, domain)
 
-    monkeypatch.setattr("exec.operations.find", find)
+    monkeypatch.setattr("onnx_workbench.exec.operations.find", find)
     text = """g (float[3] x) => (float[3] y, float[3] z) {
       low = Constant <value_float: float = 1.5> () y = Clip(x, low) z = Softplus(x) }"""
     result = Session(parse(text)).run({"x": X})

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec import Session
-from exec.inputs import read_npz
-from model import load
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.inputs import read_npz
+from onnx_workbench.model import load
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "models"
 MANIFEST: list[dict[str, Any]] = json.loads((FOLDER / "MANIFEST.json").read_text()) if FOLDER.is_dir() else []

@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
-from exec import Session
-from exec.nodes import NodeTable, State
-from exec.values import same_value
-from model import Document, Model, ModelError, Node, load
-from model.attributes import make_attribute
-from model.graph import Value
-from model.progress import Progress
-from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
-from model.types import ElementType
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.nodes import NodeTable, State
+from onnx_workbench.exec.values import same_value
+from onnx_workbench.model import Document, Model, ModelError, Node, load
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
+from onnx_workbench.model.types import ElementType
 from tests.exec.texts import CHAIN, node, parse, states
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -480,7 +480,7 @@ g (float[3] x) => (float[3] y) <float[3] w = {1.0, 2.0, 3.0}> {
 
 
 def test_progress_of_constants_is_a_part_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exec.runner.TICK", -1.0)  # tell of every node
+    monkeypatch.setattr("onnx_workbench.exec.runner.TICK", -1.0)  # tell of every node
     parts: list[float] = []
 
     class Heard(Progress):
@@ -495,7 +495,7 @@ def test_progress_of_constants_is_a_part_of_the_whole(monkeypatch: pytest.Monkey
 def test_a_model_built_by_hand_runs() -> None:
     model = Model(opset=21)
     x, y = Value("x"), Value("y")
-    from model.steps import SetGraphInputs, SetGraphOutputs
+    from onnx_workbench.model.steps import SetGraphInputs, SetGraphOutputs
 
     SetGraphInputs(model.graph, (x,)).apply()
     InsertNode(model.graph, Node("Neg", (x,), (y,))).apply()

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec import Session
-from exec.runner import Run
-from exec.session import Breakpoint
-from model import Model, Node
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.runner import Run
+from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.model import Model, Node
 from tests.exec.texts import CHAIN, node, parse, states
 
 X = np.array([1.0, -2.0, 3.0], np.float32)

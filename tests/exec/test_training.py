@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from exec.training import Trainer
-from model import Model, ModelError, load
+from onnx_workbench.exec.training import Trainer
+from onnx_workbench.model import Model, ModelError, load
 
 TRAINING = "ai.onnx.preview.training"
 VALUE = helper.make_tensor_value_info

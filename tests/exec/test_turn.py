@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from exec.turn import GivingWay, Turn
-from model.progress import Cancelled, Progress
+from onnx_workbench.exec.turn import GivingWay, Turn
+from onnx_workbench.model.progress import Cancelled, Progress
 
 KEY = (), 1
 

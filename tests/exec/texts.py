@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx.parser
 
-from model import Model, Node, load
+from onnx_workbench.model import Model, Node, load
 
 CHAIN = """g (float[3] x) => (float[3] y) {
   a = LeakyRelu <alpha = 0.5> (x)

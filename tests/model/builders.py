@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx.parser
 
-from model.document import Document
-from model.graph import Graph, Model, Node, Value
-from model.io.read import load
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.io.read import load
 
 CHAIN = """
 <ir_version: 10, opset_import: ["" : 21]>

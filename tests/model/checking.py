@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from model.checks import check_model
+from onnx_workbench.model.checks import check_model
 
 
 def legal(model):

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.attributes import Attribute, AttributeKind, make_attribute
-from model.attributetext import (
+from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.attributetext import (
     attribute_source,
     convert_value,
     has_text,
@@ -16,8 +16,8 @@ from model.attributetext import (
     parse_int,
     plainest,
 )
-from model.errors import ModelError
-from model.types import ElementType, MapType, SequenceType, Shape, TensorType
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.types import ElementType, MapType, SequenceType, Shape, TensorType
 
 K = AttributeKind
 

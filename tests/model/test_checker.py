@@ -5,14 +5,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant
 
-from model.attributes import make_attribute
-from model.checks import Checker, check_model
-from model.checks.models import check_properties
-from model.checks.standing import check_graph
-from model.edits import nodes, values
-from model.graph import Graph, Model, Node, Value
-from model.lookup import Lookup
-from model.steps import (
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.checks import Checker, check_model
+from onnx_workbench.model.checks.models import check_properties
+from onnx_workbench.model.checks.standing import check_graph
+from onnx_workbench.model.edits import nodes, values
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.lookup import Lookup
+from onnx_workbench.model.steps import (
     InsertNode,
     RemoveNode,
     SetAttribute,
@@ -21,7 +21,7 @@ from model.steps import (
     SetGraphOutputs,
     SetInput,
 )
-from model.types import ElementType, TensorType
+from onnx_workbench.model.types import ElementType, TensorType
 from tests.model import builders
 from tests.model.checking import assert_agrees
 from tests.model.edits.test_any_edits import AnyEdits

@@ -9,17 +9,17 @@ import onnx.numpy_helper
 import onnx.parser
 import pytest
 
-from model.attributes import make_attribute
-from model.checks import Checker, check_model
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
-from model.document import Document
-from model.edits import properties
-from model.edits.interface import remove_values
-from model.edits.values import disconnect
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
-from model.io.read import load
-from model.io.save import to_bytes
-from model.steps import (
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.checks import Checker, check_model
+from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import properties
+from onnx_workbench.model.edits.interface import remove_values
+from onnx_workbench.model.edits.values import disconnect
+from onnx_workbench.model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.steps import (
     InsertNode,
     RemoveNode,
     SetAttribute,
@@ -31,8 +31,8 @@ from model.steps import (
     SetInputs,
     SetOutputs,
 )
-from model.tensors import ArrayTensor
-from model.types import ElementType, MapType, SequenceType, Shape, TensorType
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType, MapType, SequenceType, Shape, TensorType
 from tests.model import builders
 from tests.model.checking import assert_agrees
 from tests.model.edits.rich_models import rich_bytes
@@ -149,7 +149,7 @@ def test_bodies_are_checked():
     document = builders.document(builders.BRANCHES)
     body = builders.graph(document, "yes")
     with document.edit("Return twice") as edit:
-        from model.steps import SetGraphOutputs
+        from onnx_workbench.model.steps import SetGraphOutputs
 
         edit.do(SetGraphOutputs(body, ()))
     assert "body" in rules(document.model)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from model.checks import check_model
-from model.graph import Value
-from model.steps import SetGraphInputs, SetInitializer, SetInput
-from model.tensors import ArrayTensor
+from onnx_workbench.model.checks import check_model
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.steps import SetGraphInputs, SetInitializer, SetInput
+from onnx_workbench.model.tensors import ArrayTensor
 from tests.model import builders
 
 IF = """y{second} = If (k) <then_branch = t () => (s{then}) {{ s = Neg(x) s2 = Abs(x) }},

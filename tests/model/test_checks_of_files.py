@@ -9,11 +9,11 @@ import onnx.numpy_helper
 import onnx.parser
 import pytest
 
-from model.checks import check_model
-from model.document import Document
-from model.edits import attributes, properties
-from model.io.read import load
-from model.io.save import to_bytes
+from onnx_workbench.model.checks import check_model
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import attributes, properties
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
 from tests.model import builders
 
 

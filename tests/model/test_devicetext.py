@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.devices import ShardedDimension
-from model.devicetext import (
+from onnx_workbench.model.devices import ShardedDimension
+from onnx_workbench.model.devicetext import (
     devices_source,
     groups_source,
     parse_devices,
@@ -13,7 +13,7 @@ from model.devicetext import (
     parse_sharded_dimensions,
     sharded_dimensions_source,
 )
-from model.errors import ModelError
+from onnx_workbench.model.errors import ModelError
 
 numbers = st.integers(-(1 << 63), (1 << 63) - 1)
 lists = st.lists(numbers, max_size=4).map(tuple)

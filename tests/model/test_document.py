@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from model.attributes import AttributeKind, make_attribute
-from model.graph import Node, Value
-from model.steps import (
+from onnx_workbench.model.attributes import AttributeKind, make_attribute
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.steps import (
     InsertNode,
     RemoveNode,
     SetAttribute,
@@ -14,7 +14,7 @@ from model.steps import (
     SetInput,
     SetOutputs,
 )
-from model.tensors import ArrayTensor
+from onnx_workbench.model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 

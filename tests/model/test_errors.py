@@ -5,8 +5,8 @@ import weakref
 
 import pytest
 
-from model.errors import errors_to
-from model.progress import Cancelled
+from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.progress import Cancelled
 
 
 class Thing:

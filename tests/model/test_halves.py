@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from model.devices import DeviceConfiguration
-from model.edits import attributes, initializers, interface, nodes, properties, replacing, values
-from model.edits.functions import add_function
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.io.save import to_bytes
-from model.steps import InsertNode, SetGraphOutputs, SetInput, SetInputs
-from model.tensors import ArrayTensor
-from model.types import ElementType, SequenceType, Shape, TensorType
+from onnx_workbench.model.devices import DeviceConfiguration
+from onnx_workbench.model.edits import attributes, initializers, interface, nodes, properties, replacing, values
+from onnx_workbench.model.edits.functions import add_function
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.steps import InsertNode, SetGraphOutputs, SetInput, SetInputs
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType, SequenceType, Shape, TensorType
 from tests.model import builders
 from tests.model.snapshots import snapshot
 

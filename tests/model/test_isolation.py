@@ -5,26 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from model import isolation
-from model.errors import ModelError
-from model.passes.inference.reply import encode
-from model.progress import Cancelled, Progress
+from onnx_workbench.model import isolation
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.passes.inference.reply import encode
+from onnx_workbench.model.progress import Cancelled, Progress
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the limits are POSIX ones")
 
 
 def run(function, payload=b"", **limits):
-    return isolation.run_isolated(f"model.isolation_cases:{function}", payload, what="The test", **limits)
+    return isolation.run_isolated(
+        f"onnx_workbench.model.isolation_cases:{function}", payload, what="The test", **limits
+    )
 
 
 @pytest.fixture(autouse=True)
 def _cases(monkeypatch, tmp_path):
     """A module of misbehaving functions that the child finds under model."""
-    import model
 
     (tmp_path / "isolation_cases.py").write_text(
         "import os, signal, sys, time\n"
-        "from model.errors import ModelError\n"
+        "from onnx_workbench.model.errors import ModelError\n"
         "def echo(data): return data[::-1]\n"
         "def crash(data): os.kill(os.getpid(), signal.SIGSEGV)\n"
         "def spin(data):\n    while True: pass\n"
@@ -38,12 +39,11 @@ def _cases(monkeypatch, tmp_path):
         "def break_off(data):\n    open(sys.argv[2] + '/error', 'w').close()\n    raise KeyError('oops')\n",
         "utf-8",
     )
-    root = str(isolation.Path(model.__file__).parents[1])
     start = (
-        f"import sys; sys.path.insert(0, {root!r}); import model; model.__path__.append({str(tmp_path)!r}); "
-        "from model.isolated import child_main; child_main(sys.argv[1:])"
+        f"import sys; from onnx_workbench import model; model.__path__.append({str(tmp_path)!r}); "
+        "from onnx_workbench.model.isolated import child_main; child_main(sys.argv[1:])"
     )
-    monkeypatch.setattr(isolation, "child_command", lambda: [sys.executable, "-I", "-c", start])
+    monkeypatch.setattr(isolation, "child_command", lambda: [sys.executable, "-P", "-c", start])
 
 
 def test_bytes_go_in_and_come_out():
@@ -83,18 +83,16 @@ def test_a_child_that_ends_while_it_says_why_has_failed():
 
 
 def test_a_frozen_program_starts_itself_as_the_child(monkeypatch, tmp_path):
-    root = isolation.Path(isolation.__file__).parents[1]
     program = tmp_path / "program"
     program.write_text(
         f"#!{sys.executable}\nimport sys\nsys.frozen = True\n"
-        f"sys.path[:0] = [{str(root)!r}, {str(root / 'packaging/launcher')!r}]\n"
         "from onnx_workbench.__main__ import main\nsys.exit(main())\n"
     )
     program.chmod(0o755)
     monkeypatch.undo()  # starts children as the program does
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     monkeypatch.setattr(sys, "executable", str(program))
-    assert isolation.run_isolated("model.passes.inference.reply:encode", b"") == encode([])
+    assert isolation.run_isolated("onnx_workbench.model.passes.inference.reply:encode", b"") == encode([])
 
 
 def test_cancelling_kills_the_child():

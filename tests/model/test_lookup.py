@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from model.edits import nodes, values
-from model.graph import Graph, Model, Node, Value
-from model.lookup import Lookup
-from model.queries.scope import makes_cycle, names_taken, nodes_upstream, unique_name
-from model.steps import InsertNode, MoveUses, RemoveNode, SetAttribute, SetField, SetInput
+from onnx_workbench.model.edits import nodes, values
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.lookup import Lookup
+from onnx_workbench.model.queries.scope import makes_cycle, names_taken, nodes_upstream, unique_name
+from onnx_workbench.model.steps import InsertNode, MoveUses, RemoveNode, SetAttribute, SetField, SetInput
 from tests.model import builders
 from tests.model.snapshots import assert_known, is_sorted
 

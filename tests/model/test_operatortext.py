@@ -2,8 +2,8 @@
 
 import pytest
 
-from model.errors import ModelError
-from model.operatortext import operator_for, parse_operator
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.operatortext import operator_for, parse_operator
 from tests.model import builders
 
 

@@ -11,14 +11,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.document import Document
-from model.edits import initializers
-from model.io.read import load
-from model.io.save import prepare, save
-from model.recording import script
-from model.recording.journal import Journal
-from model.recording.leftovers import leftovers, recover
-from model.tensors import Tensor
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import initializers
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import prepare, save
+from onnx_workbench.model.recording import script
+from onnx_workbench.model.recording.journal import Journal
+from onnx_workbench.model.recording.leftovers import leftovers, recover
+from onnx_workbench.model.tensors import Tensor
 from tests.conftest import REPOSITORY
 from tests.model import builders
 from tests.model.edits.rich_models import rich_bytes
@@ -104,7 +104,7 @@ class Session(AnyEdits):
         lost = snapshot(self.document.model, saved=True)
         abandon(self.journal)
         self._open()
-        with mock.patch("model.recording.leftovers.is_running", return_value=False):
+        with mock.patch("onnx_workbench.model.recording.leftovers.is_running", return_value=False):
             for leftover in leftovers(self.folder / "state"):
                 assert leftover.fits
                 recover(self.document, leftover)

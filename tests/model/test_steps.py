@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.edits import nodes
-from model.graph import Value
-from model.steps import MoveUses
+from onnx_workbench.model.edits import nodes
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.steps import MoveUses
 from tests.model import builders
 from tests.model.snapshots import assert_known, assert_linked, snapshot
 

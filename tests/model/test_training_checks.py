@@ -2,12 +2,12 @@
 
 import pytest
 
-from model.checks import check_model
-from model.edits import properties, values
-from model.errors import ModelError
-from model.graph import Graph, Node, TrainingInfo, Value
-from model.steps import InsertNode, SetField, SetGraphInputs
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.checks import check_model
+from onnx_workbench.model.edits import properties, values
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node, TrainingInfo, Value
+from onnx_workbench.model.steps import InsertNode, SetField, SetGraphInputs
+from onnx_workbench.model.types import ElementType, Shape, TensorType
 from tests.model import builders
 
 

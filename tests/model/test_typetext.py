@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.errors import ModelError
-from model.types import (
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.types import (
     ElementType,
     MapType,
     OptionalType,
@@ -12,7 +12,7 @@ from model.types import (
     SparseTensorType,
     TensorType,
 )
-from model.typetext import parse_type, type_source
+from onnx_workbench.model.typetext import parse_type, type_source
 
 elements = st.sampled_from([e for e in ElementType if e])
 symbols = st.from_regex(r"[A-Za-z_][A-Za-z0-9_./+*x-]{0,8}", fullmatch=True) | st.text(min_size=1, max_size=8)

@@ -15,15 +15,15 @@ from PySide6.QtWidgets import QApplication, QDialog, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
-from model.attributes import Attribute, AttributeKind, make_attribute
-from model.document import Document
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
-from model.types import ElementType, Shape, TensorType
-from viewer.garbage import Collector
-from viewer.main_window import MainWindow
-from viewer.settings import Settings
-from viewer.workspace import Workspace
+from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.garbage import Collector
+from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.settings import Settings
+from onnx_workbench.viewer.workspace import Workspace
 
 
 def chain(*op_types: str, name: str = "chain") -> Graph:

@@ -2,8 +2,8 @@
 
 from threading import Event
 
-from model.progress import Progress
-from viewer.shifts import Shift
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.shifts import Shift
 
 
 def until_stopped(began):

@@ -2,8 +2,8 @@
 
 from PySide6.QtCore import QTimer
 
-from viewer.jobs import Jobs
-from viewer.shifts import Shift
+from onnx_workbench.viewer.jobs import Jobs
+from onnx_workbench.viewer.shifts import Shift
 
 
 def at_work(window):

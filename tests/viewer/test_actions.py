@@ -1,8 +1,8 @@
 import pytest
 from PySide6.QtGui import QKeySequence
 
-import resources
-from viewer.actions import Action, Menu, action, actions
+from onnx_workbench import resources
+from onnx_workbench.viewer.actions import Action, Menu, action, actions
 
 KINDS = {"canvas", "node", "value", "graph", "function", "model", "tensor"}
 

@@ -14,12 +14,12 @@ from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
+from onnx_workbench.viewer.app import signals_heard
+from onnx_workbench.viewer.files.opening import sample_model
+from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.panels import PANELS
+from onnx_workbench.viewer.settings import Settings
 from tests.viewer.quiet import at_work
-from viewer.app import signals_heard
-from viewer.files.opening import sample_model
-from viewer.main_window import MainWindow
-from viewer.panels import PANELS
-from viewer.settings import Settings
 
 
 class Loop(QEventLoop):
@@ -104,7 +104,7 @@ PAINTING = """
 import os
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
-from viewer.app import Application
+from onnx_workbench.viewer.app import Application
 
 application = Application()
 before = len(os.listdir("/proc/self/task"))
@@ -118,7 +118,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="only Linux tells of threads this way")
 def test_painting_starts_no_threads_that_a_frame_would_wait_for():
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ}
     environment.pop("QT_NO_GUI_THREADPOOL", None)
     painted = subprocess.run(
         [sys.executable, "-c", PAINTING], capture_output=True, text=True, env=environment, check=False

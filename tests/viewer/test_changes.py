@@ -1,8 +1,8 @@
 import pytest
 
-from model.attributes import make_attribute
-from model.graph import Node, Value
-from model.steps import (
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.steps import (
     InsertNode,
     MoveUses,
     RemoveNode,
@@ -15,7 +15,7 @@ from model.steps import (
     SetInputs,
     SetOutputs,
 )
-from viewer.changes import Changes, is_in_model, touched_by
+from onnx_workbench.viewer.changes import Changes, is_in_model, touched_by
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_the_interface_of_a_graph(document, signals):
 def test_an_initializer_changes_structure_only_when_it_comes_or_goes(document, signals):
     import numpy as np
 
-    from model.tensors import ArrayTensor
+    from onnx_workbench.model.tensors import ArrayTensor
 
     graph, value = document.model.graph, document.model.graph.inputs[0]
     do(document, SetInitializer(graph, value, ArrayTensor(np.zeros(3, np.float32))))

@@ -4,16 +4,16 @@ import threading
 import pytest
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QMessageBox
 
-from viewer import crash
-from viewer.about import version, versions
-from viewer.dialogs.about import AboutDialog
-from viewer.dialogs.crash import CrashDialog
-from viewer.dialogs.files import ask_another, ask_open, ask_save
-from viewer.dialogs.preferences import PreferencesDialog
-from viewer.dialogs.questions import ask_to_save
-from viewer.dialogs.shortcuts import ShortcutsDialog
-from viewer.jobs import Jobs
-from viewer.settings import LAST_FOLDER, PREFERENCES, SHOW_NAMES, THEME
+from onnx_workbench.viewer import crash
+from onnx_workbench.viewer.about import version, versions
+from onnx_workbench.viewer.dialogs.about import AboutDialog
+from onnx_workbench.viewer.dialogs.crash import CrashDialog
+from onnx_workbench.viewer.dialogs.files import ask_another, ask_open, ask_save
+from onnx_workbench.viewer.dialogs.preferences import PreferencesDialog
+from onnx_workbench.viewer.dialogs.questions import ask_to_save
+from onnx_workbench.viewer.dialogs.shortcuts import ShortcutsDialog
+from onnx_workbench.viewer.jobs import Jobs
+from onnx_workbench.viewer.settings import LAST_FOLDER, PREFERENCES, SHOW_NAMES, THEME
 
 
 def close(dialog):

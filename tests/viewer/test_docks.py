@@ -4,17 +4,17 @@ from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication, QDockWidget, QScrollArea
 
-from model.document import Document
-from model.edits.initializers import add_initializer
-from model.graph import Model
-from model.steps import RemoveNode, SetField
-from model.tensors import ArrayTensor
-from viewer.actions.controls import control_entries
-from viewer.files.opening import sample_model
-from viewer.main_window import MainWindow
-from viewer.panels import PANELS, Panel
-from viewer.settings import Settings
-from viewer.workspace import Workspace
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits.initializers import add_initializer
+from onnx_workbench.model.graph import Model
+from onnx_workbench.model.steps import RemoveNode, SetField
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.viewer.actions.controls import control_entries
+from onnx_workbench.viewer.files.opening import sample_model
+from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.panels import PANELS, Panel
+from onnx_workbench.viewer.settings import Settings
+from onnx_workbench.viewer.workspace import Workspace
 
 PANEL_IDS = [info.id for info in PANELS]
 

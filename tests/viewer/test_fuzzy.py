@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewer.widgets.fuzzy import rate
+from onnx_workbench.viewer.widgets.fuzzy import rate
 
 
 def best(query, *titles):

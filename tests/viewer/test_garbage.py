@@ -9,7 +9,7 @@ from hashlib import blake2b
 import pytest
 from PySide6.QtCore import QObject
 
-from viewer import garbage
+from onnx_workbench.viewer import garbage
 
 
 class Ring(QObject):

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from model.errors import ModelError
-from model.progress import Cancelled
-from viewer.jobs import Jobs
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import Cancelled
+from onnx_workbench.viewer.jobs import Jobs
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_work_that_ends_after_the_program_says_nothing():
 import threading
 from PySide6.QtCore import QCoreApplication
 from shiboken6 import delete
-from viewer import jobs
+from onnx_workbench.viewer import jobs
 
 application = QCoreApplication([])
 begun, gone = threading.Event(), threading.Event()

@@ -3,17 +3,17 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtWidgets import QApplication, QTabWidget, QToolButton, QTreeView
 from shiboken6 import isValid
 
-from model.steps import SetField
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.actions import actions
+from onnx_workbench.viewer.actions.binding import ActionBinding
+from onnx_workbench.viewer.files.opening import sample_model
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.settings import DIRECTION, RESTORE_VIEW, SHOW_NAMES, THEME, Settings
+from onnx_workbench.viewer.theme import theme, themes
 from tests.viewer.opening import opened, rename, run, settled
 from tests.viewer.runs.driving import idle
-from viewer.actions import actions
-from viewer.actions.binding import ActionBinding
-from viewer.files.opening import sample_model
-from viewer.icons import icon
-from viewer.main_window import MainWindow
-from viewer.settings import DIRECTION, RESTORE_VIEW, SHOW_NAMES, THEME, Settings
-from viewer.theme import theme, themes
 
 # -- around the graph ------------------------------------------------------------------------------------------
 
@@ -400,8 +400,8 @@ def test_every_window_binds_every_action(window):
 
 
 def test_errors_are_counted_in_the_status_line_and_lead_to_the_list(window, qtbot, write_model):
-    from model.attributes import make_attribute
-    from model.steps import SetAttribute
+    from onnx_workbench.model.attributes import make_attribute
+    from onnx_workbench.model.steps import SetAttribute
 
     tab = opened(window, qtbot, write_model())
     document, button = tab.workspace.document, window.status.problems

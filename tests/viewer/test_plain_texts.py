@@ -6,13 +6,13 @@ from PySide6.QtCore import Qt as Core
 from PySide6.QtGui import Qt
 from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QLabel, QWidget
 
-from model.document import Document
-from model.steps import SetField
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.viewer.document_tab import DocumentTab
+from onnx_workbench.viewer.panels import PANELS
+from onnx_workbench.viewer.workspace import Workspace
 from tests.model import builders
 from tests.viewer.quiet import at_work
-from viewer.document_tab import DocumentTab
-from viewer.panels import PANELS
-from viewer.workspace import Workspace
 
 _HOSTILE = "<b>bold</b>"
 _MOST_ROWS = 60

@@ -10,13 +10,13 @@ from PySide6.QtGui import QGuiApplication, QMouseEvent, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from model.edits.attributes import set_attribute
-from model.edits.nodes import delete_and_bridge
+from onnx_workbench.model.edits.attributes import set_attribute
+from onnx_workbench.model.edits.nodes import delete_and_bridge
+from onnx_workbench.viewer import precedence
+from onnx_workbench.viewer.jobs import Jobs, post
+from onnx_workbench.viewer.precedence import acts, is_next_due, let_pass
+from onnx_workbench.viewer.shifts import Shift
 from tests.viewer.panels.inspector.hands import relu, row, shown
-from viewer import precedence
-from viewer.jobs import Jobs, post
-from viewer.precedence import acts, is_next_due, let_pass
-from viewer.shifts import Shift
 
 
 class Canvas(QWidget):
@@ -186,7 +186,7 @@ def test_jobs_wait_for_the_frame_where_they_look_whether_to_stop(canvas, qtbot, 
 
 
 def test_work_that_the_window_itself_waits_for_waits_for_nothing(qtbot, told, monkeypatch):
-    monkeypatch.setattr("viewer.jobs.let_pass", lambda: told.append("waited"))
+    monkeypatch.setattr("onnx_workbench.viewer.jobs.let_pass", lambda: told.append("waited"))
     jobs = Jobs()
     job = jobs.follow("Followed", lambda: None)
     job.progress.report(1, 2)

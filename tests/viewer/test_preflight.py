@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from viewer.preflight import _ALWAYS, _WAYLAND, _X11, find_problem, missing_packages
+from onnx_workbench.viewer.preflight import _ALWAYS, _WAYLAND, _X11, find_problem, missing_packages
 
 X11 = {"DISPLAY": ":0"}
 

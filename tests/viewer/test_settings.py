@@ -1,6 +1,6 @@
 import pytest
 
-from viewer.settings import PREFERENCES, RECENT_LIMIT, SHOW_NAMES, THEME, Option, Settings
+from onnx_workbench.viewer.settings import PREFERENCES, RECENT_LIMIT, SHOW_NAMES, THEME, Option, Settings
 
 
 def test_an_option_is_its_default_until_set_and_survives_a_restart(settings):
@@ -60,7 +60,7 @@ def test_preferences_have_titles_and_belong_to_one_key_each():
 
 
 def test_the_state_folder_can_be_moved(monkeypatch, tmp_path, state_folder):
-    from viewer.files import folders
+    from onnx_workbench.viewer.files import folders
 
     assert folders.state_folder() == state_folder
     monkeypatch.delenv("ONNX_WORKBENCH_STATE")

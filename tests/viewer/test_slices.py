@@ -9,12 +9,12 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QObject, QTimer
 from shiboken6 import delete
 
-from model.progress import Cancelled
+from onnx_workbench.model.progress import Cancelled
+from onnx_workbench.viewer import precedence
+from onnx_workbench.viewer.precedence import acts
+from onnx_workbench.viewer.shifts import Once, Shift
+from onnx_workbench.viewer.slices import Latest, Slices
 from tests.viewer.held import let_take_turns
-from viewer import precedence
-from viewer.precedence import acts
-from viewer.shifts import Once, Shift
-from viewer.slices import Latest, Slices
 
 
 def count_to(limit, seen):

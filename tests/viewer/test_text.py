@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.types import (
+from onnx_workbench.model.types import (
     ElementType,
     MapType,
     OpaqueType,
@@ -12,7 +12,7 @@ from model.types import (
     SparseTensorType,
     TensorType,
 )
-from viewer.text import (
+from onnx_workbench.viewer.text import (
     bytes_text,
     count_text,
     digits_apart,

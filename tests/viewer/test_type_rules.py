@@ -4,14 +4,14 @@ from importlib import import_module
 
 import pytest
 
-from model.edits.attributes import set_attribute
-from model.io.save import save
+from onnx_workbench.model.edits.attributes import set_attribute
+from onnx_workbench.model.io.save import save
+from onnx_workbench.viewer import types
+from onnx_workbench.viewer.canvas.drawing import Kind
+from onnx_workbench.viewer.dialogs.ask_text import AskText
 from tests.model import builders
 from tests.model.builders import node, value
 from tests.viewer.held import let_take_turns
-from viewer import types
-from viewer.canvas.drawing import Kind
-from viewer.dialogs.ask_text import AskText
 
 CUSTOM = """
     <ir_version: 10, opset_import: ["" : 18, "my.own" : 1]>
@@ -67,7 +67,7 @@ def test_the_graph_shows_sizes_that_only_an_output_declares(make_window, qtbot, 
 def test_types_are_inferred_once_typing_rests(window, qtbot, monkeypatch):
     workspace = window.tabs()[-1].workspace
     qtbot.waitUntil(lambda: workspace.types.inferred is not None, timeout=30_000)
-    infer = import_module("model.passes.inference.infer")  # the package has a function of that name
+    infer = import_module("onnx_workbench.model.passes.inference.infer")  # the package has a function of that name
     asked, request = [], infer.request
     monkeypatch.setattr(infer, "request", lambda *given, **more: asked.append(given) or request(*given, **more))
 

@@ -7,9 +7,9 @@ import pytest
 from onnx import TensorProto, helper
 from PySide6.QtCore import QPoint, Qt
 
-from model.steps import RemoveNode
+from onnx_workbench.model.steps import RemoveNode
+from onnx_workbench.viewer.visits import Visit, Visits
 from tests.viewer.pointer import hover
-from viewer.visits import Visit, Visits
 
 BACK, FORWARD = Qt.MouseButton.BackButton, Qt.MouseButton.ForwardButton
 ALT, NONE = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.NoModifier

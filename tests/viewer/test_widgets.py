@@ -5,15 +5,15 @@ import pytest
 from PySide6.QtCore import QModelIndex, QObject, QPoint, QRect, Qt
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
-from model.graph import Function, Graph, Node, TrainingInfo, Value
-from model.tensors import ArrayTensor, SparseTensor
-from viewer.jobs import Jobs
-from viewer.places import name_of, path_to, place_text
-from viewer.qt_models.raw import RawModel
-from viewer.widgets.message_bar import MessageBar
-from viewer.widgets.start_page import StartPage
-from viewer.widgets.status_line import StatusLine, selection_text
-from viewer.workspace import Message
+from onnx_workbench.model.graph import Function, Graph, Node, TrainingInfo, Value
+from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.viewer.jobs import Jobs
+from onnx_workbench.viewer.places import name_of, path_to, place_text
+from onnx_workbench.viewer.qt_models.raw import RawModel
+from onnx_workbench.viewer.widgets.message_bar import MessageBar
+from onnx_workbench.viewer.widgets.start_page import StartPage
+from onnx_workbench.viewer.widgets.status_line import StatusLine, selection_text
+from onnx_workbench.viewer.workspace import Message
 
 
 @pytest.fixture

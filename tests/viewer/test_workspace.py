@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from model.document import Document
-from model.edits.nodes import delete_and_bridge
-from model.errors import ModelError
-from model.graph import Function, Model, Value
-from model.steps import RemoveNode, SetField, SetInitializer
-from model.tensors import ArrayTensor
-from viewer.changes import is_in_model
-from viewer.workspace import Workspace, graph_of
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits.nodes import delete_and_bridge
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Model, Value
+from onnx_workbench.model.steps import RemoveNode, SetField, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.viewer.changes import is_in_model
+from onnx_workbench.viewer.workspace import Workspace, graph_of
 
 
 def named(workspace, name):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from viewer.actions.action import Action, Context, Glance, Menu
+from onnx_workbench.viewer.actions.action import Action, Context, Glance, Menu
 
 __all__ = ["MODULES", "Action", "Context", "Glance", "Menu", "action", "actions"]
 
@@ -20,7 +20,7 @@ MODULES = ("file", "edit", "view", "go", "nodes", "graph", "model", "tools", "ru
 @cache
 def actions() -> tuple[Action, ...]:
     """Every action, in the order of menus. Importing them imports neither numpy nor the canvas."""
-    found = tuple(a for name in MODULES for a in import_module(f"viewer.actions.{name}").ACTIONS)
+    found = tuple(a for name in MODULES for a in import_module(f"onnx_workbench.viewer.actions.{name}").ACTIONS)
     by_id: dict[str, Action] = {}
     for one in found:
         if by_id.setdefault(one.id, one) is not one:

@@ -11,19 +11,19 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QMenu, QMenuBar, QToolBar, QWidget
 
-from model.errors import ModelError
-from viewer.actions import Action, Context, Glance, Menu, actions
-from viewer.actions.action import Submenu
-from viewer.icons import icon
-from viewer.shifts import Once
-from viewer.theme import themes
-from viewer.turns import Turns
-from viewer.widgets.command_palette import Entry
-from viewer.widgets.fields.editors import take_from
-from viewer.workspace import REFUSED
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.actions import Action, Context, Glance, Menu, actions
+from onnx_workbench.viewer.actions.action import Submenu
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.shifts import Once
+from onnx_workbench.viewer.theme import themes
+from onnx_workbench.viewer.turns import Turns
+from onnx_workbench.viewer.widgets.command_palette import Entry
+from onnx_workbench.viewer.widgets.fields.editors import take_from
+from onnx_workbench.viewer.workspace import REFUSED
 
 if TYPE_CHECKING:
-    from viewer.main_window import MainWindow
+    from onnx_workbench.viewer.main_window import MainWindow
 
 
 class ActionBinding(QObject):

@@ -11,14 +11,14 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QMenu, QPushButton, QToolButton, QWidget
 from shiboken6 import isValid
 
-from viewer.actions import actions
-from viewer.actions.binding import without_mnemonic
-from viewer.widgets.command_palette import Entry
-from viewer.widgets.scrolling import scroll_to
+from onnx_workbench.viewer.actions import actions
+from onnx_workbench.viewer.actions.binding import without_mnemonic
+from onnx_workbench.viewer.widgets.command_palette import Entry
+from onnx_workbench.viewer.widgets.scrolling import scroll_to
 
 if TYPE_CHECKING:
-    from viewer.docks import Docks
-    from viewer.panels import Panel, PanelInfo
+    from onnx_workbench.viewer.docks import Docks
+    from onnx_workbench.viewer.panels import Panel, PanelInfo
 
 
 def control_entries(docks: Docks) -> list[Entry]:

@@ -6,15 +6,21 @@ from collections.abc import Iterator, Sequence
 
 from PySide6.QtWidgets import QApplication
 
-from model.document import Transaction
-from model.edits import functions, interface, nodes, subgraphs
-from model.graph import Function, Graph, Model, Node, Value
-from model.progress import Progress
-from viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
-from viewer.actions.targets import has_node, has_several, nodes_by_graph, select_between, selected_nodes
-from viewer.passes.many import CopyOf, change_many, change_nodes
-from viewer.patience import busy_over
-from viewer.text import display, plural
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import functions, interface, nodes, subgraphs
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
+from onnx_workbench.viewer.actions.targets import (
+    has_node,
+    has_several,
+    nodes_by_graph,
+    select_between,
+    selected_nodes,
+)
+from onnx_workbench.viewer.passes.many import CopyOf, change_many, change_nodes
+from onnx_workbench.viewer.patience import busy_over
+from onnx_workbench.viewer.text import display, plural
 
 
 def _undo_title(context: Context) -> str | None:
@@ -67,13 +73,13 @@ def _copy_names(context: Context) -> None:
 
 
 def _copy(context: Context) -> None:
-    from viewer import clipboard
+    from onnx_workbench.viewer import clipboard
 
     clipboard.copy(selected_nodes(context))
 
 
 def _cut(context: Context) -> None:
-    from viewer import clipboard
+    from onnx_workbench.viewer import clipboard
 
     chosen = selected_nodes(context)
     clipboard.copy(chosen)
@@ -83,14 +89,14 @@ def _cut(context: Context) -> None:
 def _can_paste(context: Context) -> bool:
     if not context.document_open:
         return False
-    from viewer import clipboard
+    from onnx_workbench.viewer import clipboard
 
     return clipboard.has_nodes()
 
 
 def _paste(context: Context) -> None:
-    from viewer import clipboard
-    from viewer.insertion import target_graph
+    from onnx_workbench.viewer import clipboard
+    from onnx_workbench.viewer.insertion import target_graph
 
     workspace = context.opened
     fragment = clipboard.copied()
@@ -163,7 +169,7 @@ def _can_rename(context: Context) -> bool:
 
 
 def _rename(context: Context) -> None:
-    from viewer.widgets.rename_field import rename
+    from onnx_workbench.viewer.widgets.rename_field import rename
 
     workspace, tab = context.opened, context.window.tab
     item = workspace.selection.current
@@ -188,13 +194,13 @@ def _invert(context: Context) -> None:
 
 
 def _find_and_replace(context: Context) -> None:
-    from viewer.dialogs.find_replace import FindReplaceDialog
+    from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
 
     FindReplaceDialog.show_for(context.window, context.opened)
 
 
 def _preferences(context: Context) -> None:
-    from viewer.dialogs.preferences import PreferencesDialog
+    from onnx_workbench.viewer.dialogs.preferences import PreferencesDialog
 
     PreferencesDialog(context.window.settings, context.window).show()
 

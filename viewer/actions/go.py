@@ -7,11 +7,11 @@ from functools import partial
 
 from PySide6.QtCore import Qt
 
-from model.graph import Function, Graph, Node, TrainingInfo, Value
-from model.queries import topology
-from model.queries.bodies import origin
-from viewer.actions.action import Action, Context, Menu, with_document
-from viewer.actions.targets import has_several_documents
+from onnx_workbench.model.graph import Function, Graph, Node, TrainingInfo, Value
+from onnx_workbench.model.queries import topology
+from onnx_workbench.model.queries.bodies import origin
+from onnx_workbench.viewer.actions.action import Action, Context, Menu, with_document
+from onnx_workbench.viewer.actions.targets import has_several_documents
 
 
 def _inner_graph(context: Context) -> Graph | None:
@@ -109,7 +109,7 @@ def _cycle_tab(step: int, context: Context) -> None:
 
 def _next_match(step: int, context: Context) -> None:
     """From match to match without leaving the graph; asks what to look for where nothing was."""
-    from viewer.panels.find import FindPanel
+    from onnx_workbench.viewer.panels.find import FindPanel
 
     panel = context.window.docks.panel("find")
     if not isinstance(panel, FindPanel) or not panel.box.text().strip():

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from model.document import Transaction
-from model.edits import interface
-from model.edits.initializers import constants_to_initializers, initializers_to_constants
-from model.errors import ModelError
-from model.graph import Function, Graph, Node, Value
-from model.progress import Progress
-from model.queries.scope import by_graph
-from model.typetext import parse_dimensions, parse_type, type_source
-from viewer.actions.action import Action, Context, Menu, Submenu, with_document
-from viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
-from viewer.dialogs.lifetime import show_for
-from viewer.passes.many import CopyOf, change_each, change_many
-from viewer.selection import Item
-from viewer.text import display, plural
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import interface
+from onnx_workbench.model.edits.initializers import constants_to_initializers, initializers_to_constants
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.queries.scope import by_graph
+from onnx_workbench.model.typetext import parse_dimensions, parse_type, type_source
+from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
+from onnx_workbench.viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
+from onnx_workbench.viewer.dialogs.lifetime import show_for
+from onnx_workbench.viewer.passes.many import CopyOf, change_each, change_many
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.text import display, plural
 
 
 def _title(values: list[Value]) -> str:
@@ -69,7 +69,7 @@ def _remove_outputs(context: Context) -> None:
 
 
 def _add_input(context: Context) -> None:
-    from viewer.dialogs.ask_text import AskText, TextField
+    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
 
     workspace, graph = context.opened, graph_in_view(context)
 
@@ -178,7 +178,7 @@ def _only_constant(context: Context) -> None:
 
 def _make_constant(context: Context, values: list[Value], text: str) -> None:
     """Let inputs be constants: with the default they have, else with the values in a text."""
-    from model.edits.constants import give_default
+    from onnx_workbench.model.edits.constants import give_default
 
     def make(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
         made = [copy_of(value) for value in values]
@@ -193,7 +193,7 @@ def _make_constant(context: Context, values: list[Value], text: str) -> None:
 
 
 def _ask_for_values(context: Context, values: list[Value]) -> None:
-    from viewer.dialogs.ask_text import AskText, TextField
+    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
 
     dialog = AskText(
         context.window,
@@ -207,7 +207,7 @@ def _ask_for_values(context: Context, values: list[Value]) -> None:
 
 
 def _remove_unused_inputs(context: Context) -> None:
-    from viewer.passes.whole import take_unused_inputs_away
+    from onnx_workbench.viewer.passes.whole import take_unused_inputs_away
 
     graph = graph_in_view(context)
     if isinstance(graph.owner, (Node, Function)):
@@ -216,8 +216,8 @@ def _remove_unused_inputs(context: Context) -> None:
 
 
 def _set_batch(context: Context) -> None:
-    from viewer.dialogs.ask_text import AskText, TextField
-    from viewer.passes.whole import set_batch
+    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
+    from onnx_workbench.viewer.passes.whole import set_batch
 
     workspace, graph = context.opened, graph_in_view(context)
 
@@ -240,9 +240,9 @@ def _set_batch(context: Context) -> None:
 
 
 def _set_type(context: Context) -> None:
-    from model.declaring import declarable, size_names
-    from model.edits.values import set_type
-    from viewer.dialogs.ask_text import AskText, TextField
+    from onnx_workbench.model.declaring import declarable, size_names
+    from onnx_workbench.model.edits.values import set_type
+    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
 
     workspace, values = context.opened, selected_values(context)
     known = workspace.types.type_of(values[-1])

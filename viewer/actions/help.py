@@ -5,12 +5,12 @@ from __future__ import annotations
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 
-from viewer.actions.action import Action, Context, Menu, always
-from viewer.files.folders import state_folder
+from onnx_workbench.viewer.actions.action import Action, Context, Menu, always
+from onnx_workbench.viewer.files.folders import state_folder
 
 
 def _about(context: Context) -> None:
-    from viewer.dialogs.about import AboutDialog
+    from onnx_workbench.viewer.dialogs.about import AboutDialog
 
     AboutDialog(context.window).show()
 

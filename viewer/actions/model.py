@@ -9,32 +9,27 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
-from model.errors import ModelError
-from model.graph import Graph, Model
-from viewer.actions.action import Action, Context, Menu, Submenu, always, with_document
-from viewer.actions.targets import (
-    graph_in_view,
-    has_node,
-    has_several,
-    has_several_documents,
-)
-from viewer.dialogs.lifetime import show_aside, show_for
-from viewer.text import display, lost_text, plural
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model
+from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, always, with_document
+from onnx_workbench.viewer.actions.targets import graph_in_view, has_node, has_several, has_several_documents
+from onnx_workbench.viewer.dialogs.lifetime import show_aside, show_for
+from onnx_workbench.viewer.text import display, lost_text, plural
 
 if TYPE_CHECKING:
-    from model.passes.convert import Report
-    from model.passes.rehearsal import Rehearsal
-    from viewer.dialogs.extract import Way
-    from viewer.document_tab import DocumentTab
-    from viewer.main_window import MainWindow
-    from viewer.workspace import Workspace
+    from onnx_workbench.model.passes.convert import Report
+    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.viewer.dialogs.extract import Way
+    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.main_window import MainWindow
+    from onnx_workbench.viewer.workspace import Workspace
 
 _SCRIPTS = "Edit scripts (*.jsonl);;All files (*)"
 _LONGEST_SCRIPT = 256 << 20
 
 
 def _new(context: Context) -> None:
-    from viewer.dialogs.new_model import NewModelDialog
+    from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
 
     def create(model: Model) -> None:
         context.window.files.add_new([(model, model.graph.name)])
@@ -43,8 +38,8 @@ def _new(context: Context) -> None:
 
 
 def _save_with_options(context: Context, *, copy: bool = False) -> None:
-    from model.queries.parts import part_of, tensors_of
-    from viewer.dialogs.save_options import SaveOptionsDialog
+    from onnx_workbench.model.queries.parts import part_of, tensors_of
+    from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 
     window, tab = context.window, context.window.tab
     if tab is None:
@@ -65,7 +60,7 @@ def _save_with_options(context: Context, *, copy: bool = False) -> None:
 
 def _extract(way: Way, context: Context) -> None:
     """Show what would be cut out; the parts come into tabs of their own, the model they come from is untouched."""
-    from viewer.dialogs.extract import ExtractDialog
+    from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 
     window, origin = context.window, context.opened
 
@@ -81,7 +76,7 @@ def _extract(way: Way, context: Context) -> None:
 
 
 def _merge(context: Context) -> None:
-    from viewer.dialogs.files import ask_another
+    from onnx_workbench.viewer.dialogs.files import ask_another
 
     path = ask_another(context.window, context.window.settings, "Merge a model")
     if path is not None:
@@ -90,7 +85,7 @@ def _merge(context: Context) -> None:
 
 def merge_file(context: Context, path: Path) -> None:
     """Read a model and ask how it is to be connected."""
-    from viewer.files import opening
+    from onnx_workbench.viewer.files import opening
 
     workspace, graph = context.opened, graph_in_view(context)
 
@@ -102,10 +97,10 @@ def merge_file(context: Context, path: Path) -> None:
 
 def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
     """Ask how another model is to be connected; what does not fit in as it is, is made to on a copy of it."""
-    from model.passes.joining import clashing_functions, fit, means_something_else
-    from model.passes.rehearsal import Rehearsal
-    from viewer.dialogs.merge import MergeDialog
-    from viewer.passes.converting import told
+    from onnx_workbench.model.passes.joining import clashing_functions, fit, means_something_else
+    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.viewer.dialogs.merge import MergeDialog
+    from onnx_workbench.viewer.passes.converting import told
 
     imports, clashes = dict(graph.opset_imports), clashing_functions(workspace.model, other)
     if not clashes and not means_something_else(other, imports):
@@ -122,8 +117,8 @@ def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Mode
 
 def _merge_tab(context: Context) -> None:
     """Merge the document of another tab: the one to the left, or the first other one."""
-    from viewer.passes.rehearsing import Rehearsing
-    from viewer.widgets.choice_popup import Choice, ChoicePopup
+    from onnx_workbench.viewer.passes.rehearsing import Rehearsing
+    from onnx_workbench.viewer.widgets.choice_popup import Choice, ChoicePopup
 
     window, workspace, graph = context.window, context.opened, graph_in_view(context)
     choices = []
@@ -158,7 +153,7 @@ def _has_history(context: Context) -> bool:
 
 
 def _export_script(context: Context) -> None:
-    from viewer.dialogs.files import ask_save
+    from onnx_workbench.viewer.dialogs.files import ask_save
 
     suggestion = Path(f"{context.opened.title.removesuffix('.onnx')}-edits.jsonl")
     filters = tuple(_SCRIPTS.split(";;"))
@@ -169,7 +164,7 @@ def _export_script(context: Context) -> None:
 
 def export_script(context: Context, path: Path) -> None:
     """Write the edits from the model as opened to its state now, to be replayed on a newer export of it."""
-    from model.recording.script import export
+    from onnx_workbench.model.recording.script import export
 
     text = export(context.opened.document)
     try:
@@ -187,7 +182,7 @@ def _replay_script(context: Context) -> None:
 
 def replay_script(context: Context, path: Path) -> None:
     """Do the edits of a script here, each as one entry of the history; all or nothing."""
-    from model.recording.script import replay, text_of
+    from onnx_workbench.model.recording.script import replay, text_of
 
     try:
         if path.stat().st_size > _LONGEST_SCRIPT:
@@ -200,7 +195,7 @@ def replay_script(context: Context, path: Path) -> None:
 
 
 def _operator_sets(context: Context) -> None:
-    from viewer.dialogs.operator_sets import OperatorSetsDialog
+    from onnx_workbench.viewer.dialogs.operator_sets import OperatorSetsDialog
 
     OperatorSetsDialog.show_for(context.window)
 

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import TypeGuard
 
-from model.graph import Node, Value
-from viewer.actions.action import Action, Context, Menu, Submenu, always, once_open, with_document_soon
-from viewer.actions.targets import has_results
-from viewer.dialogs.files import ask_file, ask_save
-from viewer.selection import Item
-from viewer.settings import EDGE_NOTES, NAN_ALONE
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, always, once_open, with_document_soon
+from onnx_workbench.viewer.actions.targets import has_results
+from onnx_workbench.viewer.dialogs.files import ask_file, ask_save
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.settings import EDGE_NOTES, NAN_ALONE
 
 
 def _run(context: Context) -> None:
@@ -141,7 +141,7 @@ def _test(context: Context) -> None:
 
 
 def _save_run(context: Context) -> None:
-    from viewer.runs.afterwards import write_run
+    from onnx_workbench.viewer.runs.afterwards import write_run
 
     workspace = context.opened
     suggestion = Path(workspace.title).with_suffix(".npz")
@@ -152,7 +152,7 @@ def _save_run(context: Context) -> None:
 
 
 def _load_run(context: Context) -> None:
-    from viewer.runs.afterwards import take_up_run
+    from onnx_workbench.viewer.runs.afterwards import take_up_run
 
     path = ask_file(context.window, context.window.settings, "Load run", ("Arrays (*.npz)", "All files (*)"))
     if path is not None:

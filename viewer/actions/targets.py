@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from model.errors import ModelError
-from model.graph import Function, Graph, Node, Value
-from model.queries import topology
-from viewer.actions.action import Context
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.queries import topology
+from onnx_workbench.viewer.actions.action import Context
 
 _Kind = TypeVar("_Kind")
 #: Among more than these nobody looks for one that an action could act on: it says itself when there is none.

@@ -8,18 +8,18 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from viewer.actions.action import Action, Context, Menu, Submenu, with_document
-from viewer.actions.targets import may_have
-from viewer.dialogs.lifetime import show_aside, show_for
-from viewer.settings import COMPARE_MERGED
-from viewer.text import display, plural
+from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
+from onnx_workbench.viewer.actions.targets import may_have
+from onnx_workbench.viewer.dialogs.lifetime import show_aside, show_for
+from onnx_workbench.viewer.settings import COMPARE_MERGED
+from onnx_workbench.viewer.text import display, plural
 
 if TYPE_CHECKING:
-    from model.graph import Node
-    from viewer.document_tab import DocumentTab
-    from viewer.main_window import MainWindow
-    from viewer.runs.comparing import Reference
-    from viewer.widgets.choice_popup import Choice
+    from onnx_workbench.model.graph import Node
+    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.main_window import MainWindow
+    from onnx_workbench.viewer.runs.comparing import Reference
+    from onnx_workbench.viewer.widgets.choice_popup import Choice
 
 
 def _knows_types(context: Context) -> bool:
@@ -31,7 +31,7 @@ def _knows_selected_types(context: Context) -> bool:
 
 
 def _write_types(context: Context, *, selected: bool = False) -> None:
-    from viewer.passes.whole import write_types
+    from onnx_workbench.viewer.passes.whole import write_types
 
     write_types(context.opened, selected=selected)
 
@@ -42,9 +42,9 @@ def _custom_nodes(context: Context) -> list[Node]:
 
 
 def _set_type_rule(context: Context) -> None:
-    from model.errors import ModelError
-    from model.passes.inference.rules import user_rule
-    from viewer.dialogs.ask_text import AskText, TextField
+    from onnx_workbench.model.errors import ModelError
+    from onnx_workbench.model.passes.inference.rules import user_rule
+    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
 
     workspace, custom = context.opened, _custom_nodes(context)
     if not custom:
@@ -74,20 +74,20 @@ def _set_type_rule(context: Context) -> None:
 
 
 def _convert(context: Context) -> None:
-    from viewer.dialogs.convert import ConvertDialog
+    from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 
     show_aside(context.opened, ConvertDialog(context.opened, context.window))
 
 
 def _simplify(context: Context) -> None:
-    from viewer.dialogs.simplify import SimplifyDialog
+    from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
 
     show_aside(context.opened, SimplifyDialog(context.opened, context.window))
 
 
 def _compare(context: Context) -> None:
     """Choose the other model: one that is open, one from a file, or this one as its file has it."""
-    from viewer.widgets.choice_popup import ChoicePopup
+    from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup
 
     ChoicePopup(context.window, "Model", context.opened.report).open(
         list(_others(context)), caption=f"Compare {display(context.opened.title, 60)} with", placeholder="Model"
@@ -95,7 +95,7 @@ def _compare(context: Context) -> None:
 
 
 def _others(context: Context) -> Iterator[Choice]:
-    from viewer.widgets.choice_popup import Choice
+    from onnx_workbench.viewer.widgets.choice_popup import Choice
 
     window, tab = context.window, context.window.tab
     assert tab is not None
@@ -127,7 +127,7 @@ def _beside_file(window: MainWindow, path: Path, tab: DocumentTab, _shift: bool)
 
 
 def _beside_asked(window: MainWindow, tab: DocumentTab, _shift: bool) -> None:
-    from viewer.dialogs.files import ask_another
+    from onnx_workbench.viewer.dialogs.files import ask_another
 
     path = ask_another(window, window.settings, "Open beside")
     if path is not None:
@@ -136,8 +136,8 @@ def _beside_asked(window: MainWindow, tab: DocumentTab, _shift: bool) -> None:
 
 def show_beside(window: MainWindow, other: DocumentTab, tab: DocumentTab) -> None:
     """Compare a document with another one, side by side, with the list of differences."""
-    from viewer.comparison.beside import Beside
-    from viewer.comparison.pairing import Comparing
+    from onnx_workbench.viewer.comparison.beside import Beside
+    from onnx_workbench.viewer.comparison.pairing import Comparing
 
     if tab not in window.tabs() or other not in window.tabs():
         return  # closed while the other one was read
@@ -152,8 +152,8 @@ def _is_compared(context: Context) -> bool:
 
 def _run_both(context: Context) -> None:
     """Run both compared documents with the same inputs, then list how far the values are off."""
-    from viewer.comparison.run_both import run_both
-    from viewer.panels.compare import ComparePanel
+    from onnx_workbench.viewer.comparison.run_both import run_both
+    from onnx_workbench.viewer.panels.compare import ComparePanel
 
     window, comparing = context.window, context.opened.comparing
     assert comparing is not None

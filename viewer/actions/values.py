@@ -7,22 +7,22 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
-from model.errors import ModelError
-from model.graph import Value
-from viewer.actions.action import Action, Context, Menu, Submenu, with_document
-from viewer.actions.targets import has_results, may_have
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Value
+from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
+from onnx_workbench.viewer.actions.targets import has_results, may_have
 
 if TYPE_CHECKING:
-    from exec.inspection.whatif import Precision
-    from viewer.panels.compare import ComparePanel
-    from viewer.panels.tensor import TensorPanel
-    from viewer.panels.tensor.views import View
-    from viewer.runs.breakpoints import Condition
+    from onnx_workbench.exec.inspection.whatif import Precision
+    from onnx_workbench.viewer.panels.compare import ComparePanel
+    from onnx_workbench.viewer.panels.tensor import TensorPanel
+    from onnx_workbench.viewer.panels.tensor.views import View
+    from onnx_workbench.viewer.runs.breakpoints import Condition
 
 
 def _tensor(context: Context) -> TensorPanel:
     """The tensor panel, brought up."""
-    from viewer.panels.tensor import TensorPanel
+    from onnx_workbench.viewer.panels.tensor import TensorPanel
 
     panel = context.window.docks.open("tensor")
     assert isinstance(panel, TensorPanel)
@@ -31,7 +31,7 @@ def _tensor(context: Context) -> TensorPanel:
 
 def _compare(context: Context) -> ComparePanel:
     """The panel of comparisons, brought up."""
-    from viewer.panels.compare import ComparePanel
+    from onnx_workbench.viewer.panels.compare import ComparePanel
 
     panel = context.window.docks.open("compare")
     assert isinstance(panel, ComparePanel)
@@ -39,7 +39,7 @@ def _compare(context: Context) -> ComparePanel:
 
 
 def _correct_types(context: Context) -> None:
-    from viewer.panels.run import RunPanel
+    from onnx_workbench.viewer.panels.run import RunPanel
 
     panel = context.window.docks.open("run")
     assert isinstance(panel, RunPanel)
@@ -155,8 +155,8 @@ def _toggle_condition(condition: Condition, context: Context) -> None:
 
 def _break_above(context: Context) -> None:
     """Ask above what, unless that is to end."""
-    from viewer.dialogs.ask_text import AskText, TextField
-    from viewer.dialogs.lifetime import show_for
+    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
+    from onnx_workbench.viewer.dialogs.lifetime import show_for
 
     breakpoints = context.opened.runs.breakpoints
     if breakpoints.has("above"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from viewer.actions.action import Action, Context, Menu, Submenu, always, with_document, with_selection
-from viewer.panels import PANELS, PanelInfo
-from viewer.settings import (
+from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, always, with_document, with_selection
+from onnx_workbench.viewer.panels import PANELS, PanelInfo
+from onnx_workbench.viewer.settings import (
     DIRECTION,
     FOLD_SHARED,
     SHOW_ATTRIBUTES,
@@ -19,7 +19,7 @@ from viewer.settings import (
 )
 
 if TYPE_CHECKING:
-    from viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.canvas.view import GraphView
 
 
 def _view(context: Context) -> GraphView:

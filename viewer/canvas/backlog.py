@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QObject
 
-from model.graph import Node, Value
-from viewer.changes import Touched
-from viewer.shifts import SLICE_SECONDS, Shift
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.viewer.changes import Touched
+from onnx_workbench.viewer.shifts import SLICE_SECONDS, Shift
 
 _PIECE = 100  # objects between two looks at the clock
 

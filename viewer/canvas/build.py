@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from model.graph import Function, Graph, Model, Node, Value
-from model.queries.scopes import Scope, ScopeTree, scope_tree
-from model.queries.topology import outer_values
-from model.queries.types import TypeOf, declared_type
-from viewer.canvas.cards import Cards
-from viewer.canvas.drawing import COMMUTATIVE, Box, Button, Drawing, Kind, Measure, Options
-from viewer.places import name_of
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.queries.scopes import Scope, ScopeTree, scope_tree
+from onnx_workbench.model.queries.topology import outer_values
+from onnx_workbench.model.queries.types import TypeOf, declared_type
+from onnx_workbench.viewer.canvas.cards import Cards
+from onnx_workbench.viewer.canvas.drawing import COMMUTATIVE, Box, Button, Drawing, Kind, Measure, Options
+from onnx_workbench.viewer.places import name_of
 
 #: Boxes of one drawing at most; what is beyond stays closed. Guards against functions that call each other.
 MOST_BOXES = 400_000
@@ -368,7 +368,7 @@ def build(
         cards = measure
     else:
         if measure is None:
-            from viewer.canvas.fonts import canvas_fonts
+            from onnx_workbench.viewer.canvas.fonts import canvas_fonts
 
             measure = canvas_fonts()
         cards = Cards(measure, options)

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
-from model.attributes import Attribute, AttributeKind
-from model.devices import ShardingSpec
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.schemas import Schema
-from model.tensors import SparseTensor, Tensor
-from model.types import ElementType, Shape, TensorType, Type, element_type, element_type_text
-from viewer.text import display, number_text, plural, shape_text, type_text
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.devices import ShardingSpec
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.schemas import Schema
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType, Shape, TensorType, Type, element_type, element_type_text
+from onnx_workbench.viewer.text import display, number_text, plural, shape_text, type_text
 
 #: More rows than this end in one that says how many are left out.
 MOST_ROWS = 10

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from model.graph import Graph, Node, Value
-from model.queries.scopes import Scope
-from model.schemas import Schema, find
-from model.types import Type
-from viewer.canvas import captions
-from viewer.canvas.captions import Row
-from viewer.canvas.drawing import (
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.model.schemas import Schema, find
+from onnx_workbench.model.types import Type
+from onnx_workbench.viewer.canvas import captions
+from onnx_workbench.viewer.canvas.captions import Row
+from onnx_workbench.viewer.canvas.drawing import (
     BUTTON,
     HEADER,
     NARROWEST,
@@ -27,8 +27,8 @@ from viewer.canvas.drawing import (
     Options,
     Style,
 )
-from viewer.text import display, plural
-from viewer.theme import operator_category
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.theme import operator_category
 
 _GAP = 10.0  # between the columns of a row, between title and note
 _WIDEST_TITLE = 230.0

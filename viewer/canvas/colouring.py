@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtGui import QColor
 
-from model.graph import Node
-from model.queries.scopes import Scope
-from viewer.canvas.drawing import Kind
-from viewer.canvas.scene import Scene
-from viewer.text import digits_apart, number_text
-from viewer.theme import Theme
+from onnx_workbench.model.graph import Node
+from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.viewer.canvas.drawing import Kind
+from onnx_workbench.viewer.canvas.scene import Scene
+from onnx_workbench.viewer.text import digits_apart, number_text
+from onnx_workbench.viewer.theme import Theme
 
 #: Anchors of a perceptually uniform map from dark violet over green to yellow (the viridis family).
 _HEAT_ANCHORS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")

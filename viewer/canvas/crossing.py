@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from model.graph import Graph, Node, Value
-from model.queries.bodies import argument, result
-from viewer.canvas.drawing import Drawing, Kind
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.queries.bodies import argument, result
+from onnx_workbench.viewer.canvas.drawing import Drawing, Kind
 
 _MOST = 200
 

@@ -15,10 +15,10 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from model.graph import Graph, Node, Value
-from model.queries.scopes import Scope
-from viewer.canvas.captions import Row
-from viewer.canvas.layout import Direction
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.viewer.canvas.captions import Row
+from onnx_workbench.viewer.canvas.layout import Direction
 
 #: What a box or edge stands for.
 Subject = Node | Value | Graph | Scope

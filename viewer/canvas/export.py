@@ -18,31 +18,31 @@ import numpy as np
 from PySide6.QtCore import QMarginsF, QRectF, QSaveFile, QSizeF
 from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
 
-from model import schemas
-from model.errors import ModelError
-from model.graph import Graph
-from model.progress import SILENT, Progress
-from model.queries.blocks import groups_of
-from model.queries.scopes import Scope, ScopeTree
-from model.queries.types import TypeOf, declared_type
-from viewer.canvas.build import build, initial_expansion
-from viewer.canvas.colouring import Colouring, by_category
-from viewer.canvas.drawing import Options
-from viewer.canvas.fonts import Fonts
-from viewer.canvas.labels import MARGIN as REACH
-from viewer.canvas.labels import Labels
-from viewer.canvas.layout import Direction, layout
-from viewer.canvas.notes import NoteOf, no_note
-from viewer.canvas.overhead import LEGEND_MARGIN, legend_size, paint_legend_at, paint_legend_frame
-from viewer.canvas.painter import ScenePainter
-from viewer.canvas.png import PngWriter
-from viewer.canvas.scene import Scene, request
-from viewer.canvas.strokes import Area
-from viewer.canvas.svg import SvgWriter
-from viewer.theme import Theme, load_theme
+from onnx_workbench.model import schemas
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.blocks import groups_of
+from onnx_workbench.model.queries.scopes import Scope, ScopeTree
+from onnx_workbench.model.queries.types import TypeOf, declared_type
+from onnx_workbench.viewer.canvas.build import build, initial_expansion
+from onnx_workbench.viewer.canvas.colouring import Colouring, by_category
+from onnx_workbench.viewer.canvas.drawing import Options
+from onnx_workbench.viewer.canvas.fonts import Fonts
+from onnx_workbench.viewer.canvas.labels import MARGIN as REACH
+from onnx_workbench.viewer.canvas.labels import Labels
+from onnx_workbench.viewer.canvas.layout import Direction, layout
+from onnx_workbench.viewer.canvas.notes import NoteOf, no_note
+from onnx_workbench.viewer.canvas.overhead import LEGEND_MARGIN, legend_size, paint_legend_at, paint_legend_frame
+from onnx_workbench.viewer.canvas.painter import ScenePainter
+from onnx_workbench.viewer.canvas.png import PngWriter
+from onnx_workbench.viewer.canvas.scene import Scene, request
+from onnx_workbench.viewer.canvas.strokes import Area
+from onnx_workbench.viewer.canvas.svg import SvgWriter
+from onnx_workbench.viewer.theme import Theme, load_theme
 
 if TYPE_CHECKING:
-    from viewer.canvas.surface import Surface
+    from onnx_workbench.viewer.canvas.surface import Surface
 
 MARGIN = 24.0
 #: A PNG has at most so many px on a side and in all; a larger graph is drawn smaller. Few programs open more.

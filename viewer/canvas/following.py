@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
-from model.document import Change
-from model.graph import Value
-from viewer.canvas.backlog import Backlog
-from viewer.canvas.loader import Loader, concerns
-from viewer.canvas.patching import Patch, can_patch, pills, put_in_place, resize_in_place
-from viewer.canvas.scene import Scene
-from viewer.changes import Touched, is_large
+from onnx_workbench.model.document import Change
+from onnx_workbench.model.graph import Value
+from onnx_workbench.viewer.canvas.backlog import Backlog
+from onnx_workbench.viewer.canvas.loader import Loader, concerns
+from onnx_workbench.viewer.canvas.patching import Patch, can_patch, pills, put_in_place, resize_in_place
+from onnx_workbench.viewer.canvas.scene import Scene
+from onnx_workbench.viewer.changes import Touched, is_large
 
 if TYPE_CHECKING:
-    from viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.canvas.view import GraphView
 
 
 class Following(QObject):

@@ -10,7 +10,7 @@ from functools import cache
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontInfo, QFontMetricsF, QGuiApplication
 
-from viewer.canvas.drawing import Style
+from onnx_workbench.viewer.canvas.drawing import Style
 
 #: 9 pt at 96 dpi: nothing at 100 % is written smaller.
 SMALLEST = 12.0

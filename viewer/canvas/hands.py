@@ -13,13 +13,13 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QMouseEvent, QNativeGestureEvent, QWheelEvent
 from PySide6.QtWidgets import QGestureEvent, QPinchGesture, QToolTip
 
-from model.graph import Function, Graph, Node, Value
-from viewer.canvas.tips import tip_of
-from viewer.canvas.tools import TOOLS, Press, Tool
-from viewer.settings import WHEEL_ZOOMS
+from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.viewer.canvas.tips import tip_of
+from onnx_workbench.viewer.canvas.tools import TOOLS, Press, Tool
+from onnx_workbench.viewer.settings import WHEEL_ZOOMS
 
 if TYPE_CHECKING:
-    from viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.canvas.view import GraphView
 
 _STEP = 60.0  # px, one notch of the wheel
 _NOTCH = 120.0  # what Qt counts as one

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.queries.types import TypeOf
-from viewer.canvas.captions import short_type, split_text
-from viewer.canvas.drawing import Kind, Measure, Style
-from viewer.canvas.grid import Ids
-from viewer.canvas.notes import SPACE, Note, NoteOf, no_note, note_width
-from viewer.canvas.scene import Real, Scene
+from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.viewer.canvas.captions import short_type, split_text
+from onnx_workbench.viewer.canvas.drawing import Kind, Measure, Style
+from onnx_workbench.viewer.canvas.grid import Ids
+from onnx_workbench.viewer.canvas.notes import SPACE, Note, NoteOf, no_note, note_width
+from onnx_workbench.viewer.canvas.scene import Real, Scene
 
 HEIGHT = 16.0
 PADDING = 3.0

@@ -9,14 +9,14 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QAbstractButton
 
-from viewer.canvas.colouring import Legend
-from viewer.canvas.drawing import Style
-from viewer.canvas.overhead import LEGEND_MARGIN, legend_size, paint_legend_at, paint_legend_frame
-from viewer.theme import theme
-from viewer.tips import plain_tip
+from onnx_workbench.viewer.canvas.colouring import Legend
+from onnx_workbench.viewer.canvas.drawing import Style
+from onnx_workbench.viewer.canvas.overhead import LEGEND_MARGIN, legend_size, paint_legend_at, paint_legend_frame
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.tips import plain_tip
 
 if TYPE_CHECKING:
-    from viewer.canvas.surface import Surface
+    from onnx_workbench.viewer.canvas.surface import Surface
 
 _SHARE = 10  # a legend that takes more than this part of the canvas is folded until a person opens it
 _TRIANGLE = 8.0

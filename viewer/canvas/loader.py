@@ -14,24 +14,24 @@ from dataclasses import dataclass
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from model import schemas
-from model.graph import Graph, Node, Value
-from model.progress import SILENT, Progress
-from model.queries.types import TypeOf
-from viewer import garbage
-from viewer.canvas.build import Builder, Ids
-from viewer.canvas.cards import Cards
-from viewer.canvas.drawing import Drawing, Kind, Options
-from viewer.canvas.fonts import Fonts
-from viewer.canvas.layout import Layout, layout, relayout
-from viewer.canvas.patching import Patch, patch, patched, retyped
-from viewer.canvas.restructuring import restructured
-from viewer.canvas.scene import Scene, request
-from viewer.changes import Touched, is_large
-from viewer.jobs import Job
-from viewer.shifts import SLICE_SECONDS, Shift
-from viewer.text import plural
-from viewer.workspace import Workspace
+from onnx_workbench.model import schemas
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.viewer import garbage
+from onnx_workbench.viewer.canvas.build import Builder, Ids
+from onnx_workbench.viewer.canvas.cards import Cards
+from onnx_workbench.viewer.canvas.drawing import Drawing, Kind, Options
+from onnx_workbench.viewer.canvas.fonts import Fonts
+from onnx_workbench.viewer.canvas.layout import Layout, layout, relayout
+from onnx_workbench.viewer.canvas.patching import Patch, patch, patched, retyped
+from onnx_workbench.viewer.canvas.restructuring import restructured
+from onnx_workbench.viewer.canvas.scene import Scene, request
+from onnx_workbench.viewer.changes import Touched, is_large
+from onnx_workbench.viewer.jobs import Job
+from onnx_workbench.viewer.shifts import SLICE_SECONDS, Shift
+from onnx_workbench.viewer.text import plural
+from onnx_workbench.viewer.workspace import Workspace
 
 #: Up to so many boxes a layout takes less time than a person notices, and is not worth a thread.
 AT_ONCE = 150

@@ -8,14 +8,14 @@ from itertools import islice
 
 from PySide6.QtWidgets import QWidget
 
-from model.graph import Node, Value
-from viewer.canvas import colouring
-from viewer.canvas.colouring import Colouring
-from viewer.canvas.crossing import Crossings
-from viewer.canvas.scene import Scene
-from viewer.canvas.surface import Surface
-from viewer.shifts import Shift
-from viewer.theme import theme, themes
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.viewer.canvas import colouring
+from onnx_workbench.viewer.canvas.colouring import Colouring
+from onnx_workbench.viewer.canvas.crossing import Crossings
+from onnx_workbench.viewer.canvas.scene import Scene
+from onnx_workbench.viewer.canvas.surface import Surface
+from onnx_workbench.viewer.shifts import Shift
+from onnx_workbench.viewer.theme import theme, themes
 
 #: More marked objects than this are found in the scene over several turns of the event loop, so many in each.
 _AT_ONCE = 5000

@@ -13,15 +13,15 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
-from model.graph import Node, Value
-from model.queries.topology import Wire
-from viewer.canvas.drawing import Kind
-from viewer.canvas.grid import Ids
-from viewer.canvas.painter import BLOCKS_BELOW, RADIUS
-from viewer.canvas.scene import Real, Scene
-from viewer.canvas.stops import paint_next, paint_stops
-from viewer.canvas.strokes import Area, arrow_at, curve_path, draw_curves, draw_rects
-from viewer.theme import Theme
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.queries.topology import Wire
+from onnx_workbench.viewer.canvas.drawing import Kind
+from onnx_workbench.viewer.canvas.grid import Ids
+from onnx_workbench.viewer.canvas.painter import BLOCKS_BELOW, RADIUS
+from onnx_workbench.viewer.canvas.scene import Real, Scene
+from onnx_workbench.viewer.canvas.stops import paint_next, paint_stops
+from onnx_workbench.viewer.canvas.strokes import Area, arrow_at, curve_path, draw_curves, draw_rects
+from onnx_workbench.viewer.theme import Theme
 
 _BADGE = 8.0
 _NOTHING = np.zeros(0, np.intp)

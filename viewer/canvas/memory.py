@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from viewer.canvas.viewport import LARGEST
-from viewer.selection import Item
+from onnx_workbench.viewer.canvas.viewport import LARGEST
+from onnx_workbench.viewer.selection import Item
 
 _SMALLEST = 1e-4
 _FARTHEST = 1e9  # px; NaN is not below it either

@@ -15,13 +15,13 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSiz
 from PySide6.QtGui import QColor, QEnterEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
-from viewer.canvas.colouring import by_category
-from viewer.canvas.drawing import Kind
-from viewer.canvas.strokes import draw_rects
-from viewer.theme import theme, themes
+from onnx_workbench.viewer.canvas.colouring import by_category
+from onnx_workbench.viewer.canvas.drawing import Kind
+from onnx_workbench.viewer.canvas.strokes import draw_rects
+from onnx_workbench.viewer.theme import theme, themes
 
 if TYPE_CHECKING:
-    from viewer.canvas.surface import Surface
+    from onnx_workbench.viewer.canvas.surface import Surface
 
 _LONG = 190
 _SHORT = 96

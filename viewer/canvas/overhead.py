@@ -6,13 +6,13 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPen
 
-from viewer.canvas.colouring import Legend, heat_colors
-from viewer.canvas.drawing import Kind, Style
-from viewer.canvas.fonts import Fonts
-from viewer.canvas.painter import TITLES_FROM
-from viewer.canvas.scene import Scene
-from viewer.canvas.viewport import Viewport
-from viewer.theme import Theme
+from onnx_workbench.viewer.canvas.colouring import Legend, heat_colors
+from onnx_workbench.viewer.canvas.drawing import Kind, Style
+from onnx_workbench.viewer.canvas.fonts import Fonts
+from onnx_workbench.viewer.canvas.painter import TITLES_FROM
+from onnx_workbench.viewer.canvas.scene import Scene
+from onnx_workbench.viewer.canvas.viewport import Viewport
+from onnx_workbench.viewer.theme import Theme
 
 _MOST_NAMES = 60
 _LEAST_SPACE = (44.0, 18.0)  # a group smaller than this on screen has no room for its name

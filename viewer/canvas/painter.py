@@ -10,18 +10,26 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF, QStaticText, QTextOption
 
-from model.progress import SILENT, Progress
-from viewer.canvas import notes
-from viewer.canvas.colouring import Colouring, by_category
-from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, SIDE, STACK, Box, Kind, Style
-from viewer.canvas.fonts import Fonts
-from viewer.canvas.grid import Ids
-from viewer.canvas.labels import HEIGHT as LABEL_HEIGHT
-from viewer.canvas.labels import PADDING, Label, Labels
-from viewer.canvas.notes import Note
-from viewer.canvas.scene import Scene
-from viewer.canvas.strokes import Area, arrow_at, curve_path, draw_curves, draw_lines, draw_rects, ending_in
-from viewer.theme import Theme
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.canvas import notes
+from onnx_workbench.viewer.canvas.colouring import Colouring, by_category
+from onnx_workbench.viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, SIDE, STACK, Box, Kind, Style
+from onnx_workbench.viewer.canvas.fonts import Fonts
+from onnx_workbench.viewer.canvas.grid import Ids
+from onnx_workbench.viewer.canvas.labels import HEIGHT as LABEL_HEIGHT
+from onnx_workbench.viewer.canvas.labels import PADDING, Label, Labels
+from onnx_workbench.viewer.canvas.notes import Note
+from onnx_workbench.viewer.canvas.scene import Scene
+from onnx_workbench.viewer.canvas.strokes import (
+    Area,
+    arrow_at,
+    curve_path,
+    draw_curves,
+    draw_lines,
+    draw_rects,
+    ending_in,
+)
+from onnx_workbench.viewer.theme import Theme
 
 #: Below this scale boxes are only coloured blocks.
 BLOCKS_BELOW = 0.30

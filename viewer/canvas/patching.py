@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from model.document import Change
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.queries.types import TypeOf
-from model.steps import SetField
-from viewer.canvas.cards import Cards
-from viewer.canvas.drawing import Box, Drawing, Kind
-from viewer.canvas.layout import resize
-from viewer.canvas.scene import Moved, Scene
-from viewer.changes import Touched
+from onnx_workbench.model.document import Change
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.viewer.canvas.cards import Cards
+from onnx_workbench.viewer.canvas.drawing import Box, Drawing, Kind
+from onnx_workbench.viewer.canvas.layout import resize
+from onnx_workbench.viewer.canvas.scene import Moved, Scene
+from onnx_workbench.viewer.changes import Touched
 
 _PILLS = (Kind.INPUT, Kind.OUTPUT, Kind.OUTER)
 #: Fields of the model and its functions that decide what is drawn; others are texts.

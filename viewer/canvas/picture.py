@@ -9,8 +9,8 @@ from typing import cast
 from PySide6.QtCore import QPoint, QRect, QRectF
 from PySide6.QtGui import QColor, QPainter, QPixmap, QRegion
 
-from viewer.canvas.strokes import Area
-from viewer.canvas.viewport import Viewport
+from onnx_workbench.viewer.canvas.strokes import Area
+from onnx_workbench.viewer.canvas.viewport import Viewport
 
 #: Paints an area of the scene: (painter in scene coordinates, area, device px per scene px).
 Paint = Callable[[QPainter, Area, float], object]

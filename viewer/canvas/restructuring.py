@@ -12,13 +12,13 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from model.graph import Graph, Node, Value
-from model.queries.calls import called_by
-from model.queries.types import TypeOf
-from viewer.canvas.build import Builder, Ids
-from viewer.canvas.cards import Cards
-from viewer.canvas.drawing import Drawing, Kind
-from viewer.changes import Touched
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.queries.calls import called_by
+from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.viewer.canvas.build import Builder, Ids
+from onnx_workbench.viewer.canvas.cards import Cards
+from onnx_workbench.viewer.canvas.drawing import Drawing, Kind
+from onnx_workbench.viewer.changes import Touched
 
 _MOST = 500  # nodes whose edges are drawn anew
 

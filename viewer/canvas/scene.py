@@ -12,12 +12,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from model.graph import Graph, Node, Value
-from model.queries.scopes import Scope
-from viewer.canvas.captions import Row
-from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, STACK, Box, Button, Drawing, Kind
-from viewer.canvas.grid import Grid, Ids
-from viewer.canvas.layout import Layout, LayoutRequest, Resized, Spacing
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.viewer.canvas.captions import Row
+from onnx_workbench.viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, STACK, Box, Button, Drawing, Kind
+from onnx_workbench.viewer.canvas.grid import Grid, Ids
+from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, Resized, Spacing
 
 Real = NDArray[np.float64]
 Part = Literal["header", "body", "row", "button", "input", "output"]

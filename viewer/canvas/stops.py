@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from PySide6.QtCore import QPointF
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
-from viewer.canvas.drawing import HEADER
-from viewer.canvas.painter import BLOCKS_BELOW
-from viewer.canvas.scene import Scene
-from viewer.theme import Theme
+from onnx_workbench.viewer.canvas.drawing import HEADER
+from onnx_workbench.viewer.canvas.painter import BLOCKS_BELOW
+from onnx_workbench.viewer.canvas.scene import Scene
+from onnx_workbench.viewer.theme import Theme
 
 _RADIUS = 5.5
 #: From where an edge starts to the dot on it.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QPaintEngine, QPainter, QPainterPath, QPolygonF
 
-from viewer.canvas.scene import Real
+from onnx_workbench.viewer.canvas.scene import Real
 
 Area = tuple[float, float, float, float]  # left, top, right, bottom
 

@@ -14,23 +14,23 @@ from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QRegion, QResizeEvent
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
-from model.graph import Value
-from model.types import Type
-from viewer.canvas import walking
-from viewer.canvas.colouring import Colouring
-from viewer.canvas.fonts import canvas_fonts
-from viewer.canvas.grid import Ids
-from viewer.canvas.labels import MARGIN, Labels
-from viewer.canvas.legend import LegendCard
-from viewer.canvas.marks import SceneMarks
-from viewer.canvas.notes import Note
-from viewer.canvas.overhead import LEGEND_MARGIN, paint_group_names, paint_notice
-from viewer.canvas.painter import ROWS_FROM, ScenePainter
-from viewer.canvas.picture import Picture
-from viewer.canvas.scene import Moved, Scene
-from viewer.canvas.strokes import Area
-from viewer.canvas.viewport import LARGEST, Viewport
-from viewer.theme import theme
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.types import Type
+from onnx_workbench.viewer.canvas import walking
+from onnx_workbench.viewer.canvas.colouring import Colouring
+from onnx_workbench.viewer.canvas.fonts import canvas_fonts
+from onnx_workbench.viewer.canvas.grid import Ids
+from onnx_workbench.viewer.canvas.labels import MARGIN, Labels
+from onnx_workbench.viewer.canvas.legend import LegendCard
+from onnx_workbench.viewer.canvas.marks import SceneMarks
+from onnx_workbench.viewer.canvas.notes import Note
+from onnx_workbench.viewer.canvas.overhead import LEGEND_MARGIN, paint_group_names, paint_notice
+from onnx_workbench.viewer.canvas.painter import ROWS_FROM, ScenePainter
+from onnx_workbench.viewer.canvas.picture import Picture
+from onnx_workbench.viewer.canvas.scene import Moved, Scene
+from onnx_workbench.viewer.canvas.strokes import Area
+from onnx_workbench.viewer.canvas.viewport import LARGEST, Viewport
+from onnx_workbench.viewer.theme import theme
 
 #: What painting may take in one frame.
 FILL_SECONDS = 0.005

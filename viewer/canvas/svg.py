@@ -8,18 +8,18 @@ from typing import TextIO
 
 from PySide6.QtGui import QColor
 
-from model.progress import SILENT, Progress
-from viewer.canvas import notes
-from viewer.canvas.colouring import Colouring, heat_colors
-from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, SIDE, STACK, Box, Kind, Style
-from viewer.canvas.fonts import Fonts
-from viewer.canvas.labels import HEIGHT, PADDING, Labels
-from viewer.canvas.notes import Note
-from viewer.canvas.overhead import LEGEND_MARGIN, legend_size
-from viewer.canvas.painter import RADIUS, STRIPE, frame_colors, title_ground, title_indent
-from viewer.canvas.scene import Scene
-from viewer.canvas.strokes import Area, arrow_points
-from viewer.theme import Theme
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.canvas import notes
+from onnx_workbench.viewer.canvas.colouring import Colouring, heat_colors
+from onnx_workbench.viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, SIDE, STACK, Box, Kind, Style
+from onnx_workbench.viewer.canvas.fonts import Fonts
+from onnx_workbench.viewer.canvas.labels import HEIGHT, PADDING, Labels
+from onnx_workbench.viewer.canvas.notes import Note
+from onnx_workbench.viewer.canvas.overhead import LEGEND_MARGIN, legend_size
+from onnx_workbench.viewer.canvas.painter import RADIUS, STRIPE, frame_colors, title_ground, title_indent
+from onnx_workbench.viewer.canvas.scene import Scene
+from onnx_workbench.viewer.canvas.strokes import Area, arrow_points
+from onnx_workbench.viewer.theme import Theme
 
 _CHUNK = 500
 

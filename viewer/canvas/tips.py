@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from itertools import islice
 
-from model.attributes import Attribute
-from model.devices import ShardingSpec
-from model.graph import Graph, Node, Value
-from model.queries.bodies import origin
-from model.queries.scopes import Scope
-from model.queries.types import TypeOf
-from viewer.canvas.captions import attribute_text, tensor_text, value_text
-from viewer.canvas.scene import Hit, Scene
-from viewer.places import name_of, place_text
-from viewer.text import bytes_text, display, plural
+from onnx_workbench.model.attributes import Attribute
+from onnx_workbench.model.devices import ShardingSpec
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.queries.bodies import origin
+from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.viewer.canvas.captions import attribute_text, tensor_text, value_text
+from onnx_workbench.viewer.canvas.scene import Hit, Scene
+from onnx_workbench.viewer.places import name_of, place_text
+from onnx_workbench.viewer.text import bytes_text, display, plural
 
 _LIMIT = 400
 _MOST_CONSUMERS = 50

@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from model.attributes import Attribute
-from model.graph import Graph, Node
-from viewer.canvas import walking
-from viewer.canvas.build import inner_graph
-from viewer.canvas.drawing import Drawing, Kind, Subject
-from viewer.canvas.loader import nearest_box
-from viewer.canvas.memory import Spot
-from viewer.canvas.scene import Hit, Scene
-from viewer.canvas.strokes import Area
-from viewer.canvas.surface import READABLE
-from viewer.selection import Item, Selection
+from onnx_workbench.model.attributes import Attribute
+from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.viewer.canvas import walking
+from onnx_workbench.viewer.canvas.build import inner_graph
+from onnx_workbench.viewer.canvas.drawing import Drawing, Kind, Subject
+from onnx_workbench.viewer.canvas.loader import nearest_box
+from onnx_workbench.viewer.canvas.memory import Spot
+from onnx_workbench.viewer.canvas.scene import Hit, Scene
+from onnx_workbench.viewer.canvas.strokes import Area
+from onnx_workbench.viewer.canvas.surface import READABLE
+from onnx_workbench.viewer.selection import Item, Selection
 
 if TYPE_CHECKING:
-    from viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.canvas.view import GraphView
 
 _PART = 1000  # nodes
 _AROUND = 96.0  # pixels that stay around what is brought into view

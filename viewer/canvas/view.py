@@ -23,29 +23,36 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from model.graph import Graph, Node, Value
-from model.queries.types import TypeOf
-from model.types import Type
-from viewer.canvas.build import initial_expansion
-from viewer.canvas.drawing import Box, Kind, Options
-from viewer.canvas.following import Following
-from viewer.canvas.hands import EVENTS, Hands
-from viewer.canvas.layout import Direction
-from viewer.canvas.loader import Loader, nearest_box
-from viewer.canvas.marked import MarkedSurface
-from viewer.canvas.memory import Anchor, Pending, Place, Spot
-from viewer.canvas.minimap import Minimap
-from viewer.canvas.notes import Note
-from viewer.canvas.painter import TITLES_FROM
-from viewer.canvas.scene import REACH, Hit, Scene
-from viewer.canvas.strokes import Area
-from viewer.canvas.surface import READABLE
-from viewer.canvas.travel import Travel
-from viewer.places import place_text
-from viewer.selection import Item
-from viewer.settings import DIRECTION, FOLD_SHARED, GROUPS, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES
-from viewer.text import plural
-from viewer.workspace import Workspace
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.model.types import Type
+from onnx_workbench.viewer.canvas.build import initial_expansion
+from onnx_workbench.viewer.canvas.drawing import Box, Kind, Options
+from onnx_workbench.viewer.canvas.following import Following
+from onnx_workbench.viewer.canvas.hands import EVENTS, Hands
+from onnx_workbench.viewer.canvas.layout import Direction
+from onnx_workbench.viewer.canvas.loader import Loader, nearest_box
+from onnx_workbench.viewer.canvas.marked import MarkedSurface
+from onnx_workbench.viewer.canvas.memory import Anchor, Pending, Place, Spot
+from onnx_workbench.viewer.canvas.minimap import Minimap
+from onnx_workbench.viewer.canvas.notes import Note
+from onnx_workbench.viewer.canvas.painter import TITLES_FROM
+from onnx_workbench.viewer.canvas.scene import REACH, Hit, Scene
+from onnx_workbench.viewer.canvas.strokes import Area
+from onnx_workbench.viewer.canvas.surface import READABLE
+from onnx_workbench.viewer.canvas.travel import Travel
+from onnx_workbench.viewer.places import place_text
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.settings import (
+    DIRECTION,
+    FOLD_SHARED,
+    GROUPS,
+    SHOW_ATTRIBUTES,
+    SHOW_INITIALIZERS,
+    SHOW_NAMES,
+)
+from onnx_workbench.viewer.text import plural
+from onnx_workbench.viewer.workspace import Workspace
 
 #: Settings that change what is drawn.
 _DRAWN = frozenset(o.key for o in (DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED))

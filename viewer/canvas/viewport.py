@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QRect, QRectF
 
-from viewer.canvas.strokes import Area
+from onnx_workbench.viewer.canvas.strokes import Area
 
 LARGEST = 8.0
 #: At 100 % and above, fitting does not enlarge.

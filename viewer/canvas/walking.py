@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from viewer.canvas.drawing import Kind
-from viewer.canvas.grid import Ids
-from viewer.canvas.scene import Scene
+from onnx_workbench.viewer.canvas.drawing import Kind
+from onnx_workbench.viewer.canvas.grid import Ids
+from onnx_workbench.viewer.canvas.scene import Scene
 
 Way = Literal["up", "down", "left", "right"]
 

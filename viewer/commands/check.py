@@ -8,14 +8,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from model.checks import Problem, check_model
-from model.checks.inferred import beside, check_inferred, is_other_kind
-from model.checks.problem import error, errors_first, warning
-from model.graph import Function, Graph, Model, Node, Value
-from model.passes.inference import disagreements, infer
-from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
-from viewer.places import name_of
-from viewer.text import display, plural, type_text
+from onnx_workbench.model.checks import Problem, check_model
+from onnx_workbench.model.checks.inferred import beside, check_inferred, is_other_kind
+from onnx_workbench.model.checks.problem import error, errors_first, warning
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.passes.inference import disagreements, infer
+from onnx_workbench.viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
+from onnx_workbench.viewer.places import name_of
+from onnx_workbench.viewer.text import display, plural, type_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

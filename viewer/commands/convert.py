@@ -11,18 +11,18 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from model.document import Document
-from model.passes.rehearsal import Rehearsal
-from model.queries.parts import tensors_of
-from viewer.commands.arguments import add_check_arguments
-from viewer.commands.selecting import add_nodes_argument, chosen_nodes
-from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
-from viewer.commands.writing import add_output_arguments, write_model
-from viewer.passes.converting import CONVERTERS, RENAMED, Trial, attempt, counted
-from viewer.text import display
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.queries.parts import tensors_of
+from onnx_workbench.viewer.commands.arguments import add_check_arguments
+from onnx_workbench.viewer.commands.selecting import add_nodes_argument, chosen_nodes
+from onnx_workbench.viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
+from onnx_workbench.viewer.commands.writing import add_output_arguments, write_model
+from onnx_workbench.viewer.passes.converting import CONVERTERS, RENAMED, Trial, attempt, counted
+from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:
-    from exec.inspection.agreement import Agreement
+    from onnx_workbench.exec.inspection.agreement import Agreement
 
 
 #: What --nodes means for each conversion.

@@ -6,12 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from model.document import Document
-from model.errors import ModelError
-from model.recording import script
-from viewer.commands.terminal import EXIT_OK, print_json, read_model
-from viewer.commands.writing import add_output_arguments, write_model
-from viewer.text import plural
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.recording import script
+from onnx_workbench.viewer.commands.terminal import EXIT_OK, print_json, read_model
+from onnx_workbench.viewer.commands.writing import add_output_arguments, write_model
+from onnx_workbench.viewer.text import plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

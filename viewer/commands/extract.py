@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from model.edits.cutting import Cut, cut_between, cut_out, cut_selection
-from model.edits.wholes import forgotten
-from model.errors import ModelError
-from model.graph import Graph, Model, Node, Value
-from model.queries.scope import visible_values
-from model.queries.types import TypeOf
-from viewer.commands.render import find_graph
-from viewer.commands.terminal import EXIT_OK, print_json, read_model
-from viewer.commands.writing import add_output_arguments, write_model
-from viewer.text import lost_text, plural
+from onnx_workbench.model.edits.cutting import Cut, cut_between, cut_out, cut_selection
+from onnx_workbench.model.edits.wholes import forgotten
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.queries.scope import visible_values
+from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.viewer.commands.render import find_graph
+from onnx_workbench.viewer.commands.terminal import EXIT_OK, print_json, read_model
+from onnx_workbench.viewer.commands.writing import add_output_arguments, write_model
+from onnx_workbench.viewer.text import lost_text, plural
 
 Named = TypeVar("Named", Node, Value)
 
@@ -91,7 +91,7 @@ def part_facts(output: Path, part: Model) -> dict[str, Any]:
 
 def types_of(model: Model, values: Sequence[Value]) -> TypeOf:
     """Declared types, or where one is missing what can be inferred."""
-    from model.passes.inference import infer
+    from onnx_workbench.model.passes.inference import infer
 
     if all(value.type is not None for value in values):
         return lambda value: value.type

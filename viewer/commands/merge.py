@@ -8,17 +8,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from model.document import Document
-from model.edits.subgraphs import merge
-from model.errors import ModelError
-from model.graph import Graph
-from model.passes.inference.infer import compatible
-from model.passes.joining import clashing_functions, fit
-from model.queries.scope import visible_values
-from viewer.commands.extract import values_named
-from viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
-from viewer.commands.writing import add_output_arguments, write_model
-from viewer.text import display, plural
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits.subgraphs import merge
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph
+from onnx_workbench.model.passes.inference.infer import compatible
+from onnx_workbench.model.passes.joining import clashing_functions, fit
+from onnx_workbench.model.queries.scope import visible_values
+from onnx_workbench.viewer.commands.extract import values_named
+from onnx_workbench.viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
+from onnx_workbench.viewer.commands.writing import add_output_arguments, write_model
+from onnx_workbench.viewer.text import display, plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,10 +7,10 @@ import os
 import sys
 from pathlib import Path
 
-from model.errors import ModelError
-from model.graph import Graph, Model
-from viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
-from viewer.places import name_of
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model
+from onnx_workbench.viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
+from onnx_workbench.viewer.places import name_of
 
 SUFFIXES = (".png", ".svg", ".pdf")
 _GROUPS = {"large": None, "always": True, "never": False}
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     model = read_model(options.model)
     graph = find_graph(model, options.graph)
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # fonts and painting work without a display
-    from viewer.canvas.export import render_graph
+    from onnx_workbench.viewer.canvas.export import render_graph
 
     with progress(f"Drawing {options.output.name}") as drawing:
         written = render_graph(

@@ -16,16 +16,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from model.errors import ModelError
-from viewer.commands.arguments import add_picture_arguments, natural, picture_options, seconds, sizes
-from viewer.commands.terminal import EXIT_FAILED, EXIT_FOUND, EXIT_OK, print_json, progress, read_model
-from viewer.text import display
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.commands.arguments import add_picture_arguments, natural, picture_options, seconds, sizes
+from onnx_workbench.viewer.commands.terminal import EXIT_FAILED, EXIT_FOUND, EXIT_OK, print_json, progress, read_model
+from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:
-    from exec.images import ImageOptions
-    from exec.inputs import InputSource
-    from exec.results import RunResult
-    from model.graph import Model
+    from onnx_workbench.exec.images import ImageOptions
+    from onnx_workbench.exec.inputs import InputSource
+    from onnx_workbench.exec.results import RunResult
+    from onnx_workbench.model.graph import Model
 
 _MOST_NAMES = 12  # in a message
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -62,8 +62,8 @@ def size(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do it; the exit status says whether every node ran."""
-    from exec.inspection.overview import contradictions
-    from exec.session import Session
+    from onnx_workbench.exec.inspection.overview import contradictions
+    from onnx_workbench.exec.session import Session
 
     model = read_model(arguments.model)
     session = Session(model)
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write(output: Path, result: RunResult, names: list[str]) -> None:
-    from exec.archive import write_npz
+    from onnx_workbench.exec.archive import write_npz
 
     try:
         write_npz(output, ((n, result.values[n]) for n in names))
@@ -106,7 +106,7 @@ def _write(output: Path, result: RunResult, names: list[str]) -> None:
 
 
 def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
-    from exec.inputs import contradictions, make_feeds, make_value, read_npz
+    from onnx_workbench.exec.inputs import contradictions, make_feeds, make_value, read_npz
 
     given = read_npz(arguments.inputs) if arguments.inputs is not None else {}
     known = {v.name for v in model.graph.inputs} | {v.name for v in model.graph.initializers}
@@ -128,7 +128,7 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _sizes(model: Model, texts: Sequence[str]) -> dict[str, int]:
     """Sizes of symbolic dimensions by name; ModelError for one that no input has."""
-    from exec.inputs import symbol_names
+    from onnx_workbench.exec.inputs import symbol_names
 
     named, known = sizes(texts), symbol_names(model.graph)
     for name in named:
@@ -158,7 +158,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _source(text: str, image: ImageOptions) -> InputSource:
-    from exec.inputs import Constant, File, Random, Range
+    from onnx_workbench.exec.inputs import Constant, File, Random, Range
 
     with suppress(OSError):  # numbers may be too many for the name of a file
         if Path(text).is_file():

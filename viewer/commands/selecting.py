@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from model.graph import Model, Node
-from viewer.commands.extract import nodes_named
+from onnx_workbench.model.graph import Model, Node
+from onnx_workbench.viewer.commands.extract import nodes_named
 
 
 def add_nodes_argument(parser: argparse.ArgumentParser, what: str) -> None:

@@ -10,18 +10,18 @@ import argparse
 from collections import Counter
 from dataclasses import asdict
 
-from model.errors import ModelError
-from model.graph import Node
-from model.passes.rehearsal import Rehearsal
-from model.passes.simplify.catalogue import DEFAULT_PASSES, PASSES
-from model.passes.simplify.driver import Figures, Report, chosen_passes
-from model.passes.simplify.framework import Options, Pass
-from viewer.commands.arguments import add_check_arguments, natural
-from viewer.commands.selecting import add_nodes_argument, chosen_nodes
-from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
-from viewer.commands.writing import add_output_arguments, write_model
-from viewer.passes.simplifying import Outcome, Simplification
-from viewer.text import bytes_text, display
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node
+from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.passes.simplify.catalogue import DEFAULT_PASSES, PASSES
+from onnx_workbench.model.passes.simplify.driver import Figures, Report, chosen_passes
+from onnx_workbench.model.passes.simplify.framework import Options, Pass
+from onnx_workbench.viewer.commands.arguments import add_check_arguments, natural
+from onnx_workbench.viewer.commands.selecting import add_nodes_argument, chosen_nodes
+from onnx_workbench.viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
+from onnx_workbench.viewer.commands.writing import add_output_arguments, write_model
+from onnx_workbench.viewer.passes.simplifying import Outcome, Simplification
+from onnx_workbench.viewer.text import bytes_text, display
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         outcome = work.run(chosen, options=options, checks=arguments.check, progress=running)
     differs = outcome.agreement.agrees is False
     if not differs:
-        from model.document import Document
+        from onnx_workbench.model.document import Document
 
         outcome.apply(Document(model))
         write_model(model, arguments)

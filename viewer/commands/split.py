@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import argparse
 
-from model.edits.cutting import cut_in_two, cut_out
-from model.edits.wholes import forgotten
-from viewer.commands.extract import add_cut_arguments, part_facts, print_lost, types_of, values_named
-from viewer.commands.render import find_graph
-from viewer.commands.terminal import EXIT_OK, print_json, read_model
-from viewer.commands.writing import write_model
-from viewer.text import display, plural
+from onnx_workbench.model.edits.cutting import cut_in_two, cut_out
+from onnx_workbench.model.edits.wholes import forgotten
+from onnx_workbench.viewer.commands.extract import add_cut_arguments, part_facts, print_lost, types_of, values_named
+from onnx_workbench.viewer.commands.render import find_graph
+from onnx_workbench.viewer.commands.terminal import EXIT_OK, print_json, read_model
+from onnx_workbench.viewer.commands.writing import write_model
+from onnx_workbench.viewer.text import display, plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

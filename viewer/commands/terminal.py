@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from model.progress import Progress
-from viewer.text import display
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:
-    from model.errors import ModelError
-    from model.graph import Model
+    from onnx_workbench.model.errors import ModelError
+    from onnx_workbench.model.graph import Model
 
 #: Exit statuses of every command.
 EXIT_OK, EXIT_FOUND, EXIT_FAILED = 0, 1, 2
@@ -52,7 +52,7 @@ def progress(title: str) -> Iterator[Progress]:
 
 def read_model(name: str) -> Model:
     """The model in a file, or on standard input for ``-``; ModelError when it cannot be read."""
-    from viewer.files.opening import read
+    from onnx_workbench.viewer.files.opening import read
 
     with progress(f"Reading {name}") as reading:
         return read(name, reading)
@@ -60,7 +60,7 @@ def read_model(name: str) -> Model:
 
 def error_lines(error: ModelError) -> list[str]:
     """An error as a person reads it: what, why and where."""
-    from viewer.places import place_text
+    from onnx_workbench.viewer.places import place_text
 
     place = place_text(error.place)
     lines = [f"error: {error.title}"]

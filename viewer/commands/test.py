@@ -9,16 +9,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from model.errors import ModelError
-from viewer.commands.arguments import seconds, tolerance
-from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
-from viewer.text import display
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.commands.arguments import seconds, tolerance
+from onnx_workbench.viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
+from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:
     import argparse
 
-    from exec.inputs import DataSet
-    from exec.session import Session
+    from onnx_workbench.exec.inputs import DataSet
+    from onnx_workbench.exec.session import Session
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do it; the exit status says whether all outputs are as expected."""
-    from exec.inputs import data_sets
-    from exec.session import Session
+    from onnx_workbench.exec.inputs import data_sets
+    from onnx_workbench.exec.session import Session
 
     model_file = _model_file(arguments.folder)
     model = read_model(str(model_file))
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _model_file(path: Path) -> Path:
-    from exec.inspection.verdicts import model_in
+    from onnx_workbench.exec.inspection.verdicts import model_in
 
     if path.is_file():
         return path
@@ -67,7 +67,7 @@ def _model_file(path: Path) -> Path:
 
 
 def _test(session: Session, data_set: DataSet, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    from exec.inspection.verdicts import judge_run
+    from onnx_workbench.exec.inspection.verdicts import judge_run
 
     result = session.run(data_set.inputs, values="outputs", time_limit=arguments.time_limit)
     return [asdict(verdict) for verdict in judge_run(result, data_set, arguments.rtol, arguments.atol)]

@@ -17,21 +17,21 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.graph import Graph
-from model.queries.scopes import Scope
-from viewer.comparison.merged import Merged
-from viewer.panels.differences import told
-from viewer.settings import COMPARE_MERGED
-from viewer.text import display
-from viewer.tips import plain_tip
-from viewer.widgets.elided_label import ElidedLabel
-from viewer.widgets.flow import FlowLayout
+from onnx_workbench.model.graph import Graph
+from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.viewer.comparison.merged import Merged
+from onnx_workbench.viewer.panels.differences import told
+from onnx_workbench.viewer.settings import COMPARE_MERGED
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from onnx_workbench.viewer.widgets.flow import FlowLayout
 
 if TYPE_CHECKING:
-    from viewer.canvas.view import GraphView
-    from viewer.comparison.pairing import Comparing
-    from viewer.document_tab import DocumentTab
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.comparison.pairing import Comparing
+    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.workspace import Workspace
 
 _LEAST_TOLD = 24  # letters of the difference that is told in the bar
 _MOST_TRIED = 64  # boxes around the middle among which one with a partner is looked for

@@ -13,20 +13,20 @@ from PySide6.QtCore import QPoint, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from model.document import Document
-from model.graph import Graph, Node, Value
-from model.queries.topology import Wire
-from model.types import Type
-from viewer.canvas.memory import Spot
-from viewer.canvas.view import GraphView
-from viewer.comparison.pairing import mark_kinds, note_kind
-from viewer.widgets.breadcrumb import Breadcrumb
-from viewer.workspace import Workspace, graph_of
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.queries.topology import Wire
+from onnx_workbench.model.types import Type
+from onnx_workbench.viewer.canvas.memory import Spot
+from onnx_workbench.viewer.canvas.view import GraphView
+from onnx_workbench.viewer.comparison.pairing import mark_kinds, note_kind
+from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
+from onnx_workbench.viewer.workspace import Workspace, graph_of
 
 if TYPE_CHECKING:
-    from model.queries.differences.union import Sides, Union
-    from viewer.comparison.pairing import Comparing
-    from viewer.selection import Item
+    from onnx_workbench.model.queries.differences.union import Sides, Union
+    from onnx_workbench.viewer.comparison.pairing import Comparing
+    from onnx_workbench.viewer.selection import Item
 
 
 #: Marks of the documents that are shown here too: what was found, and what is wrong.

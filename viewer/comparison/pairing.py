@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from model.document import Transaction
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
-from model.queries.calls import Operator, callers
-from viewer.passes.applying import edit_ahead
-from viewer.passes.rehearsing import Rehearsing
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.queries.calls import Operator, callers
+from onnx_workbench.viewer.passes.applying import edit_ahead
+from onnx_workbench.viewer.passes.rehearsing import Rehearsing
 
 if TYPE_CHECKING:
-    from model.passes.rehearsal import Rehearsal
-    from model.progress import Progress
-    from model.queries.differences import Comparison, Difference
-    from model.queries.differences.union import Union
-    from viewer.workspace import Workspace
+    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.model.queries.differences import Comparison, Difference
+    from onnx_workbench.model.queries.differences.union import Union
+    from onnx_workbench.viewer.workspace import Workspace
 
 _DELAY_MS = 400  # after the last edit
 
@@ -221,7 +221,7 @@ class Comparing(QObject):
 
     def take_over(self, differences: Sequence[Difference], into: Workspace) -> None:
         """Make one document like the other in these respects, as one edit of it; tells what could not be copied."""
-        from model.edits.takeover import take_over_all
+        from onnx_workbench.model.edits.takeover import take_over_all
 
         result = self.result
         refused: list[tuple[Difference, ModelError]] = []
@@ -313,8 +313,8 @@ def _compare(
     """Compare copies, and tell in terms of the documents' own objects."""
     from dataclasses import replace
 
-    from model.queries.differences import compare
-    from model.queries.differences.union import unite
+    from onnx_workbench.model.queries.differences import compare
+    from onnx_workbench.model.queries.differences.union import unite
 
     result = compare(old.document.model, new.document.model, progress)
     union = unite(result, progress) if with_union else None

@@ -7,10 +7,10 @@ from typing import Any
 
 from PySide6.QtCore import QObject
 
-from model.graph import Value
-from viewer.comparison.pairing import Comparing
-from viewer.runs.comparing import Reference, with_partners
-from viewer.workspace import Workspace
+from onnx_workbench.model.graph import Value
+from onnx_workbench.viewer.comparison.pairing import Comparing
+from onnx_workbench.viewer.runs.comparing import Reference, with_partners
+from onnx_workbench.viewer.workspace import Workspace
 
 
 def run_both(comparing: Comparing, done: Callable[[Reference], object]) -> None:

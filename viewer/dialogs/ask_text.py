@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
-from model.errors import ModelError
-from viewer.dialogs.buttons import without_icons
-from viewer.text import display
-from viewer.theme import theme
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.dialogs.buttons import without_icons
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import theme
 
 
 @dataclass(frozen=True)

@@ -23,26 +23,26 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from model import schemas
-from model.checks.models import NEWEST_IR_VERSION
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
-from model.passes.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
-from model.queries.polynomial import is_name
-from viewer.dialogs.ask_text import ErrorLabel
-from viewer.dialogs.buttons import without_icons
-from viewer.passes.applying import Applying
-from viewer.passes.converting import CONVERTERS, RENAMED, Trial, attempt, counted
-from viewer.passes.rehearsing import Rehearsing
-from viewer.text import display, plural
-from viewer.tips import plain_tip
-from viewer.widgets.scope_box import ScopeBox
-from viewer.workspace import Workspace
+from onnx_workbench.model import schemas
+from onnx_workbench.model.checks.models import NEWEST_IR_VERSION
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.passes.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
+from onnx_workbench.model.queries.polynomial import is_name
+from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
+from onnx_workbench.viewer.dialogs.buttons import without_icons
+from onnx_workbench.viewer.passes.applying import Applying
+from onnx_workbench.viewer.passes.converting import CONVERTERS, RENAMED, Trial, attempt, counted
+from onnx_workbench.viewer.passes.rehearsing import Rehearsing
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.scope_box import ScopeBox
+from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from exec.inspection.agreement import Agreement
-    from model.passes.rehearsal import Rehearsal
-    from viewer.jobs import Job
+    from onnx_workbench.exec.inspection.agreement import Agreement
+    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.viewer.jobs import Job
 
 _DELAY_MS = 400
 _OLDEST = 7

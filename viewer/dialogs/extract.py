@@ -18,17 +18,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.edits.cutting import Cut, cut_between, cut_in_two, cut_selection
-from model.edits.wholes import forgotten
-from model.errors import ModelError
-from model.graph import Graph, Model, Node, Value
-from model.queries import topology
-from viewer.dialogs.ask_text import ErrorLabel
-from viewer.dialogs.buttons import without_icons
-from viewer.passes.cutting import Cutting
-from viewer.text import display, plural, type_text
-from viewer.theme import theme
-from viewer.workspace import Workspace, graph_of
+from onnx_workbench.model.edits.cutting import Cut, cut_between, cut_in_two, cut_selection
+from onnx_workbench.model.edits.wholes import forgotten
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.queries import topology
+from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
+from onnx_workbench.viewer.dialogs.buttons import without_icons
+from onnx_workbench.viewer.passes.cutting import Cutting
+from onnx_workbench.viewer.text import display, plural, type_text
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.workspace import Workspace, graph_of
 
 Way = Literal["selection", "between", "ends", "split"]
 

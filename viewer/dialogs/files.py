@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from viewer.settings import LAST_FOLDER, Settings
+from onnx_workbench.viewer.settings import LAST_FOLDER, Settings
 
 _OPEN_FILTERS = (
     "ONNX models (*.onnx *.ort *.onnxtxt *.textproto *.pbtxt *.txtpb *.json *.pb *.onnxopset)",

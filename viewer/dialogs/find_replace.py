@@ -23,20 +23,20 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from model.document import Transaction
-from model.edits.replacing import Replacement, Where, find_replacements, replace_all
-from model.errors import ModelError
-from model.graph import Graph, Node
-from model.progress import Progress
-from viewer.dialogs.ask_text import ErrorLabel
-from viewer.dialogs.buttons import close_button
-from viewer.passes.many import CopyOf, change_many
-from viewer.places import name_of
-from viewer.text import display, plural
-from viewer.tips import for_role
-from viewer.turns import Turns
-from viewer.widgets.row_table import Index, RowModel, RowTable
-from viewer.workspace import Workspace
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.replacing import Replacement, Where, find_replacements, replace_all
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
+from onnx_workbench.viewer.dialogs.buttons import close_button
+from onnx_workbench.viewer.passes.many import CopyOf, change_many
+from onnx_workbench.viewer.places import name_of
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.tips import for_role
+from onnx_workbench.viewer.turns import Turns
+from onnx_workbench.viewer.widgets.row_table import Index, RowModel, RowTable
+from onnx_workbench.viewer.workspace import Workspace
 
 _DELAY_MS = 200
 _COLUMNS = ("Place", "In", "Now", "Then")

@@ -18,24 +18,24 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.edits.subgraphs import merge
-from model.errors import ModelError
-from model.graph import Graph, Model, Value
-from model.passes.inference.infer import compatible
-from model.passes.rehearsal import Rehearsal
-from model.progress import Progress
-from model.queries.scope import names_taken, visible_values
-from model.schemas.schema import type_text as signature_text
-from model.tensors import Tensor
-from model.types import Type
-from viewer.dialogs.ask_text import ErrorLabel
-from viewer.dialogs.buttons import without_icons
-from viewer.passes.whole import Outcome, WholeEdit
-from viewer.text import display, plural, type_text
-from viewer.theme import theme
-from viewer.widgets.patch_bay import PatchBay
-from viewer.widgets.ports import Port, Side
-from viewer.workspace import Workspace
+from onnx_workbench.model.edits.subgraphs import merge
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model, Value
+from onnx_workbench.model.passes.inference.infer import compatible
+from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.queries.scope import names_taken, visible_values
+from onnx_workbench.model.schemas.schema import type_text as signature_text
+from onnx_workbench.model.tensors import Tensor
+from onnx_workbench.model.types import Type
+from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
+from onnx_workbench.viewer.dialogs.buttons import without_icons
+from onnx_workbench.viewer.passes.whole import Outcome, WholeEdit
+from onnx_workbench.viewer.text import display, plural, type_text
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.widgets.patch_bay import PatchBay
+from onnx_workbench.viewer.widgets.ports import Port, Side
+from onnx_workbench.viewer.workspace import Workspace
 
 _MOST_INNER = 500  # values listed that are neither inputs nor outputs
 

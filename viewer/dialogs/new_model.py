@@ -17,16 +17,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model import schemas
-from model.errors import ModelError
-from model.graph import Graph, Model, Node, Value
-from model.passes.convert.claim import features
-from model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
-from model.types import Type
-from model.typetext import parse_type
-from viewer.dialogs.ask_text import ErrorLabel
-from viewer.dialogs.buttons import without_icons
-from viewer.theme import monospace
+from onnx_workbench.model import schemas
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.passes.convert.claim import features
+from onnx_workbench.model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.types import Type
+from onnx_workbench.model.typetext import parse_type
+from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
+from onnx_workbench.viewer.dialogs.buttons import without_icons
+from onnx_workbench.viewer.theme import monospace
 
 _IR_VERSION = 10
 

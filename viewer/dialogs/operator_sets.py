@@ -19,13 +19,13 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from model.errors import ModelError
-from viewer.dialogs.ask_text import ErrorLabel
-from viewer.dialogs.buttons import close_button
-from viewer.files.operator_sets import OpenOperatorSet, documents
-from viewer.text import display, plural
-from viewer.tips import plain_tip
-from viewer.widgets.operator_palette import Operator, first_sentence, signature
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
+from onnx_workbench.viewer.dialogs.buttons import close_button
+from onnx_workbench.viewer.files.operator_sets import OpenOperatorSet, documents
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.operator_palette import Operator, first_sentence, signature
 
 _DOCUMENT = Qt.ItemDataRole.UserRole
 

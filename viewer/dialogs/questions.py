@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
-from viewer.dialogs.buttons import without_icons
-from viewer.text import display
+from onnx_workbench.viewer.dialogs.buttons import without_icons
+from onnx_workbench.viewer.text import display
 
 
 def ask_to_save(

@@ -23,21 +23,21 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.errors import ModelError
-from model.graph import Model
-from model.io.place import UNMOVED, Layout, Storage
-from model.io.scan import MESSAGE_LIMIT
-from model.io.sniff import Form
-from model.progress import Progress
-from model.tensors import SparseTensor, Tensor
-from viewer.dialogs.ask_text import ErrorLabel
-from viewer.dialogs.buttons import without_icons
-from viewer.dialogs.files import ask_save_model
-from viewer.files.saving import Save, SaveOptions
-from viewer.settings import Settings
-from viewer.slices import Latest
-from viewer.text import bytes_text, plural
-from viewer.workspace import Workspace
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Model
+from onnx_workbench.model.io.place import UNMOVED, Layout, Storage
+from onnx_workbench.model.io.scan import MESSAGE_LIMIT
+from onnx_workbench.model.io.sniff import Form
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
+from onnx_workbench.viewer.dialogs.buttons import without_icons
+from onnx_workbench.viewer.dialogs.files import ask_save_model
+from onnx_workbench.viewer.files.saving import Save, SaveOptions
+from onnx_workbench.viewer.settings import Settings
+from onnx_workbench.viewer.slices import Latest
+from onnx_workbench.viewer.text import bytes_text, plural
+from onnx_workbench.viewer.workspace import Workspace
 
 #: The tensors of a graph with fewer nodes and initializers are counted before the dialog shows.
 _FEW = 1000

@@ -19,24 +19,24 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from model.graph import Node, Value
-from model.passes.rehearsal import Rehearsal
-from model.passes.simplify.catalogue import PASSES
-from model.passes.simplify.driver import chosen_passes
-from model.passes.simplify.framework import Match, Options, Refusal
-from viewer.commands.simplify import refusal_counts, table
-from viewer.dialogs.buttons import without_icons
-from viewer.dialogs.simplify_matches import MatchTree, make_tree
-from viewer.passes.applying import Applying
-from viewer.passes.rehearsing import Rehearsing
-from viewer.passes.simplifying import Outcome, Simplification
-from viewer.text import display, number_text, plural
-from viewer.tips import plain_tip
-from viewer.widgets.scope_box import ScopeBox
-from viewer.workspace import Workspace
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.passes.simplify.catalogue import PASSES
+from onnx_workbench.model.passes.simplify.driver import chosen_passes
+from onnx_workbench.model.passes.simplify.framework import Match, Options, Refusal
+from onnx_workbench.viewer.commands.simplify import refusal_counts, table
+from onnx_workbench.viewer.dialogs.buttons import without_icons
+from onnx_workbench.viewer.dialogs.simplify_matches import MatchTree, make_tree
+from onnx_workbench.viewer.passes.applying import Applying
+from onnx_workbench.viewer.passes.rehearsing import Rehearsing
+from onnx_workbench.viewer.passes.simplifying import Outcome, Simplification
+from onnx_workbench.viewer.text import display, number_text, plural
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.scope_box import ScopeBox
+from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from viewer.jobs import Job
+    from onnx_workbench.viewer.jobs import Job
 
 
 class SimplifyDialog(QDialog):

@@ -9,10 +9,10 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
-from model.graph import Node, Value
-from model.passes.simplify.framework import Match, Pass
-from viewer.text import display, number_text
-from viewer.tips import plain_tip
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.passes.simplify.framework import Match, Pass
+from onnx_workbench.viewer.text import display, number_text
+from onnx_workbench.viewer.tips import plain_tip
 
 _MOST_SHOWN = 200  # matches with a line of their own below a pass
 _ItemRole = Qt.ItemDataRole.UserRole

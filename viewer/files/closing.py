@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QTimer
 
-from viewer.dialogs.questions import ask_to_save
-from viewer.jobs import Job
-from viewer.widgets.fields.editors import take_typed
-from viewer.workspace import Message
+from onnx_workbench.viewer.dialogs.questions import ask_to_save
+from onnx_workbench.viewer.jobs import Job
+from onnx_workbench.viewer.widgets.fields.editors import take_typed
+from onnx_workbench.viewer.workspace import Message
 
 if TYPE_CHECKING:
-    from viewer.document_tab import DocumentTab
-    from viewer.files.documents import Files
-    from viewer.main_window import MainWindow
+    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.files.documents import Files
+    from onnx_workbench.viewer.main_window import MainWindow
 
 _PATIENCE = 300  # ms before it is told that a tab waits for its save to close
 _CLOSING = "closing"  # topic of messages, of which the last one counts

@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
-from model.document import Document
-from model.errors import ModelError
-from model.graph import Model
-from model.progress import Progress
-from viewer import garbage
-from viewer.dialogs.files import ask_open
-from viewer.files import opening, operator_sets, unused_data
-from viewer.files.closing import Closing
-from viewer.files.folders import journal_folder
-from viewer.jobs import Job, Jobs
-from viewer.settings import RELOAD_SILENTLY
-from viewer.text import display, plural
-from viewer.widgets.fields.editors import take_typed
-from viewer.workspace import Message, Severity, Workspace
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Model
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer import garbage
+from onnx_workbench.viewer.dialogs.files import ask_open
+from onnx_workbench.viewer.files import opening, operator_sets, unused_data
+from onnx_workbench.viewer.files.closing import Closing
+from onnx_workbench.viewer.files.folders import journal_folder
+from onnx_workbench.viewer.jobs import Job, Jobs
+from onnx_workbench.viewer.settings import RELOAD_SILENTLY
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.widgets.fields.editors import take_typed
+from onnx_workbench.viewer.workspace import Message, Severity, Workspace
 
 if TYPE_CHECKING:
-    from model.io.save import Saved
-    from model.recording.beginning import Beginning
-    from viewer.document_tab import DocumentTab
-    from viewer.files.saving import Coming, Save, SaveOptions
-    from viewer.main_window import MainWindow
+    from onnx_workbench.model.io.save import Saved
+    from onnx_workbench.model.recording.beginning import Beginning
+    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.files.saving import Coming, Save, SaveOptions
+    from onnx_workbench.viewer.main_window import MainWindow
 
 _SETTLE = 400  # ms a file must be left alone before it is read again
 _AFTER_OPENING = 1500  # ms from the first model to the import of what running one needs
@@ -111,7 +111,7 @@ class Files(QObject):
 
     def _open_folder(self, folder: Path) -> None:
         """Open the model in a folder and run the test data beside it."""
-        from exec.inspection.verdicts import model_in
+        from onnx_workbench.exec.inspection.verdicts import model_in
 
         def test(tab: DocumentTab) -> None:
             runs = tab.workspace.runs
@@ -194,13 +194,13 @@ class Files(QObject):
         folder, title = journal_folder(), models[0][1]
 
         def work(progress: Progress) -> list[Beginning]:
-            from model.recording.beginning import write_beginning
+            from onnx_workbench.model.recording.beginning import write_beginning
 
             opening.import_view()
             return [write_beginning(model, folder, progress) for model, _ in models]
 
         def finished() -> None:
-            from model.recording.beginning import Beginning
+            from onnx_workbench.model.recording.beginning import Beginning
 
             self.keeping.remove(job)
             show(job.result or [Beginning.missing(folder)] * len(models))
@@ -240,7 +240,7 @@ class Files(QObject):
     def _make_tab(
         self, document: Document, title: str, beginning: Beginning | None = None, holds: Path | None = None
     ) -> DocumentTab:
-        from viewer.document_tab import DocumentTab
+        from onnx_workbench.viewer.document_tab import DocumentTab
 
         workspace = Workspace(document, self._window.settings, title=title)
         tab = DocumentTab(workspace, beginning, holds)
@@ -259,7 +259,7 @@ class Files(QObject):
 
     def open_operator_set(self, path: Path) -> None:
         """Make the operators of an ONNXOPSET document known, and show the list of such documents."""
-        from viewer.dialogs.operator_sets import OperatorSetsDialog
+        from onnx_workbench.viewer.dialogs.operator_sets import OperatorSetsDialog
 
         try:
             operator_sets.documents().open(path)
@@ -366,7 +366,7 @@ class Files(QObject):
         beside = tab.beside
         self._window.replace_tab(tab, fresh)
         if beside is not None:
-            from viewer.actions.tools import show_beside
+            from onnx_workbench.viewer.actions.tools import show_beside
 
             left, right = (fresh if side is tab else side for side in (beside.left, beside.right))
             show_beside(self._window, left, right)
@@ -376,7 +376,7 @@ class Files(QObject):
 
     def save(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Write the document to its file; asks where when it has none. `then` is called once it is written."""
-        from viewer.files.saving import SaveOptions
+        from onnx_workbench.viewer.files.saving import SaveOptions
 
         take_typed(self._window)
         if tab.path is None:
@@ -386,8 +386,8 @@ class Files(QObject):
 
     def save_as(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Ask for a file and write the document to it, which then belongs to it."""
-        from viewer.dialogs.files import ask_save_model
-        from viewer.files.saving import SaveOptions
+        from onnx_workbench.viewer.dialogs.files import ask_save_model
+        from onnx_workbench.viewer.files.saving import SaveOptions
 
         path = ask_save_model(self._window, self._window.settings, tab.path or Path(f"{tab.workspace.title}.onnx"))
         if path is not None:
@@ -406,7 +406,7 @@ class Files(QObject):
 
         `prepared` is called when it is about to be written, `refused` when the options do not fit the model.
         """
-        from viewer.files.saving import Answers, Save
+        from onnx_workbench.viewer.files.saving import Answers, Save
 
         fail = partial(self._not_saved, tab, then)
 

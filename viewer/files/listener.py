@@ -11,7 +11,7 @@ from functools import partial
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
-from viewer.files.handover import ACCEPTED, LARGEST, Request, address
+from onnx_workbench.viewer.files.handover import ACCEPTED, LARGEST, Request, address
 
 _PATIENCE = 2000  # ms a sender may take
 _MOST = 8  # senders at a time

@@ -6,42 +6,46 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.progress import SILENT, Progress
+from onnx_workbench.model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from model.graph import Model
-    from model.io.source import Identity
+    from onnx_workbench.model.graph import Model
+    from onnx_workbench.model.io.source import Identity
 
 STANDARD_INPUT = "-"
 
 
 def sample_model() -> Path:
     """The model that comes with the program."""
-    import resources
+    from onnx_workbench import resources
 
     return resources.path("sample/digits.onnx")
 
 
 def read(name: str | Path, progress: Progress = SILENT) -> Model:
     """Read a model; ModelError says what is wrong with it. Reads no weights."""
-    from model import load
+    from onnx_workbench.model import load
 
     return load(name, progress)
 
 
 def import_view() -> None:
     """Import what a document needs (numpy among it), and the panels around it, so that the GUI thread need not."""
-    for name in ("viewer.document_tab", "viewer.canvas.view", "model.recording.journal"):
+    for name in (
+        "onnx_workbench.viewer.document_tab",
+        "onnx_workbench.viewer.canvas.view",
+        "onnx_workbench.model.recording.journal",
+    ):
         import_module(name)
-    for info in import_module("viewer.panels").PANELS:
+    for info in import_module("onnx_workbench.viewer.panels").PANELS:
         if info.open_at_first:
             info.load()
 
 
 def import_runs() -> None:
     """Import what running a model and looking at its values need, and the other panels, see import_view."""
-    import_module("viewer.runs.control")
-    for info in import_module("viewer.panels").PANELS:
+    import_module("onnx_workbench.viewer.runs.control")
+    for info in import_module("onnx_workbench.viewer.panels").PANELS:
         info.load()
 
 
@@ -53,7 +57,7 @@ def identity_read(model: Model) -> Identity | None:
 
 def identity_at(path: Path) -> Identity | None:
     """What tells the file there is now from what it was or will be; None when there is none to look at."""
-    from model.io.source import identity_of
+    from onnx_workbench.model.io.source import identity_of
 
     try:
         return identity_of(path.stat())

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from model.errors import ModelError
-from viewer.settings import OPERATOR_SETS, Settings
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.settings import OPERATOR_SETS, Settings
 
 if TYPE_CHECKING:
-    from model.io.read import OperatorSet
-    from model.schemas import Schema
+    from onnx_workbench.model.io.read import OperatorSet
+    from onnx_workbench.model.schemas import Schema
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class OperatorSets(QObject):
 
     def open(self, path: Path) -> OpenOperatorSet:
         """Read a document and make its operators known; one that is open already is read anew."""
-        from model import schemas
-        from model.io.read import load_operator_set
-        from model.schemas.documents import schemas_of
+        from onnx_workbench.model import schemas
+        from onnx_workbench.model.io.read import load_operator_set
+        from onnx_workbench.model.schemas.documents import schemas_of
 
         content = load_operator_set(path)
         for other in [one for one in self.opened if one.path == path]:
@@ -75,7 +75,7 @@ class OperatorSets(QObject):
 
     def close(self, document: OpenOperatorSet) -> None:
         """Forget the operators of a document."""
-        from model import schemas
+        from onnx_workbench.model import schemas
 
         schemas.forget(document.schemas)
         self.opened.remove(document)
@@ -90,7 +90,7 @@ def documents() -> OperatorSets:
 
 def is_document(path: Path) -> bool:
     """Whether a file is an operator-set document; looks at its first bytes."""
-    from model.io.read import identify
+    from onnx_workbench.model.io.read import identify
 
     try:
         return identify(path).message == "OperatorSetProto"

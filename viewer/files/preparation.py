@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
-from viewer.after_edits import AfterEdits
-from viewer.slices import Slices
+from onnx_workbench.viewer.after_edits import AfterEdits
+from onnx_workbench.viewer.slices import Slices
 
 if TYPE_CHECKING:
-    from model.io.save import Saving
-    from model.progress import Progress
-    from viewer.jobs import Job
-    from viewer.workspace import Workspace
+    from onnx_workbench.model.io.save import Saving
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.viewer.jobs import Job
+    from onnx_workbench.viewer.workspace import Workspace
 
 _MANY_STEPS = 2000  # which cost as much as several slices to take back and do again around each
 

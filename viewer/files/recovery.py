@@ -9,18 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.errors import ModelError
-from viewer.files.folders import journal_folder
-from viewer.text import display, plural
-from viewer.workspace import Message
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.files.folders import journal_folder
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.workspace import Message
 
 if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
-    from model.passes.rehearsal import Rehearsal
-    from model.progress import Progress
-    from model.recording.leftovers import Leftover
-    from viewer.document_tab import DocumentTab
-    from viewer.main_window import MainWindow
-    from viewer.workspace import Workspace
+    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.model.recording.leftovers import Leftover
+    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.main_window import MainWindow
+    from onnx_workbench.viewer.workspace import Workspace
 
 _SHOWN_TITLES = 12
 _MUCH = 1 << 18  # bytes of a journal: more steps than are done again in a few frames
@@ -31,7 +31,7 @@ def offer(window: MainWindow) -> None:
     folder = journal_folder()
     if not folder.is_dir() or not any(folder.iterdir()):
         return  # as at nearly every start, which then loads nothing for it
-    from model.recording.leftovers import discard, leftovers
+    from onnx_workbench.model.recording.leftovers import discard, leftovers
 
     for leftover in list(leftovers(folder, partial(_tell_unreadable, window))):
         if leftover.titles or leftover.is_unsaved:
@@ -41,14 +41,14 @@ def offer(window: MainWindow) -> None:
 
 
 def _tell_unreadable(window: MainWindow, path: Path, reason: str) -> None:
-    from model.recording.leftovers import DAYS_KEPT
+    from onnx_workbench.model.recording.leftovers import DAYS_KEPT
 
     detail = f"{display(reason, 200)} It is kept for {DAYS_KEPT} days as {display(str(path), 300)}."
     window.show_message(Message("warning", "Edits of an earlier session cannot be read", detail))
 
 
 def _question(window: MainWindow, leftover: Leftover) -> Message:
-    from model.recording.leftovers import discard
+    from onnx_workbench.model.recording.leftovers import discard
 
     name = display(Path(leftover.base.path).name or leftover.name, 80) or "a new model"
     when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
@@ -114,7 +114,7 @@ def _replay(window: MainWindow, tab: DocumentTab, leftover: Leftover) -> None:
 
 
 def _replay_at_once(tab: DocumentTab, leftover: Leftover) -> None:
-    from model.recording.leftovers import recover
+    from onnx_workbench.model.recording.leftovers import recover
 
     workspace, journal = tab.workspace, tab.workspace.journal
     try:
@@ -139,8 +139,8 @@ def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: Leftover) ->
     A copy brings what is in force alone, so that edits that were undone, and can be done again, are left to
     `_replay_at_once`.
     """
-    from model.recording.leftovers import recover
-    from viewer.passes.whole import Outcome, WholeEdit
+    from onnx_workbench.model.recording.leftovers import recover
+    from onnx_workbench.viewer.passes.whole import Outcome, WholeEdit
 
     workspace, document = tab.workspace, tab.workspace.document
     revision, lets_go = document.revision, list[Callable[[], object]]()

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.errors import ModelError
-from model.io.place import UNMOVED, Storage
-from model.io.save import Saved, Saving, prepare
-from model.recording.beginning import Beginning, finish_beginning, prepare_beginning
-from model.recording.store import new_path
-from viewer.files.folders import journal_folder
-from viewer.files.preparation import Preparation
-from viewer.jobs import post_and_wait
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.place import UNMOVED, Storage
+from onnx_workbench.model.io.save import Saved, Saving, prepare
+from onnx_workbench.model.recording.beginning import Beginning, finish_beginning, prepare_beginning
+from onnx_workbench.model.recording.store import new_path
+from onnx_workbench.viewer.files.folders import journal_folder
+from onnx_workbench.viewer.files.preparation import Preparation
+from onnx_workbench.viewer.jobs import post_and_wait
 
 if TYPE_CHECKING:
-    from model.io.sniff import Form
-    from model.io.source import Identity
-    from model.progress import Progress
-    from viewer.workspace import Workspace
+    from onnx_workbench.model.io.sniff import Form
+    from onnx_workbench.model.io.source import Identity
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.viewer.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QFile
 
-from model.errors import ModelError
-from viewer.text import plural
-from viewer.workspace import Workspace
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.text import plural
+from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from model.io.save import Saved
+    from onnx_workbench.model.io.save import Saved
 
 #: The topic of the offer. To be withdrawn before the next save, which may name the files again.
 UNUSED: Final = "unused data files"

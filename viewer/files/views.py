@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from viewer.files.folders import state_folder
-from viewer.settings import RESTORE_VIEW
+from onnx_workbench.viewer.files.folders import state_folder
+from onnx_workbench.viewer.settings import RESTORE_VIEW
 
 if TYPE_CHECKING:
-    from viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.document_tab import DocumentTab
 
 _MOST = 200
 

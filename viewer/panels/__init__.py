@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from viewer.widgets.flow import FlowLayout
+from onnx_workbench.viewer.widgets.flow import FlowLayout
 
 if TYPE_CHECKING:
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.workspace import Workspace
 
 Area = Literal["left", "right", "bottom"]
 
@@ -75,7 +75,7 @@ class PanelInfo:
 
     def load(self) -> type[Panel]:
         """The panel's class; imports its module."""
-        found: type[Panel] = getattr(import_module(f"viewer.panels.{self.id}"), self.class_name)
+        found: type[Panel] = getattr(import_module(f"onnx_workbench.viewer.panels.{self.id}"), self.class_name)
         return found
 
 

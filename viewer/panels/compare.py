@@ -11,26 +11,26 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
-from exec.inspection import reference
-from exec.inspection.compare import Difference, first_divergence
-from exec.inspection.compare import Row as Compared
-from exec.inspection.whatif import Precision
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.progress import Progress
-from viewer.dialogs.files import ask_file
-from viewer.panels import Panel
-from viewer.results import Record
-from viewer.runs import comparing
-from viewer.runs.addresses import name_in_run
-from viewer.runs.comparing import Comparison, Outcome, Prepare
-from viewer.slices import Latest
-from viewer.text import display, number_text, plural
-from viewer.widgets.flow import FlowLayout, labelled
-from viewer.widgets.number_edit import NumberEdit
-from viewer.widgets.number_table import Cell, Column, MadeRows, NumberTable, Row
-from viewer.widgets.sorting import Key
-from viewer.workspace import Workspace
+from onnx_workbench.exec.inspection import reference
+from onnx_workbench.exec.inspection.compare import Difference, first_divergence
+from onnx_workbench.exec.inspection.compare import Row as Compared
+from onnx_workbench.exec.inspection.whatif import Precision
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.dialogs.files import ask_file
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.runs import comparing
+from onnx_workbench.viewer.runs.addresses import name_in_run
+from onnx_workbench.viewer.runs.comparing import Comparison, Outcome, Prepare
+from onnx_workbench.viewer.slices import Latest
+from onnx_workbench.viewer.text import display, number_text, plural
+from onnx_workbench.viewer.widgets.flow import FlowLayout, labelled
+from onnx_workbench.viewer.widgets.number_edit import NumberEdit
+from onnx_workbench.viewer.widgets.number_table import Cell, Column, MadeRows, NumberTable, Row
+from onnx_workbench.viewer.widgets.sorting import Key
+from onnx_workbench.viewer.workspace import Workspace
 
 _COLUMNS = (
     Column("#", 5, "Position in the run"),

@@ -18,16 +18,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.queries.differences import Difference
-from viewer.commands.diff import location
-from viewer.comparison.pairing import SIGNS, WORDS, Comparing
-from viewer.panels import Panel
-from viewer.text import count_text, display, plural
-from viewer.theme import theme
-from viewer.tips import for_role, plain_tip
-from viewer.widgets.elided_label import ElidedLabel
-from viewer.widgets.row_table import Index, RowModel, RowTable
-from viewer.workspace import Workspace
+from onnx_workbench.model.queries.differences import Difference
+from onnx_workbench.viewer.commands.diff import location
+from onnx_workbench.viewer.comparison.pairing import SIGNS, WORDS, Comparing
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.text import count_text, display, plural
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.tips import for_role, plain_tip
+from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from onnx_workbench.viewer.widgets.row_table import Index, RowModel, RowTable
+from onnx_workbench.viewer.workspace import Workspace
 
 _COLUMNS = ("Kind", "Where", "What")  # then what it is on either side
 _KINDS = ("added", "removed", "changed", "renamed", "moved")

@@ -16,22 +16,22 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from exec.inspection.tracing import Origin, Trace, trace
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.progress import Progress
-from viewer.icons import icon
-from viewer.panels import Panel
-from viewer.places import name_of
-from viewer.runs.calls import call_of, links_of
-from viewer.settings import NAN_ALONE
-from viewer.text import display, number_text, plural
-from viewer.tips import plain_tip
-from viewer.widgets.elided_label import ElidedLabel
-from viewer.widgets.flow import FlowLayout
-from viewer.widgets.number_table import Cell, Column, NumberTable, Row
-from viewer.widgets.undoing import pass_undo
-from viewer.workspace import Workspace
+from onnx_workbench.exec.inspection.tracing import Origin, Trace, trace
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.places import name_of
+from onnx_workbench.viewer.runs.calls import call_of, links_of
+from onnx_workbench.viewer.settings import NAN_ALONE
+from onnx_workbench.viewer.text import display, number_text, plural
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from onnx_workbench.viewer.widgets.flow import FlowLayout
+from onnx_workbench.viewer.widgets.number_table import Cell, Column, NumberTable, Row
+from onnx_workbench.viewer.widgets.undoing import pass_undo
+from onnx_workbench.viewer.workspace import Workspace
 
 Place = tuple[Value, tuple[int, ...]]
 

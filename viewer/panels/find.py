@@ -17,20 +17,20 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.queries.search import parse, search
-from model.queries.types import declared_type
-from viewer.icons import dot, icon
-from viewer.panels import Panel
-from viewer.qt_models.outline_rows import graph_title
-from viewer.text import count_text, display, type_text
-from viewer.theme import categories, node_category, theme
-from viewer.tips import for_role
-from viewer.turns import Turns
-from viewer.widgets.row_table import RowTable
-from viewer.widgets.undoing import pass_undo
-from viewer.workspace import Workspace
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.queries.search import parse, search
+from onnx_workbench.model.queries.types import declared_type
+from onnx_workbench.viewer.icons import dot, icon
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.qt_models.outline_rows import graph_title
+from onnx_workbench.viewer.text import count_text, display, type_text
+from onnx_workbench.viewer.theme import categories, node_category, theme
+from onnx_workbench.viewer.tips import for_role
+from onnx_workbench.viewer.turns import Turns
+from onnx_workbench.viewer.widgets.row_table import RowTable
+from onnx_workbench.viewer.widgets.undoing import pass_undo
+from onnx_workbench.viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
 

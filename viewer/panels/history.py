@@ -11,15 +11,15 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QFont, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 
-from model.document import Document, Entry
-from viewer.panels import Panel
-from viewer.patience import busy_over
-from viewer.shifts import SLICE_SECONDS
-from viewer.text import display
-from viewer.theme import theme
-from viewer.tips import for_role
-from viewer.turns import Turns
-from viewer.workspace import Workspace
+from onnx_workbench.model.document import Document, Entry
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.patience import busy_over
+from onnx_workbench.viewer.shifts import SLICE_SECONDS
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.tips import for_role
+from onnx_workbench.viewer.turns import Turns
+from onnx_workbench.viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
 

@@ -22,21 +22,21 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from model.document import Transaction
-from model.errors import ModelError
-from model.graph import Node
-from model.progress import Progress
-from model.queries.search import Query, parse
-from viewer.dialogs.ask_text import ErrorLabel
-from viewer.panels import Panel
-from viewer.passes.many import CopyOf, change_many
-from viewer.qt_models.node_table import NodeTableModel, title_of, write_cells
-from viewer.text import display, plural
-from viewer.turns import Turns
-from viewer.widgets.holding import HoldingDelegate
-from viewer.widgets.row_table import RowTable
-from viewer.widgets.undoing import pass_undo
-from viewer.workspace import Workspace
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.queries.search import Query, parse
+from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.passes.many import CopyOf, change_many
+from onnx_workbench.viewer.qt_models.node_table import NodeTableModel, title_of, write_cells
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.turns import Turns
+from onnx_workbench.viewer.widgets.holding import HoldingDelegate
+from onnx_workbench.viewer.widgets.row_table import RowTable
+from onnx_workbench.viewer.widgets.undoing import pass_undo
+from onnx_workbench.viewer.workspace import Workspace
 
 _DELAY_MS = 150
 _ALL = "All operators"

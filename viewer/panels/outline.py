@@ -9,15 +9,15 @@ from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIn
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QVBoxLayout, QWidget
 
-from model.graph import Graph, Node, Value
-from model.queries.scopes import Scope
-from viewer.panels import Panel
-from viewer.qt_models.outline import ObjectRole, OutlineModel
-from viewer.qt_models.outline_rows import Stretch
-from viewer.selection import Item
-from viewer.widgets.marking_tree import MarkingTree
-from viewer.widgets.opening_all import OpeningAll
-from viewer.workspace import Workspace
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.qt_models.outline import ObjectRole, OutlineModel
+from onnx_workbench.viewer.qt_models.outline_rows import Stretch
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.widgets.marking_tree import MarkingTree
+from onnx_workbench.viewer.widgets.opening_all import OpeningAll
+from onnx_workbench.viewer.workspace import Workspace
 
 _MEASURED = 100  # rows that tell how wide operators are
 _MARGINS = 8  # px beside the text of an operator

@@ -13,26 +13,26 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.checks import Problem
-from model.document import Document
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
-from model.progress import SILENT, Progress
-from viewer.changes import is_in_model
-from viewer.icons import icon
-from viewer.panels import Panel
-from viewer.passes.many import MANY
-from viewer.problems import find_problems
-from viewer.text import display, plural
-from viewer.theme import theme
-from viewer.tips import for_role, plain_tip
-from viewer.widgets.elided_label import ElidedLabel
-from viewer.widgets.row_table import Index, RowModel, RowTable
-from viewer.workspace import Workspace, graph_of
+from onnx_workbench.model.checks import Problem
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.changes import is_in_model
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.passes.many import MANY
+from onnx_workbench.viewer.problems import find_problems
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.tips import for_role, plain_tip
+from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from onnx_workbench.viewer.widgets.row_table import Index, RowModel, RowTable
+from onnx_workbench.viewer.workspace import Workspace, graph_of
 
 if TYPE_CHECKING:
-    from model.passes.rehearsal import Rehearsal
-    from viewer.passes.whole import Outcome
+    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.viewer.passes.whole import Outcome
 
 _MEND_ALL = "Mend all problems"
 _COLUMNS = ("Problem", "Details", "Place")
@@ -193,7 +193,7 @@ def _mend(document: Document, title: str, problems: list[Problem], progress: Pro
 
 def _mend_all_in_copy(workspace: Workspace) -> None:
     """Find and mend the problems of a copy: a fix speaks of the model that it was found in."""
-    from viewer.passes.whole import Outcome, WholeEdit, known_of
+    from onnx_workbench.viewer.passes.whole import Outcome, WholeEdit, known_of
 
     def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
         document = rehearsal.document

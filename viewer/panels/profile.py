@@ -11,23 +11,23 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF, QShowEvent
 from PySide6.QtWidgets import QComboBox, QLabel, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from exec.nodes import NodeResult, State
-from exec.results import Moment
-from model.graph import Function, Node, Value
-from model.progress import Progress
-from viewer.panels import Panel
-from viewer.places import name_of
-from viewer.results import Record
-from viewer.runs.addresses import name_in_run
-from viewer.runs.overlays import TITLES, multiply_adds
-from viewer.slices import Latest
-from viewer.text import bytes_text, count_text, display, duration_text, plural, shape_text
-from viewer.theme import theme, themes
-from viewer.widgets.flow import FlowLayout, labelled
-from viewer.widgets.number_table import Cell, Column, MadeRows, NumberTable, Row
-from viewer.widgets.plots.focus import paint_focus
-from viewer.widgets.sorting import Key
-from viewer.workspace import Workspace
+from onnx_workbench.exec.nodes import NodeResult, State
+from onnx_workbench.exec.results import Moment
+from onnx_workbench.model.graph import Function, Node, Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.places import name_of
+from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.runs.addresses import name_in_run
+from onnx_workbench.viewer.runs.overlays import TITLES, multiply_adds
+from onnx_workbench.viewer.slices import Latest
+from onnx_workbench.viewer.text import bytes_text, count_text, display, duration_text, plural, shape_text
+from onnx_workbench.viewer.theme import theme, themes
+from onnx_workbench.viewer.widgets.flow import FlowLayout, labelled
+from onnx_workbench.viewer.widgets.number_table import Cell, Column, MadeRows, NumberTable, Row
+from onnx_workbench.viewer.widgets.plots.focus import paint_focus
+from onnx_workbench.viewer.widgets.sorting import Key
+from onnx_workbench.viewer.workspace import Workspace
 
 #: What is shown, and what it is called.
 _STATES = {State.DONE: "ran", State.KEPT: "kept", State.CONSTANT: "constant"}

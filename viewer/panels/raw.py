@@ -9,21 +9,21 @@ from PySide6.QtCore import QModelIndex, Qt, QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTreeView, QVBoxLayout, QWidget
 
-from model.edits.raw import path_of, place_of, plain_path, set_field
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
-from model.io.messages import Path
-from model.io.rawview import Branches, Contents, contents_of, long_branches
-from model.progress import Progress
-from viewer.dialogs.ask_text import ErrorLabel
-from viewer.panels import Panel
-from viewer.panels.raw_menu import RawMenu
-from viewer.places import name_of
-from viewer.qt_models.raw import RawModel
-from viewer.slices import Slices
-from viewer.text import bytes_text
-from viewer.widgets.holding import HoldingDelegate
-from viewer.workspace import Workspace
+from onnx_workbench.model.edits.raw import path_of, place_of, plain_path, set_field
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.io.messages import Path
+from onnx_workbench.model.io.rawview import Branches, Contents, contents_of, long_branches
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.panels.raw_menu import RawMenu
+from onnx_workbench.viewer.places import name_of
+from onnx_workbench.viewer.qt_models.raw import RawModel
+from onnx_workbench.viewer.slices import Slices
+from onnx_workbench.viewer.text import bytes_text
+from onnx_workbench.viewer.widgets.holding import HoldingDelegate
+from onnx_workbench.viewer.workspace import Workspace
 
 _DELAY_MS = 300
 _MUTED_MS = 400  # after which what is still read has the old rows in grey

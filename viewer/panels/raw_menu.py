@@ -9,16 +9,16 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, 
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QMenu
 
-from model.edits.raw import place_of, plain_path
-from model.edits.rawchanges import add_field, add_unknown_field, addable, can_remove, remove_field
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.io.messages import Path
-from viewer.dialogs.ask_text import AskText, TextField
-from viewer.text import display
+from onnx_workbench.model.edits.raw import place_of, plain_path
+from onnx_workbench.model.edits.rawchanges import add_field, add_unknown_field, addable, can_remove, remove_field
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.io.messages import Path
+from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
+from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:
-    from viewer.panels.raw import RawPanel
+    from onnx_workbench.viewer.panels.raw import RawPanel
 
 _TENSOR_FIELDS = frozenset({"t", "tensors", "sparse_tensor", "sparse_tensors"})
 

@@ -30,33 +30,33 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.passes.rehearsal import Rehearsal
-from model.progress import Progress
-from model.queries.parts import part_of
-from model.queries.polynomial import Polynomial, is_name, ungrouped
-from model.queries.scopes import DEEPEST
-from model.queries.statistics import EACH_CALL, NodeStatistics, Statistics, Total, scope_of, statistics
-from model.types import Type
-from viewer.commands.arguments import sizes
-from viewer.dialogs.files import ask_save
-from viewer.panels import Panel
-from viewer.passes.rehearsing import Rehearsing
-from viewer.slices import Latest
-from viewer.text import bytes_text, count_text, display, plural
-from viewer.theme import theme
-from viewer.tips import for_role, plain_tip
-from viewer.widgets.elided_label import ElidedLabel
-from viewer.widgets.keeping import KeptSelection
-from viewer.widgets.row_table import Index, RowModel, RowTable
-from viewer.widgets.scope_box import ScopeBox
-from viewer.widgets.sorting import AT_ONCE, Key, order_of
-from viewer.widgets.undoing import pass_undo
-from viewer.workspace import Workspace
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.queries.parts import part_of
+from onnx_workbench.model.queries.polynomial import Polynomial, is_name, ungrouped
+from onnx_workbench.model.queries.scopes import DEEPEST
+from onnx_workbench.model.queries.statistics import EACH_CALL, NodeStatistics, Statistics, Total, scope_of, statistics
+from onnx_workbench.model.types import Type
+from onnx_workbench.viewer.commands.arguments import sizes
+from onnx_workbench.viewer.dialogs.files import ask_save
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.passes.rehearsing import Rehearsing
+from onnx_workbench.viewer.slices import Latest
+from onnx_workbench.viewer.text import bytes_text, count_text, display, plural
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.tips import for_role, plain_tip
+from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from onnx_workbench.viewer.widgets.keeping import KeptSelection
+from onnx_workbench.viewer.widgets.row_table import Index, RowModel, RowTable
+from onnx_workbench.viewer.widgets.scope_box import ScopeBox
+from onnx_workbench.viewer.widgets.sorting import AT_ONCE, Key, order_of
+from onnx_workbench.viewer.widgets.undoing import pass_undo
+from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from viewer.runs.overlays import Overlays
+    from onnx_workbench.viewer.runs.overlays import Overlays
 
 Amount = int | Polynomial | None
 

@@ -9,17 +9,17 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from shiboken6 import isValid
 
-from exec.inspection.overview import Watched, watch
-from exec.layout import ValueKey
-from model.graph import Node, Value
-from model.types import element_type_text
-from viewer.changes import is_in_model
-from viewer.panels import Panel
-from viewer.places import name_of
-from viewer.results import Record
-from viewer.text import number_text, plural, shape_text
-from viewer.widgets.number_table import Cell, Column, NumberTable, Row
-from viewer.workspace import Workspace
+from onnx_workbench.exec.inspection.overview import Watched, watch
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.types import element_type_text
+from onnx_workbench.viewer.changes import is_in_model
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.places import name_of
+from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.text import number_text, plural, shape_text
+from onnx_workbench.viewer.widgets.number_table import Cell, Column, NumberTable, Row
+from onnx_workbench.viewer.workspace import Workspace
 
 _COLUMNS = (
     Column("Value", 0, number=False),

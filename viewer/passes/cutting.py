@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject
 
-from model.edits.cutting import Cut, cut_out
-from model.graph import Model
-from model.progress import Progress
-from viewer.slices import Slices
-from viewer.workspace import Workspace
+from onnx_workbench.model.edits.cutting import Cut, cut_out
+from onnx_workbench.model.graph import Model
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.slices import Slices
+from onnx_workbench.viewer.workspace import Workspace
 
 _FEW_NODES = 1000  # which are copied in about a slice
 

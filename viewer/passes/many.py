@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from model.document import Transaction
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.progress import SILENT, Progress
-from viewer.passes.applying import edit_ahead
-from viewer.selection import Item
-from viewer.workspace import Workspace
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.passes.applying import edit_ahead
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from model.passes.rehearsal import Rehearsal
-    from viewer.passes.whole import Outcome
+    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.viewer.passes.whole import Outcome
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ def _change_copy(
     *,
     once: bool,
 ) -> None:
-    from viewer.passes.whole import Outcome, WholeEdit
+    from onnx_workbench.viewer.passes.whole import Outcome, WholeEdit
 
     revision = workspace.document.revision
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject
 
-from model.passes.rehearsal import Rehearsal
-from viewer.slices import Latest
-from viewer.workspace import Workspace
+from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.viewer.slices import Latest
+from onnx_workbench.viewer.workspace import Workspace
 
 
 class Rehearsing(QObject):

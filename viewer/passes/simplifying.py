@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from exec.fold import evaluate
-from exec.inspection.agreement import Agreement, compare_models
-from model.document import Document
-from model.graph import Value
-from model.passes.rehearsal import Rehearsal
-from model.passes.simplify.driver import TITLE, Report, simplify, survey, trusted_types
-from model.passes.simplify.framework import Match, Options, Pass, Refusal
-from model.progress import SILENT, Progress
-from model.steps import Step
-from model.types import Type
-from viewer.text import plural
+from onnx_workbench.exec.fold import evaluate
+from onnx_workbench.exec.inspection.agreement import Agreement, compare_models
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.passes.simplify.driver import TITLE, Report, simplify, survey, trusted_types
+from onnx_workbench.model.passes.simplify.framework import Match, Options, Pass, Refusal
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.steps import Step
+from onnx_workbench.model.types import Type
+from onnx_workbench.viewer.text import plural
 
 if TYPE_CHECKING:
-    from model.recording.ahead import Recording
+    from onnx_workbench.model.recording.ahead import Recording
 
 
 @dataclass(slots=True)

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
-from model.edits.functions import inline_call
-from model.edits.interface import remove_unused_inputs
-from model.errors import ModelError
-from model.graph import Graph, Node
-from model.passes.inference import Inferred, declare_all
-from model.passes.rehearsal import Rehearsal
-from model.progress import Progress
-from model.steps import Step
-from model.types import Dimension
-from viewer.jobs import Job
-from viewer.passes.applying import Applying
-from viewer.passes.converting import attempt, told
-from viewer.passes.rehearsing import Rehearsing
-from viewer.selection import Item
-from viewer.text import display, plural
-from viewer.workspace import Workspace
+from onnx_workbench.model.edits.functions import inline_call
+from onnx_workbench.model.edits.interface import remove_unused_inputs
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.passes.inference import Inferred, declare_all
+from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.steps import Step
+from onnx_workbench.model.types import Dimension
+from onnx_workbench.viewer.jobs import Job
+from onnx_workbench.viewer.passes.applying import Applying
+from onnx_workbench.viewer.passes.converting import attempt, told
+from onnx_workbench.viewer.passes.rehearsing import Rehearsing
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from model.recording.ahead import Recording
+    from onnx_workbench.model.recording.ahead import Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ def set_batch(workspace: Workspace, graph: Graph, batch: Dimension, text: str) -
     """Give inputs and outputs of a graph another first dimension, which a person wrote as `text`."""
 
     def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
-        from model.passes.convert.dimensions import change_batch
+        from onnx_workbench.model.passes.convert.dimensions import change_batch
 
         known = known_of(workspace, rehearsal)
         with rehearsal.document.edit("Set the batch") as edit:

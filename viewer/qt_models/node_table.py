@@ -9,26 +9,26 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from model.attributes import Attribute, AttributeKind
-from model.attributetext import attribute_source, has_text, parse_any, parse_attribute
-from model.document import Document, Transaction
-from model.edits.attributes import expected_kind, remove_attribute, set_attribute
-from model.edits.function_attributes import refer_as_written
-from model.edits.nodes import change_operator, rename_node
-from model.errors import ModelError
-from model.graph import Graph, Node
-from model.operatortext import operator_for
-from model.progress import SILENT, Progress
-from model.schemas import AttributeSchema
-from model.signatures import signature_of
-from viewer.canvas.captions import attribute_text
-from viewer.places import first_output, trail
-from viewer.slices import Latest
-from viewer.text import display, plural
-from viewer.theme import theme
-from viewer.tips import plain_tip
-from viewer.widgets.fields.rows import LONGEST_TEXT
-from viewer.widgets.sorting import AT_ONCE, Key, order_of
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.attributetext import attribute_source, has_text, parse_any, parse_attribute
+from onnx_workbench.model.document import Document, Transaction
+from onnx_workbench.model.edits.attributes import expected_kind, remove_attribute, set_attribute
+from onnx_workbench.model.edits.function_attributes import refer_as_written
+from onnx_workbench.model.edits.nodes import change_operator, rename_node
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.operatortext import operator_for
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.schemas import AttributeSchema
+from onnx_workbench.model.signatures import signature_of
+from onnx_workbench.viewer.canvas.captions import attribute_text
+from onnx_workbench.viewer.places import first_output, trail
+from onnx_workbench.viewer.slices import Latest
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.fields.rows import LONGEST_TEXT
+from onnx_workbench.viewer.widgets.sorting import AT_ONCE, Key, order_of
 
 Index = QModelIndex | QPersistentModelIndex
 

@@ -9,15 +9,15 @@ from typing import Any
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 from shiboken6 import isValid
 
-from model.graph import Graph, Model, Node
-from model.lookup import comes_before
-from model.queries.scopes import Path, Scope, scope_path
-from viewer.grouping import Grouping
-from viewer.icons import dot, icon
-from viewer.qt_models.outline_rows import Row, Stretch
-from viewer.qt_models.tree import Index, TreeModel
-from viewer.theme import categories, node_category, theme
-from viewer.tips import for_role
+from onnx_workbench.model.graph import Graph, Model, Node
+from onnx_workbench.model.lookup import comes_before
+from onnx_workbench.model.queries.scopes import Path, Scope, scope_path
+from onnx_workbench.viewer.grouping import Grouping
+from onnx_workbench.viewer.icons import dot, icon
+from onnx_workbench.viewer.qt_models.outline_rows import Row, Stretch
+from onnx_workbench.viewer.qt_models.tree import Index, TreeModel
+from onnx_workbench.viewer.theme import categories, node_category, theme
+from onnx_workbench.viewer.tips import for_role
 
 #: What a row stands for: a Graph, Scope, Stretch or Node.
 ObjectRole = int(Qt.ItemDataRole.UserRole)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from model.graph import Function, Graph, Model, Node
-from model.queries.scopes import Scope, ScopeTree
-from viewer.places import first_output
-from viewer.text import count_text, display, number_text, plural
+from onnx_workbench.model.graph import Function, Graph, Model, Node
+from onnx_workbench.model.queries.scopes import Scope, ScopeTree
+from onnx_workbench.viewer.places import first_output
+from onnx_workbench.viewer.text import count_text, display, number_text, plural
 
 T = TypeVar("T")
 

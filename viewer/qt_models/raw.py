@@ -9,11 +9,11 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 
-from model.edits.raw import can_set
-from model.errors import ModelError
-from model.graph import Model
-from model.io.messages import Path
-from model.io.rawview import (
+from onnx_workbench.model.edits.raw import can_set
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Model
+from onnx_workbench.model.io.messages import Path
+from onnx_workbench.model.io.rawview import (
     PAGE,
     Branches,
     Contents,
@@ -31,10 +31,10 @@ from model.io.rawview import (
     source_text,
     value_text,
 )
-from viewer.qt_models.tree import Index, TreeModel
-from viewer.text import display, plural
-from viewer.theme import monospace, theme
-from viewer.tips import plain_tip
+from onnx_workbench.viewer.qt_models.tree import Index, TreeModel
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.theme import monospace, theme
+from onnx_workbench.viewer.tips import plain_tip
 
 _BATCH = 500  # rows fetched at once
 _STRETCHES = 10  # of these, each of which costs reading what is in it

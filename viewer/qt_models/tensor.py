@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from model.elements import element_text
-from model.errors import ModelError
-from model.types import ElementType
-from viewer.text import display
-from viewer.theme import monospace, theme
+from onnx_workbench.model.elements import element_text
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.types import ElementType
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import monospace, theme
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from viewer.jobs import Jobs
-    from viewer.panels.tensor.readers import Reader, Slice
+    from onnx_workbench.viewer.jobs import Jobs
+    from onnx_workbench.viewer.panels.tensor.readers import Reader, Slice
 
 Index = QModelIndex | QPersistentModelIndex
 

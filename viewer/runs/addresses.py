@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from exec.layout import Path, ValueKey
-from exec.saved import Address
-from model.graph import Function, Graph, Node, Value
-from model.progress import SILENT, Progress
-from model.queries.calls import called_by
-from viewer.places import name_of
+from onnx_workbench.exec.layout import Path, ValueKey
+from onnx_workbench.exec.saved import Address
+from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.calls import called_by
+from onnx_workbench.viewer.places import name_of
 
 if TYPE_CHECKING:
-    from exec.results import RunResult
-    from viewer.workspace import Workspace
+    from onnx_workbench.exec.results import RunResult
+    from onnx_workbench.viewer.workspace import Workspace
 
 
 class Addresses:

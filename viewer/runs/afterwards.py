@@ -7,23 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exec.inspection.statistics import nbytes
-from exec.layout import Layout, StepLayout, Steps, ValueKey
-from exec.layout import Path as CallPath
-from exec.nodes import NodeResult, NodeTable, State
-from exec.plan import MISSING
-from exec.results import RunResult
-from exec.saved import Address, Cost, SavedRun, load_run, save_run
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.progress import Progress
-from model.queries.calls import called_by
-from viewer.runs.addresses import Addresses, addresses_in
-from viewer.slices import Latest
-from viewer.text import plural
+from onnx_workbench.exec.inspection.statistics import nbytes
+from onnx_workbench.exec.layout import Layout, StepLayout, Steps, ValueKey
+from onnx_workbench.exec.layout import Path as CallPath
+from onnx_workbench.exec.nodes import NodeResult, NodeTable, State
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.saved import Address, Cost, SavedRun, load_run, save_run
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.queries.calls import called_by
+from onnx_workbench.viewer.runs.addresses import Addresses, addresses_in
+from onnx_workbench.viewer.slices import Latest
+from onnx_workbench.viewer.text import plural
 
 if TYPE_CHECKING:
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.workspace import Workspace
 
 #: The addresses of fewer values are found in less than a frame.
 _FEW = 1000

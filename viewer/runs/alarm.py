@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from exec.inspection.nonfinite import Search, Sought, non_finite_values
-from model.graph import Value
-from viewer.places import name_of
-from viewer.results import Record
-from viewer.settings import NAN_ALONE
-from viewer.text import plural
+from onnx_workbench.exec.inspection.nonfinite import Search, Sought, non_finite_values
+from onnx_workbench.model.graph import Value
+from onnx_workbench.viewer.places import name_of
+from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.settings import NAN_ALONE
+from onnx_workbench.viewer.text import plural
 
 if TYPE_CHECKING:
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.workspace import Workspace
 
 _TOPIC = "non-finite"
 

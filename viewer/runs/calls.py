@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from exec.inspection import tracing
-from exec.inspection.tracing import Call
-from exec.layout import Path, ValueKey
-from model.graph import Function, Node, Value
-from model.queries.calls import called_by
-from viewer.results import Record
+from onnx_workbench.exec.inspection import tracing
+from onnx_workbench.exec.inspection.tracing import Call
+from onnx_workbench.exec.layout import Path, ValueKey
+from onnx_workbench.model.graph import Function, Node, Value
+from onnx_workbench.model.queries.calls import called_by
+from onnx_workbench.viewer.results import Record
 
 
 def call_of(record: Record, value: Value, node_of: Callable[[int], Node | None]) -> Call | None:

@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
-from exec.inputs import read_data_set
-from exec.inspection import reference
-from exec.inspection.compare import Inside, Row, compare_keys, compare_runs, compare_with
-from exec.inspection.whatif import Precision, compare_rounded, in_precision
-from exec.layout import ValueKey
-from exec.results import RunResult
-from exec.saved import load_run
-from exec.values import same_value
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.io.save import prepare
-from model.progress import Progress
-from model.types import ElementType, TensorType
-from viewer.results import Record
-from viewer.runs.addresses import addresses_in, inside_nodes
-from viewer.slices import Slices
-from viewer.text import display
+from onnx_workbench.exec.inputs import read_data_set
+from onnx_workbench.exec.inspection import reference
+from onnx_workbench.exec.inspection.compare import Inside, Row, compare_keys, compare_runs, compare_with
+from onnx_workbench.exec.inspection.whatif import Precision, compare_rounded, in_precision
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.saved import load_run
+from onnx_workbench.exec.values import same_value
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.io.save import prepare
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.types import ElementType, TensorType
+from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.runs.addresses import addresses_in, inside_nodes
+from onnx_workbench.viewer.slices import Slices
+from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:
-    from viewer.jobs import Job
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.jobs import Job
+    from onnx_workbench.viewer.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -16,40 +16,40 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from exec.errors import WorkerUnavailable
-from exec.layout import Path as CallPath
-from exec.nodes import State
-from exec.remote.session import WorkerSession
-from exec.results import RunResult
-from exec.session import Breakpoint, Request, Session, Stepper
-from exec.turn import Turn
-from model.errors import ModelError
-from model.graph import Function, Node, Value
-from model.progress import Progress
-from model.queries.calls import callers_of
-from model.queries.topology import upstream
-from viewer import garbage
-from viewer.jobs import Job
-from viewer.results import Record
-from viewer.runs.alarm import Alarm
-from viewer.runs.breakpoints import Breakpoints
-from viewer.runs.courtesy import Courtesy
-from viewer.runs.edge_notes import EdgeNotes
-from viewer.runs.finished import FinishedNodes
-from viewer.runs.hunting import Hunt
-from viewer.runs.inputs import Recipe, RunInputs
-from viewer.runs.marks import RunMarks
-from viewer.runs.news import RunNews
-from viewer.runs.one_run import CUT_OFF, Aim, OneRun, Relay
-from viewer.runs.overlays import Overlays
-from viewer.runs.preparing import Preparing
-from viewer.runs.so_far import SoFar
-from viewer.runs.testing import Testing
-from viewer.settings import RUN_IN_PROCESS
+from onnx_workbench.exec.errors import WorkerUnavailable
+from onnx_workbench.exec.layout import Path as CallPath
+from onnx_workbench.exec.nodes import State
+from onnx_workbench.exec.remote.session import WorkerSession
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.session import Breakpoint, Request, Session, Stepper
+from onnx_workbench.exec.turn import Turn
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Node, Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.queries.calls import callers_of
+from onnx_workbench.model.queries.topology import upstream
+from onnx_workbench.viewer import garbage
+from onnx_workbench.viewer.jobs import Job
+from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.runs.alarm import Alarm
+from onnx_workbench.viewer.runs.breakpoints import Breakpoints
+from onnx_workbench.viewer.runs.courtesy import Courtesy
+from onnx_workbench.viewer.runs.edge_notes import EdgeNotes
+from onnx_workbench.viewer.runs.finished import FinishedNodes
+from onnx_workbench.viewer.runs.hunting import Hunt
+from onnx_workbench.viewer.runs.inputs import Recipe, RunInputs
+from onnx_workbench.viewer.runs.marks import RunMarks
+from onnx_workbench.viewer.runs.news import RunNews
+from onnx_workbench.viewer.runs.one_run import CUT_OFF, Aim, OneRun, Relay
+from onnx_workbench.viewer.runs.overlays import Overlays
+from onnx_workbench.viewer.runs.preparing import Preparing
+from onnx_workbench.viewer.runs.so_far import SoFar
+from onnx_workbench.viewer.runs.testing import Testing
+from onnx_workbench.viewer.settings import RUN_IN_PROCESS
 
 if TYPE_CHECKING:
-    from model.document import Change
-    from viewer.workspace import Workspace
+    from onnx_workbench.model.document import Change
+    from onnx_workbench.viewer.workspace import Workspace
 
 #: Milliseconds between an edit and the run it starts, so that typing starts one run, not five.
 _LIVE_DELAY = 120

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
-from exec.remote.session import WorkerSession
-from exec.threads import stand_back
-from viewer.precedence import acts
-from viewer.slices import serving
+from onnx_workbench.exec.remote.session import WorkerSession
+from onnx_workbench.exec.threads import stand_back
+from onnx_workbench.viewer.precedence import acts
+from onnx_workbench.viewer.slices import serving
 
 if TYPE_CHECKING:
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.workspace import Workspace
 
 #: Milliseconds after which a person who has done nothing more waits for the run rather than for the window.
 _PATIENCE = 600

@@ -15,23 +15,23 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from exec.inspection.glimpse import Glimpse, glimpses
-from exec.inspection.statistics import Statistics
-from exec.layout import ValueKey
-from exec.results import RunResult
-from model.errors import ModelError
-from model.graph import Value
-from model.progress import Progress
-from model.types import ElementType, Shape, TensorType
-from viewer.canvas.captions import short_type
-from viewer.canvas.notes import Note, NoteOf
-from viewer.results import Record
-from viewer.settings import EDGE_NOTES
-from viewer.shifts import Shift
-from viewer.text import number_text
+from onnx_workbench.exec.inspection.glimpse import Glimpse, glimpses
+from onnx_workbench.exec.inspection.statistics import Statistics
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.canvas.captions import short_type
+from onnx_workbench.viewer.canvas.notes import Note, NoteOf
+from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.settings import EDGE_NOTES
+from onnx_workbench.viewer.shifts import Shift
+from onnx_workbench.viewer.text import number_text
 
 if TYPE_CHECKING:
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.workspace import Workspace
 
 #: Milliseconds in which what one frame asks for is gathered.
 _GATHER = 20

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from exec.nodes import NodeTable
-from exec.session import Stepper
-from model.graph import Node
+from onnx_workbench.exec.nodes import NodeTable
+from onnx_workbench.exec.session import Stepper
+from onnx_workbench.model.graph import Node
 
 if TYPE_CHECKING:
-    from viewer.runs.one_run import OneRun
+    from onnx_workbench.viewer.runs.one_run import OneRun
 
 #: Milliseconds between two words about them.
 _PACE = 80

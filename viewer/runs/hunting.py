@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QObject
 
-from exec.inspection.nonfinite import Bad, Search, Sought, first_of
-from exec.layout import ValueKey
-from model.errors import ModelError
-from model.graph import Value
-from model.progress import Progress
-from viewer.places import name_of
-from viewer.results import Record
-from viewer.runs.alarm import non_finite, sought_in, unseen
+from onnx_workbench.exec.inspection.nonfinite import Bad, Search, Sought, first_of
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.places import name_of
+from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.runs.alarm import non_finite, sought_in, unseen
 
 if TYPE_CHECKING:
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.workspace import Workspace
 
 T = TypeVar("T")
 

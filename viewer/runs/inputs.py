@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from exec.images import ImageOptions
-from exec.inputs import (
+from onnx_workbench.exec.images import ImageOptions
+from onnx_workbench.exec.inputs import (
     Constant,
     File,
     InputSource,
@@ -27,16 +27,16 @@ from exec.inputs import (
     sizes_of,
     symbols,
 )
-from exec.inspection.statistics import describe
-from model.errors import ModelError
-from model.graph import Graph, Value, Values
-from model.steps import SetField, SetGraphInputs
-from model.types import ElementType, TensorType, Type
-from viewer.settings import Option
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Value, Values
+from onnx_workbench.model.steps import SetField, SetGraphInputs
+from onnx_workbench.model.types import ElementType, TensorType, Type
+from onnx_workbench.viewer.settings import Option
 
 if TYPE_CHECKING:
-    from model.document import Change
-    from viewer.workspace import Workspace
+    from onnx_workbench.model.document import Change
+    from onnx_workbench.viewer.workspace import Workspace
 
 #: Inputs that a message names.
 _MOST_NAMES = 5

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
-from exec.inspection.overview import changed_values
-from exec.results import RunResult
-from exec.session import Breakpoint
-from model.graph import Node, Value
-from viewer.results import Record
+from onnx_workbench.exec.inspection.overview import changed_values
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.viewer.results import Record
 
 if TYPE_CHECKING:
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.workspace import Workspace
 
 #: A run that is over sooner than this many ms shows only its end: nothing blinks.
 _PATIENCE = 300

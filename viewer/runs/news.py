@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exec.nodes import State
-from exec.results import RunResult
-from model.errors import ModelError
-from model.graph import Node
-from viewer.places import name_of
-from viewer.text import bytes_text, display, duration_text, plural
+from onnx_workbench.exec.nodes import State
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node
+from onnx_workbench.viewer.places import name_of
+from onnx_workbench.viewer.text import bytes_text, display, duration_text, plural
 
 if TYPE_CHECKING:
-    from viewer.results import Record
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.results import Record
+    from onnx_workbench.viewer.workspace import Workspace
 
 #: What a run has to tell takes the place of what the one before told.
 _TOPIC = "run"

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from exec.errors import LimitError
-from exec.results import RunResult
-from exec.session import Request
-from model.graph import Node
-from model.progress import Progress
-from viewer.results import Record
-from viewer.runs.inputs import Recipe
+from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.session import Request
+from onnx_workbench.model.graph import Node
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.runs.inputs import Recipe
 
 #: Why a run ended that cannot go on.
 CUT_OFF = ("cancelled", "time limit", "crash")

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from exec.inspection.overview import Measure, measure_values
-from exec.layout import ValueKey
-from exec.nodes import State
-from exec.results import RunResult
-from model.errors import ModelError
-from model.graph import Model, Node, Value
-from model.progress import SILENT, Progress
-from model.queries import macs
-from model.queries.polynomial import Polynomial
-from viewer.results import Record, Results
-from viewer.slices import Latest
-from viewer.text import display, plural
+from onnx_workbench.exec.inspection.overview import Measure, measure_values
+from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.nodes import State
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Model, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries import macs
+from onnx_workbench.model.queries.polynomial import Polynomial
+from onnx_workbench.viewer.results import Record, Results
+from onnx_workbench.viewer.slices import Latest
+from onnx_workbench.viewer.text import display, plural
 
 if TYPE_CHECKING:
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.workspace import Workspace
 
 #: What is known without looking at elements, by id, and its title with the unit.
 PLAIN = {

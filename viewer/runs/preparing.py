@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
-from exec.session import Runs
-from viewer.slices import Latest
+from onnx_workbench.exec.session import Runs
+from onnx_workbench.viewer.slices import Latest
 
 if TYPE_CHECKING:
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.workspace import Workspace
 
 #: A graph with fewer nodes is copied in less than a frame.
 _FEW = 1000

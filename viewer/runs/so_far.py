@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer
 
-from exec.results import RunResult
-from model.graph import Value
-from model.progress import Progress
-from viewer.jobs import Jobs
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.jobs import Jobs
 
 #: Milliseconds a run may take before it is looked at, and between two looks.
 _PATIENCE = 400

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Any, assert_never
 
-from model.attributes import Attribute, is_same
-from model.document import Change
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.passes.simplify.context import STOCHASTIC
-from model.progress import SILENT, Progress
-from model.queries.calls import callers_of
-from model.queries.topology import Thing, downstream
-from model.steps import (
+from onnx_workbench.model.attributes import Attribute, is_same
+from onnx_workbench.model.document import Change
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.passes.simplify.context import STOCHASTIC
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.calls import callers_of
+from onnx_workbench.model.queries.topology import Thing, downstream
+from onnx_workbench.model.steps import (
     InsertNode,
     MoveUses,
     RemoveNode,
@@ -29,7 +29,7 @@ from model.steps import (
     SetOutputs,
     Step,
 )
-from model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 #: Fields that say what is computed; names and texts do not.
 _OF_NODES = frozenset({"op_type", "domain", "overload"})

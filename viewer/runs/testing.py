@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from exec.inputs import DataSet, read_data_set
-from exec.inspection.verdicts import Verdict, judge_run
-from exec.results import RunResult
-from exec.session import Request
-from model.errors import ModelError
-from model.progress import Progress
-from viewer.text import display
+from onnx_workbench.exec.inputs import DataSet, read_data_set
+from onnx_workbench.exec.inspection.verdicts import Verdict, judge_run
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.session import Request
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.workspace import Workspace
 
 
 class Testing(QObject):

@@ -8,13 +8,13 @@ from functools import partial
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
-from model.graph import Function, Graph, TrainingInfo
-from model.queries.scopes import Scope
-from viewer.places import name_of, path_to
-from viewer.selection import Item
-from viewer.text import display
-from viewer.tips import plain_tip
-from viewer.workspace import Workspace
+from onnx_workbench.model.graph import Function, Graph, TrainingInfo
+from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.viewer.places import name_of, path_to
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.workspace import Workspace
 
 _Target = Item | Scope
 _KINDS = {Function: "function", TrainingInfo: "training"}

@@ -19,10 +19,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.errors import ModelError
-from viewer.theme import monospace, theme
-from viewer.tips import plain_tip
-from viewer.widgets.fuzzy import rate
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.theme import monospace, theme
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.fuzzy import rate
 
 Index = QModelIndex | QPersistentModelIndex
 

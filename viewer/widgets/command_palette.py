@@ -20,8 +20,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from viewer.theme import theme
-from viewer.widgets.fuzzy import rate
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.widgets.fuzzy import rate
 
 _WIDTH = 620
 _ROWS = 14

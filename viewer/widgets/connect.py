@@ -9,14 +9,14 @@ from typing import Final
 
 from PySide6.QtWidgets import QWidget
 
-from model.edits.values import connect, disconnect, why_not_connect
-from model.graph import Node, Value
-from model.lookup import Lookup, comes_before
-from model.queries.scope import enclosing, nodes_downstream, visible_values
-from model.signatures import signature_of
-from viewer.text import display, type_text
-from viewer.widgets.choice_popup import Choice, ChoicePopup
-from viewer.workspace import Workspace
+from onnx_workbench.model.edits.values import connect, disconnect, why_not_connect
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.lookup import Lookup, comes_before
+from onnx_workbench.model.queries.scope import enclosing, nodes_downstream, visible_values
+from onnx_workbench.model.signatures import signature_of
+from onnx_workbench.viewer.text import display, type_text
+from onnx_workbench.viewer.widgets.choice_popup import Choice, ChoicePopup
+from onnx_workbench.viewer.workspace import Workspace
 
 _MOST_LISTED: Final = 2000  # nodes of a graph whose values are all listed
 _MOST_NAMED: Final = 60
@@ -142,7 +142,7 @@ class _Values:
 
     def typed(self, text: str) -> list[Choice]:
         """What is not listed: values of that name, and the constant that is written."""
-        from model.edits.constants import reads_as_constant  # not before it is needed: it loads numpy
+        from onnx_workbench.model.edits.constants import reads_as_constant  # not before it is needed: it loads numpy
 
         if not reads_as_constant(text) or text in self._visible:
             return self.named(text)
@@ -209,7 +209,7 @@ def _connect(workspace: Workspace, node: Node, index: int, value: Value, _shift:
 
 
 def _connect_new(workspace: Workspace, node: Node, index: int, text: str, _shift: bool) -> None:
-    from model.edits.constants import add_constant
+    from onnx_workbench.model.edits.constants import add_constant
 
     assert node.graph is not None
     with workspace.document.edit(f"Connect a new constant to {display(node.title, 40)}") as edit:

@@ -8,9 +8,9 @@ from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QPe
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from viewer.theme import theme
-from viewer.tips import plain_tip
-from viewer.widgets.fields.editors import (
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.fields.editors import (
     Editor,
     LineField,
     TextField,
@@ -20,7 +20,7 @@ from viewer.widgets.fields.editors import (
     takes_the_document,
     unescaped,
 )
-from viewer.widgets.fields.rows import Field
+from onnx_workbench.viewer.widgets.fields.rows import Field
 
 Index = QModelIndex | QPersistentModelIndex
 

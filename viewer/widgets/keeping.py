@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QObject, QSignalBlocker
 from PySide6.QtWidgets import QTableView
 
-from viewer.widgets.sorting import AT_ONCE
+from onnx_workbench.viewer.widgets.sorting import AT_ONCE
 
 
 class KeptSelection(QObject):

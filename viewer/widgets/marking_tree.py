@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIn
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QTreeView, QWidget
 
-from viewer.shifts import SLICE_SECONDS, Shift
+from onnx_workbench.viewer.shifts import SLICE_SECONDS, Shift
 
 _Flag = QItemSelectionModel.SelectionFlag
 

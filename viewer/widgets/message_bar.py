@@ -8,14 +8,14 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from model.graph import Function, Graph, Model, Node, Value
-from viewer.icons import icon
-from viewer.places import name_of, place_text
-from viewer.text import display
-from viewer.theme import theme, themes
-from viewer.tips import plain_tip
-from viewer.widgets.flow import FlowLayout
-from viewer.workspace import Message, Workspace
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.places import name_of, place_text
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import theme, themes
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.flow import FlowLayout
+from onnx_workbench.viewer.workspace import Message, Workspace
 
 _INFO_SECONDS = 8
 _MOST = 3  # shown at once; older ones make room

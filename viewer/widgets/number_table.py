@@ -17,12 +17,12 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
-from model.progress import SILENT, Progress
-from viewer.slices import Latest
-from viewer.theme import theme
-from viewer.tips import plain_tip
-from viewer.widgets.keeping import KeptSelection
-from viewer.widgets.sorting import AT_ONCE, Key, order_of
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.slices import Latest
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.keeping import KeptSelection
+from onnx_workbench.viewer.widgets.sorting import AT_ONCE, Key, order_of
 
 Index = QModelIndex | QPersistentModelIndex
 Thing = TypeVar("Thing")

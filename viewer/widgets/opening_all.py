@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Signal
 from PySide6.QtWidgets import QTreeView
 
-from viewer.turns import Turns
+from onnx_workbench.viewer.turns import Turns
 
 
 class OpeningAll(QObject):

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 
-from model import schemas
-from model.errors import ModelError
-from model.graph import Function, Graph
-from model.operatortext import parse_operator
-from model.schemas import Parameter, Schema
-from model.types import Type
-from viewer.text import display
-from viewer.theme import categories, operator_category
-from viewer.widgets.choice_popup import Choice, ChoicePopup
+from onnx_workbench.model import schemas
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph
+from onnx_workbench.model.operatortext import parse_operator
+from onnx_workbench.model.schemas import Parameter, Schema
+from onnx_workbench.model.types import Type
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import categories, operator_category
+from onnx_workbench.viewer.widgets.choice_popup import Choice, ChoicePopup
 
 _FROM_LATER = 15  # operators that the imported versions do not have yet stand this much behind
 _FIRST_OTHERS = 20  # and those of domains that are not imported this much

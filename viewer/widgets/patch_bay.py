@@ -10,11 +10,11 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPainterPath, QPainterPathStroker, QPaintEvent, QPen
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QWidget
 
-from model.errors import ModelError
-from viewer.text import display
-from viewer.theme import theme
-from viewer.widgets.choice_popup import Choice, ChoicePopup
-from viewer.widgets.ports import Port, PortList, Side
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.widgets.choice_popup import Choice, ChoicePopup
+from onnx_workbench.viewer.widgets.ports import Port, PortList, Side
 
 _GAP = 130  # between the lists
 _DOT = 3.5

@@ -10,8 +10,8 @@ from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
-from viewer.text import display
-from viewer.tips import plain_tip
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.tips import plain_tip
 
 Side = Literal["left", "right"]
 _PORT = Qt.ItemDataRole.UserRole

@@ -8,16 +8,16 @@ from PySide6.QtCore import QEvent, QPointF, QRect, Qt
 from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QLabel, QLineEdit
 
-from model.edits import nodes, values
-from model.errors import ModelError
-from model.graph import Node, Value
-from viewer.canvas.drawing import HEADER, Kind
-from viewer.text import display
-from viewer.theme import theme
+from onnx_workbench.model.edits import nodes, values
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.viewer.canvas.drawing import HEADER, Kind
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import theme
 
 if TYPE_CHECKING:
-    from model.document import Document
-    from viewer.canvas.view import GraphView
+    from onnx_workbench.model.document import Document
+    from onnx_workbench.viewer.canvas.view import GraphView
 
 _NARROWEST = 180
 _LONGEST_SHOWN = 80  # characters of a name for which the field is made wide enough

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
-from model.graph import Node
-from viewer.text import plural
-from viewer.workspace import Workspace
+from onnx_workbench.model.graph import Node
+from onnx_workbench.viewer.text import plural
+from onnx_workbench.viewer.workspace import Workspace
 
 _PART = 1
 

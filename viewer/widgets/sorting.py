@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping
 
-from model.progress import SILENT, Progress
+from onnx_workbench.model.progress import SILENT, Progress
 
 Key = float | str
 

@@ -18,11 +18,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from viewer.icons import icon
-from viewer.settings import RECENT_FILES, Settings
-from viewer.text import display
-from viewer.theme import themes
-from viewer.tips import plain_tip
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.settings import RECENT_FILES, Settings
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import themes
+from onnx_workbench.viewer.tips import plain_tip
 
 _COLUMN_WIDTH = 560
 

@@ -8,16 +8,16 @@ from typing import Any
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QStatusBar, QToolButton, QWidget
 
-from model.graph import Function, Graph, Model, Node, Value
-from model.types import Type
-from viewer.icons import icon
-from viewer.jobs import Job, Jobs
-from viewer.places import name_of
-from viewer.selection import Item
-from viewer.text import display, plural, type_text
-from viewer.theme import theme, themes
-from viewer.widgets.still_label import StillLabel
-from viewer.workspace import Workspace
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.types import Type
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.jobs import Job, Jobs
+from onnx_workbench.viewer.places import name_of
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.text import display, plural, type_text
+from onnx_workbench.viewer.theme import theme, themes
+from onnx_workbench.viewer.widgets.still_label import StillLabel
+from onnx_workbench.viewer.workspace import Workspace
 
 _PATIENCE = 300  # ms before progress shows
 

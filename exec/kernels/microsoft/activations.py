@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.context import Context
-from exec.errors import KernelError
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import one_element, scalar_float
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.context import Context
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import one_element, scalar_float
 
 
 def plus(x: Array, bias: Array | None) -> Array:

@@ -10,15 +10,15 @@ from math import sqrt
 
 import numpy as np
 
-from exec.arrays import Array, check_size, zeros
-from exec.errors import KernelError
-from exec.kernels.microsoft.activations import plus
-from exec.kernels.microsoft.cache import appended
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.microsoft.tensors import restore_padding_1
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import scalar_int
-from exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.arrays import Array, check_size, zeros
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.activations import plus
+from onnx_workbench.exec.kernels.microsoft.cache import appended
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.microsoft.tensors import restore_padding_1
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 #: Added to the scores of hidden keys where no mask_filter_value says otherwise.
 FILTER = -10000.0

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from exec.arrays import Array, empty, zeros
-from exec.errors import KernelError
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.registry import kernel
-from exec.kernels.shared.recurrence import Activation, checked_lengths, make_cell, run_cell, turns_of
-from exec.kernels.shared.recurrence import activations as functions_of
+from onnx_workbench.exec.arrays import Array, empty, zeros
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.recurrence import Activation, checked_lengths, make_cell, run_cell, turns_of
+from onnx_workbench.exec.kernels.shared.recurrence import activations as functions_of
 
 
 @kernel("AttnLSTM", since=1, domain=MICROSOFT)

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from exec.arrays import Array, check_size, full
-from exec.context import Body, Context
-from exec.errors import KernelError
-from exec.kernels.microsoft.decoders import Decoder, Encoded, EncodedDecoder, LoneDecoder, Room, encode
-from exec.kernels.microsoft.generation import prompt_and_mask
-from exec.kernels.microsoft.next_words import Rules, Timestamps, number, rules, warmer
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.arrays import Array, check_size, full
+from onnx_workbench.exec.context import Body, Context
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.decoders import Decoder, Encoded, EncodedDecoder, LoneDecoder, Room, encode
+from onnx_workbench.exec.kernels.microsoft.generation import prompt_and_mask
+from onnx_workbench.exec.kernels.microsoft.next_words import Rules, Timestamps, number, rules, warmer
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import scalar_int
 
 #: model_type: a decoder alone, one after an encoder of text, one after an encoder of sound.
 _GPT, _T5, _WHISPER = range(3)

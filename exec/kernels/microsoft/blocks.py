@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty
-from exec.errors import KernelError
-from exec.inspection.statistics import describe
-from exec.kernels.microsoft.activations import plus
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.registry import kernel, prepares
-from exec.kernels.shared.axes import normal_axis
-from exec.kernels.shared.broadcast import unidirectional
-from exec.kernels.shared.dtypes import is_float, is_narrow, narrow, widen
+from onnx_workbench.exec.arrays import Array, check_size, empty
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.microsoft.activations import plus
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.shared.axes import normal_axis
+from onnx_workbench.exec.kernels.shared.broadcast import unidirectional
+from onnx_workbench.exec.kernels.shared.dtypes import is_float, is_narrow, narrow, widen
 
 #: Values of the codes of bitsandbytes: 0 for FP4, 1 for NF4.
 _BNB4 = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.errors import KernelError
-from exec.kernels.microsoft.standard import onnx
-from exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.standard import onnx
+from onnx_workbench.exec.kernels.shared.axes import scalar_int
 
 
 def appended(

@@ -6,10 +6,10 @@ from math import sqrt
 
 import numpy as np
 
-from exec.arrays import Array, check_size
-from exec.errors import KernelError
-from exec.kernels.microsoft.activations import plus
-from exec.kernels.microsoft.attention import (
+from onnx_workbench.exec.arrays import Array, check_size
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.activations import plus
+from onnx_workbench.exec.kernels.microsoft.attention import (
     FILTER,
     attend,
     grouped,
@@ -20,11 +20,11 @@ from exec.kernels.microsoft.attention import (
     split_projections,
     sum_biases,
 )
-from exec.kernels.microsoft.cache import appended
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import scalar_int
-from exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.kernels.microsoft.cache import appended
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 
 @kernel("DecoderMaskedMultiHeadAttention", since=1, domain=MICROSOFT)

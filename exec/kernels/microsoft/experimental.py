@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.errors import KernelError
-from exec.kernels.onnx.tensor.slicing import slice_axes
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import integers
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.onnx.tensor.slicing import slice_axes
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import integers
 
 
 @kernel("Affine", since=1)

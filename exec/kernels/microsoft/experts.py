@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exec.arrays import Array, check_size, zeros
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.kernels.microsoft.activations import gelu
-from exec.kernels.microsoft.blocks import unpacked
-from exec.kernels.microsoft.standard import MICROSOFT, activate
-from exec.kernels.registry import kernel
-from exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.arrays import Array, check_size, zeros
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.activations import gelu
+from onnx_workbench.exec.kernels.microsoft.blocks import unpacked
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, activate
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 #: Given an expert's number, its weights [outputs, inputs] in a wide type and its bias.
 _Layer = Callable[[int], tuple[Array, Array | None]]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from exec.arrays import Array, check_size
-from exec.errors import KernelError
-from exec.inspection.statistics import describe
-from exec.kernels.microsoft.activations import plus
-from exec.kernels.microsoft.blocks import unpacked
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import scalar_float
-from exec.kernels.shared.dtypes import cast, decode, narrow, widen
+from onnx_workbench.exec.arrays import Array, check_size
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.microsoft.activations import plus
+from onnx_workbench.exec.kernels.microsoft.blocks import unpacked
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import scalar_float
+from onnx_workbench.exec.kernels.shared.dtypes import cast, decode, narrow, widen
 
 _E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
 _E2M1 = np.dtype(ml_dtypes.float4_e2m1fn)

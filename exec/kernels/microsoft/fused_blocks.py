@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.errors import KernelError
-from exec.kernels.microsoft.activations import plus
-from exec.kernels.microsoft.blocks import matmul_nbits_1
-from exec.kernels.microsoft.normalization import over_root_mean_square
-from exec.kernels.microsoft.standard import MICROSOFT, activate
-from exec.kernels.registry import kernel
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.activations import plus
+from onnx_workbench.exec.kernels.microsoft.blocks import matmul_nbits_1
+from onnx_workbench.exec.kernels.microsoft.normalization import over_root_mean_square
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, activate
+from onnx_workbench.exec.kernels.registry import kernel
 
 
 def _normed(a: Array, skip: Array | None, scale: Array | None, epsilon: float) -> tuple[Array, Array | None]:

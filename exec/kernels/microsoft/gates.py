@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from exec.arrays import Array, check_size
-from exec.errors import KernelError
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.onnx.reduction import mean_over
-from exec.kernels.registry import kernel
-from exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.arrays import Array, check_size
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.onnx.reduction import mean_over
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 
 def sigmoid(x: Array) -> Array:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from exec.arrays import Array, full
-from exec.context import Body, Context
-from exec.errors import KernelError
-from exec.kernels.microsoft.decoders import LoneDecoder
-from exec.kernels.microsoft.next_words import Rules, number, rules, warmer
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.arrays import Array, full
+from onnx_workbench.exec.context import Body, Context
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.decoders import LoneDecoder
+from onnx_workbench.exec.kernels.microsoft.next_words import Rules, number, rules, warmer
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import scalar_int
 
 
 def prompt_and_mask(input_ids: Array, attention_mask: Array | None, pad: int, max_length: int) -> tuple[Array, Array]:

@@ -7,15 +7,15 @@ from math import prod
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty, zeros
-from exec.errors import KernelError
-from exec.kernels.microsoft.attention import merge_heads, split_heads
-from exec.kernels.microsoft.gates import sigmoid
-from exec.kernels.microsoft.ngrams import captures, sequence_ranges
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.onnx.nn.attention import recur
-from exec.kernels.registry import kernel
-from exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.arrays import Array, check_size, empty, zeros
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.attention import merge_heads, split_heads
+from onnx_workbench.exec.kernels.microsoft.gates import sigmoid
+from onnx_workbench.exec.kernels.microsoft.ngrams import captures, sequence_ranges
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.onnx.nn.attention import recur
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 _RULES = ("linear", "gated", "delta", "gated_delta")
 

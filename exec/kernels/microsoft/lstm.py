@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exec.arrays import Array, zeros
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
-from exec.kernels.microsoft.standard import MICROSOFT
-from exec.kernels.registry import kernel
-from exec.kernels.shared.recurrence import Activation, checked_lengths, turns_of
-from exec.kernels.shared.recurrence import activations as functions_of
+from onnx_workbench.exec.arrays import Array, zeros
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.recurrence import Activation, checked_lengths, turns_of
+from onnx_workbench.exec.kernels.shared.recurrence import activations as functions_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.errors import KernelError
-from exec.kernels.microsoft.standard import onnx
-from exec.kernels.microsoft.tensors import ngram_repeat_block_1
-from exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.standard import onnx
+from onnx_workbench.exec.kernels.microsoft.tensors import ngram_repeat_block_1
+from onnx_workbench.exec.kernels.shared.axes import scalar_int
 
 LOWEST = np.finfo(np.float32).min
 #: Changes scores (count, words) of the next words of sequences (count, length).

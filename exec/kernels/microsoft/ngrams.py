@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exec.arrays import Array, check_size, full
-from exec.errors import KernelError
-from exec.kernels.microsoft.standard import MICROSOFT
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.arrays import Array, check_size, full
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import scalar_int
 
 
 @dataclass(frozen=True, slots=True)

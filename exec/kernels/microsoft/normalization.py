@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from exec.arrays import Array, check_size
-from exec.errors import KernelError
-from exec.kernels.microsoft.activations import plus
-from exec.kernels.microsoft.standard import MICROSOFT, channels_first, channels_last, onnx
-from exec.kernels.onnx.reduction import mean_over
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import normal_axis
-from exec.kernels.shared.broadcast import unidirectional
-from exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.arrays import Array, check_size
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.activations import plus
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, channels_first, channels_last, onnx
+from onnx_workbench.exec.kernels.onnx.reduction import mean_over
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import normal_axis
+from onnx_workbench.exec.kernels.shared.broadcast import unidirectional
+from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 
 @kernel("LayerNormalization", since=1)

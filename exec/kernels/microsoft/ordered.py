@@ -7,13 +7,20 @@ from math import sqrt
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.errors import KernelError
-from exec.kernels.microsoft.activations import gelu
-from exec.kernels.microsoft.attention import FILTER, causal_bias, mask_bias, merge_heads, split_heads, sum_biases
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.registry import kernel
-from exec.kernels.shared.dtypes import dtype_of, narrow, widen
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.activations import gelu
+from onnx_workbench.exec.kernels.microsoft.attention import (
+    FILTER,
+    causal_bias,
+    mask_bias,
+    merge_heads,
+    split_heads,
+    sum_biases,
+)
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.dtypes import dtype_of, narrow, widen
 
 _COL, _ROW, _COL32 = 0, 1, 2
 _WIDTH = 32

@@ -8,13 +8,13 @@ from math import prod
 
 import numpy as np
 
-from exec.arrays import Array, empty
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.kernels.microsoft.activations import plus
-from exec.kernels.microsoft.attention import attend, split_projections
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.registry import kernel
+from onnx_workbench.exec.arrays import Array, empty
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.activations import plus
+from onnx_workbench.exec.kernels.microsoft.attention import attend, split_projections
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.registry import kernel
 
 
 @kernel("PackedAttention", since=1, domain=MICROSOFT)

@@ -7,14 +7,14 @@ from math import prod
 
 import numpy as np
 
-from exec.arrays import Array, check_size
-from exec.errors import KernelError
-from exec.kernels.microsoft.activations import plus
-from exec.kernels.microsoft.standard import MICROSOFT, activate, channels_first, channels_last, onnx
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import integers, scalar_float
-from exec.kernels.shared.dtypes import cast, dtype_of, narrow, widen
-from exec.kernels.shared.windows import padded, window, windows_of
+from onnx_workbench.exec.arrays import Array, check_size
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.activations import plus
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, activate, channels_first, channels_last, onnx
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import integers, scalar_float
+from onnx_workbench.exec.kernels.shared.dtypes import cast, dtype_of, narrow, widen
+from onnx_workbench.exec.kernels.shared.windows import padded, window, windows_of
 
 Ints = Sequence[int] | None
 

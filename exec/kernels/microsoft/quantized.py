@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.errors import KernelError
-from exec.inspection.statistics import describe
-from exec.kernels.microsoft.activations import plus
-from exec.kernels.microsoft.attention import self_attention, split_projections
-from exec.kernels.microsoft.normalization import embed_layer_normalization_1
-from exec.kernels.microsoft.standard import MICROSOFT, channels_first, channels_last, onnx
-from exec.kernels.onnx.reduction import mean_over
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import normal_axes
-from exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.microsoft.activations import plus
+from onnx_workbench.exec.kernels.microsoft.attention import self_attention, split_projections
+from onnx_workbench.exec.kernels.microsoft.normalization import embed_layer_normalization_1
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, channels_first, channels_last, onnx
+from onnx_workbench.exec.kernels.onnx.reduction import mean_over
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import normal_axes
+from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 Ints = Sequence[int] | None
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.errors import KernelError
-from exec.kernels.microsoft.attention import check_places, merge_heads, split_heads, turned
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.registry import kernel
-from exec.kernels.shared.dtypes import widen
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.attention import check_places, merge_heads, split_heads, turned
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.dtypes import widen
 
 
 @kernel("MRotaryEmbedding", since=1, domain=MICROSOFT)

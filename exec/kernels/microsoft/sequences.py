@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from exec.arrays import Array, check_size, full
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.kernels.microsoft.standard import MICROSOFT
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.arrays import Array, check_size, full
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import scalar_int
 
 
 @kernel("DynamicTimeWarping", since=1, domain=MICROSOFT)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.context import Context
-from exec.errors import KernelError
-from exec.kernels.registry import find
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.context import Context
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import find
 
 MICROSOFT = "com.microsoft"
 

@@ -6,18 +6,18 @@ from math import prod
 
 import numpy as np
 
-from exec.arrays import Array, SparseArray, check_size, empty, full
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.inspection.statistics import describe
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.onnx.tensor.indexing import gather_nd
-from exec.kernels.onnx.tensor.padding import pad
-from exec.kernels.onnx.tensor.shapes import unsqueeze
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import integers, one_element, scalar_int
-from exec.kernels.shared.dtypes import narrow, widen
-from exec.kernels.shared.fourier import half_transform, inverse_of_half, transform
+from onnx_workbench.exec.arrays import Array, SparseArray, check_size, empty, full
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.onnx.tensor.indexing import gather_nd
+from onnx_workbench.exec.kernels.onnx.tensor.padding import pad
+from onnx_workbench.exec.kernels.onnx.tensor.shapes import unsqueeze
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import integers, one_element, scalar_int
+from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.kernels.shared.fourier import half_transform, inverse_of_half, transform
 
 
 @kernel("Pad", since=1, domain=MICROSOFT)

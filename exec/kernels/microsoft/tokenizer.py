@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exec.arrays import Array, full
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.inspection.statistics import describe
-from exec.kernels.microsoft.standard import MICROSOFT
-from exec.kernels.registry import kernel
-from exec.kernels.shared.regex import Pattern, compile_pattern
+from onnx_workbench.exec.arrays import Array, full
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.regex import Pattern, compile_pattern
 
 _START, _END = "\x02", "\x03"
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.kernels.microsoft.activations import plus
-from exec.kernels.microsoft.attention import (
+from onnx_workbench.exec.arrays import Array, check_size, empty
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.activations import plus
+from onnx_workbench.exec.kernels.microsoft.attention import (
     attend,
     attend_with_sinks,
     grouped,
@@ -19,9 +19,9 @@ from exec.kernels.microsoft.attention import (
     split_projections,
     window_bias,
 )
-from exec.kernels.microsoft.standard import MICROSOFT, onnx
-from exec.kernels.registry import kernel
-from exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 
 @kernel("LongformerAttention", since=1, domain=MICROSOFT)

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, SparseArray, check_size, empty, full, zeros
-from exec.context import Context, checkpoint
-from exec.errors import KernelError
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import integers
-from exec.kernels.shared.blocks import by_pieces
-from exec.kernels.shared.dtypes import FLOAT32, FLOAT64, cast, dtype_of, is_float, widen
-from model.types import ElementType
+from onnx_workbench.exec.arrays import Array, SparseArray, check_size, empty, full, zeros
+from onnx_workbench.exec.context import Context, checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import integers
+from onnx_workbench.exec.kernels.shared.blocks import by_pieces
+from onnx_workbench.exec.kernels.shared.dtypes import FLOAT32, FLOAT64, cast, dtype_of, is_float, widen
+from onnx_workbench.model.types import ElementType
 
 _FLOAT = int(ElementType.FLOAT)
 

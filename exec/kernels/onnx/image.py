@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, check_size
-from exec.errors import KernelError
-from exec.inspection.statistics import describe
-from exec.kernels.registry import kernel
+from onnx_workbench.exec.arrays import Array, check_size
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.registry import kernel
 
 #: Formats the specification names; nothing else is tried on bytes from a model's input.
 _FORMATS = ("BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM")

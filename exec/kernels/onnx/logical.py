@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.errors import KernelError
-from exec.kernels.registry import kernel
-from exec.kernels.shared.broadcast import binary, legacy_operand
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.broadcast import binary, legacy_operand
 
 
 def _register(op_type: str, since: int, ufunc: np.ufunc, *, legacy: bool = True) -> None:

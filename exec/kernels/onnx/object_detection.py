@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import scalar_float, scalar_int
-from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
+from onnx_workbench.exec.arrays import Array, check_size, empty
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import scalar_float, scalar_int
+from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
 
 
 @kernel("NonMaxSuppression", since=10)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.context import RuntimeValue
-from exec.errors import KernelError
-from exec.kernels.registry import kernel
-from model.types import Type
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.model.types import Type
 
 
 @kernel("Optional", since=15)

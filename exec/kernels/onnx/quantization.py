@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty
-from exec.errors import KernelError
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import normal_axis
-from exec.kernels.shared.blocks import PIECE, spread
-from exec.kernels.shared.dtypes import (
+from onnx_workbench.exec.arrays import Array, check_size, empty
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import normal_axis
+from onnx_workbench.exec.kernels.shared.blocks import PIECE, spread
+from onnx_workbench.exec.kernels.shared.dtypes import (
     FLOAT32,
     cast,
     compute_dtype,
@@ -23,7 +23,7 @@ from exec.kernels.shared.dtypes import (
     is_narrow,
     widen,
 )
-from exec.kernels.shared.scratch import scratch
+from onnx_workbench.exec.kernels.shared.scratch import scratch
 
 UINT8 = np.dtype(np.uint8)
 

@@ -8,11 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, empty, zeros
-from exec.errors import KernelError
-from exec.kernels.registry import kernel, prepares
-from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
-from exec.kernels.shared.recurrence import Cell, activations, checked_lengths, make_cell, run_cell, turns_of
+from onnx_workbench.exec.arrays import Array, empty, zeros
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
+from onnx_workbench.exec.kernels.shared.recurrence import (
+    Cell,
+    activations,
+    checked_lengths,
+    make_cell,
+    run_cell,
+    turns_of,
+)
 
 _USUAL = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

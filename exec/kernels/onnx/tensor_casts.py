@@ -6,11 +6,11 @@ import sys
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.errors import KernelError
-from exec.kernels.registry import kernel
-from exec.kernels.shared.dtypes import cast, dtype_of
-from model.types import ElementType
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.dtypes import cast, dtype_of
+from onnx_workbench.model.types import ElementType
 
 
 @kernel("Cast", since=1)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty, full
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.inspection.statistics import describe
-from exec.kernels.registry import kernel
-from exec.kernels.shared.blocks import parts
-from exec.kernels.shared.broadcast import broadcast_shape
-from exec.kernels.shared.regex import compile_pattern
+from onnx_workbench.exec.arrays import Array, check_size, empty, full
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.blocks import parts
+from onnx_workbench.exec.kernels.shared.broadcast import broadcast_shape
+from onnx_workbench.exec.kernels.shared.regex import compile_pattern
 
 
 @kernel("StringConcat", since=20)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.context import Context
-from exec.errors import KernelError
-from exec.kernels.onnx.gradients import elementwise, layout, linear, reductions
-from exec.kernels.onnx.gradients.tape import backward
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import one_element
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.context import Context
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.onnx.gradients import elementwise, layout, linear, reductions
+from onnx_workbench.exec.kernels.onnx.gradients.tape import backward
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import one_element
 
 TRAINING = "ai.onnx.preview.training"
 #: Importing them registers their rules.

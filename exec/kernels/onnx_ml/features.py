@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, check_size, zeros
-from exec.errors import KernelError
-from exec.inspection.statistics import describe
-from exec.kernels.onnx_ml.scores import class_labels, matrix
-from exec.kernels.registry import kernel
-from exec.kernels.shared.dtypes import cast
+from onnx_workbench.exec.arrays import Array, check_size, zeros
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.onnx_ml.scores import class_labels, matrix
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.dtypes import cast
 
 ML = "ai.onnx.ml"
 Map = dict[Any, Any]

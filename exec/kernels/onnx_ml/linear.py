@@ -7,10 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.errors import KernelError
-from exec.kernels.onnx_ml.scores import class_labels, logistic, matrix, regression, transformed, two_columns
-from exec.kernels.registry import kernel
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.onnx_ml.scores import (
+    class_labels,
+    logistic,
+    matrix,
+    regression,
+    transformed,
+    two_columns,
+)
+from onnx_workbench.exec.kernels.registry import kernel
 
 ML = "ai.onnx.ml"
 

@@ -8,11 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.errors import KernelError
-from exec.kernels.onnx_ml.scores import TRANSFORMS, class_labels, matrix, regression, transformed, two_columns
-from exec.kernels.onnx_ml.trees import EQ, MODES, Nodes, Votes, aggregate_scores, build_votes, numbers
-from exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.onnx_ml.scores import (
+    TRANSFORMS,
+    class_labels,
+    matrix,
+    regression,
+    transformed,
+    two_columns,
+)
+from onnx_workbench.exec.kernels.onnx_ml.trees import EQ, MODES, Nodes, Votes, aggregate_scores, build_votes, numbers
+from onnx_workbench.exec.kernels.registry import kernel, prepares
 
 ML = "ai.onnx.ml"
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty
-from exec.errors import KernelError
-from exec.kernels.shared.order import empty_features_first, features_first
+from onnx_workbench.exec.arrays import Array, check_size, empty
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 
 
 def broadcast_shape(*inputs: Array) -> tuple[int, ...]:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from exec.arrays import Array, check_size, empty
-from exec.context import checkpoint
-from exec.errors import KernelError
-from model.types import ElementType
+from onnx_workbench.exec.arrays import Array, check_size, empty
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.model.types import ElementType
 
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)

@@ -6,9 +6,9 @@ from math import isqrt
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty
-from exec.context import checkpoint
-from exec.kernels.shared.blocks import by_pieces
+from onnx_workbench.exec.arrays import Array, check_size, empty
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.kernels.shared.blocks import by_pieces
 
 #: Elements that numpy transforms at a time.
 PART = 1 << 20

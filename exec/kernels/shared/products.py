@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.kernels.shared import blas
-from exec.kernels.shared.scratch import scratch
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.kernels.shared import blas
+from onnx_workbench.exec.kernels.shared.scratch import scratch
 
 #: Up to rows × columns × depth of this OpenBLAS multiplies in place, where `blas.multiplies_unpacked`. Beyond it packs
 #: both matrices first, which costs more than it saves when one of them is small.

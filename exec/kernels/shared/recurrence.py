@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, empty
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.kernels.shared.recurrence_quick import run_quick
+from onnx_workbench.exec.arrays import Array, empty
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.shared.recurrence_quick import run_quick
 
 Activation = Callable[[Array], Array]
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.context import checkpoint
-from exec.kernels.shared.products import UNPACKED
-from exec.kernels.shared.scratch import aligned
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.kernels.shared.products import UNPACKED
+from onnx_workbench.exec.kernels.shared.scratch import aligned
 
 if TYPE_CHECKING:
-    from exec.kernels.shared.recurrence import Cell
+    from onnx_workbench.exec.kernels.shared.recurrence import Cell
 
 #: Rows × columns × depth of a product that OpenBLAS computes quickest; up to `UNPACKED` it needs no packing.
 _SLICE = 300_000

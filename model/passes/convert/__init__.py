@@ -1,14 +1,14 @@
 """Conversions of whole models: operator set, precision, dimensions, and what can be left out."""
 
-from model.passes.convert.blocks import extract_blocks
-from model.passes.convert.calls import inline_calls_that_differ
-from model.passes.convert.claim import claim_ir_version
-from model.passes.convert.dimensions import change_batch, freeze, symbols, symbols_of
-from model.passes.convert.freeing import batch_places, free_dimensions, inputs_of
-from model.passes.convert.opset import convert_opset
-from model.passes.convert.precision import PRECISIONS, Wish, convert_precision
-from model.passes.convert.report import Remark, Report
-from model.passes.convert.strip import OF_THE_MODEL, PARTS, strip
+from onnx_workbench.model.passes.convert.blocks import extract_blocks
+from onnx_workbench.model.passes.convert.calls import inline_calls_that_differ
+from onnx_workbench.model.passes.convert.claim import claim_ir_version
+from onnx_workbench.model.passes.convert.dimensions import change_batch, freeze, symbols, symbols_of
+from onnx_workbench.model.passes.convert.freeing import batch_places, free_dimensions, inputs_of
+from onnx_workbench.model.passes.convert.opset import convert_opset
+from onnx_workbench.model.passes.convert.precision import PRECISIONS, Wish, convert_precision
+from onnx_workbench.model.passes.convert.report import Remark, Report
+from onnx_workbench.model.passes.convert.strip import OF_THE_MODEL, PARTS, strip
 
 __all__ = [
     "OF_THE_MODEL",

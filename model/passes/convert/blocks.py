@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Hashable, Iterable
 
-from model.checks.graphs import sort_nodes
-from model.document import Transaction
-from model.edits.functions import call_instead, function_of, is_used_outside
-from model.graph import Function, Graph, Model, Node, Value
-from model.passes.convert.report import Report
-from model.progress import SILENT, Progress
-from model.queries.fingerprints import fingerprint
-from model.queries.labels import ContentOf, exact_label
-from model.queries.parts import roots
-from model.queries.repeats import Repeat, repeated_blocks
-from model.queries.scope import run_order, unique_name
-from model.queries.topology import outer_values
-from model.steps import SetField
-from model.tensors import Tensor
+from onnx_workbench.model.checks.graphs import sort_nodes
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.functions import call_instead, function_of, is_used_outside
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.passes.convert.report import Report
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.fingerprints import fingerprint
+from onnx_workbench.model.queries.labels import ContentOf, exact_label
+from onnx_workbench.model.queries.parts import roots
+from onnx_workbench.model.queries.repeats import Repeat, repeated_blocks
+from onnx_workbench.model.queries.scope import run_order, unique_name
+from onnx_workbench.model.queries.topology import outer_values
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.tensors import Tensor
 
 DOMAIN = "local"
 _FUNCTIONS_SINCE = 8  # IR version

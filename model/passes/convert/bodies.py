@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from model.attributes import AttributeKind
-from model.edits.functions import replace_by_body
-from model.graph import Function, Node
-from model.passes.convert.hands import Hands
-from model.types import ElementType, TensorType
+from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.edits.functions import replace_by_body
+from onnx_workbench.model.graph import Function, Node
+from onnx_workbench.model.passes.convert.hands import Hands
+from onnx_workbench.model.types import ElementType, TensorType
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, NodeProto, TypeProto
@@ -65,7 +65,7 @@ def _read(proto: FunctionProto, schema: Any) -> Function:
     """The message as a function of ours, with the operator's defaults as its own."""
     from onnx import GraphProto, ModelProto
 
-    from model.io.read import load
+    from onnx_workbench.model.io.read import load
 
     given = {default.name for default in proto.attribute_proto}
     for name, attribute in schema.attributes.items():

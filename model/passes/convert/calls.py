@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from model.document import Transaction
-from model.edits.functions import inline_calls
-from model.graph import Function, Model, Node, Value
-from model.passes.convert.report import Report
-from model.progress import SILENT, Progress
-from model.queries.calls import Operator, callers, callers_of
-from model.queries.types import TypeOf
-from model.types import ElementType, OptionalType, SequenceType, TensorType, Type
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.functions import inline_calls
+from onnx_workbench.model.graph import Function, Model, Node, Value
+from onnx_workbench.model.passes.convert.report import Report
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.calls import Operator, callers, callers_of
+from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.model.types import ElementType, OptionalType, SequenceType, TensorType, Type
 
 #: Attributes that hold an element type, by operator.
 TYPE_ATTRIBUTES = {

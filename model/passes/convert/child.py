@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 
-from model.errors import errors_to
-from model.passes.inference.library import library
+from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.passes.inference.library import library
 
 
 def run(payload: bytes) -> bytes:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from model.checks.versions import TYPE_SINCE
-from model.document import Transaction
-from model.edits.properties import set_ir_version
-from model.graph import Graph, Model
-from model.passes.convert.report import Report
-from model.tensors import SparseTensor, Tensor
-from model.types import ElementType, OptionalType, SparseTensorType, TensorType
+from onnx_workbench.model.checks.versions import TYPE_SINCE
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.properties import set_ir_version
+from onnx_workbench.model.graph import Graph, Model
+from onnx_workbench.model.passes.convert.report import Report
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType, OptionalType, SparseTensorType, TensorType
 
 Feature = tuple[int, str, Any]  # the IR version it came with, what it is, and where
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from model.document import Transaction
-from model.edits.initializers import add_initializer, constant_tensor
-from model.edits.interface import check_dimension, set_batch, substitute_dimensions
-from model.errors import ModelError
-from model.graph import Graph, Model, Node, Value
-from model.passes.convert.report import Report
-from model.queries.parts import roots
-from model.queries.polynomial import parse
-from model.queries.types import TypeOf, declared_type
-from model.steps import SetInitializer, SetInput
-from model.tensors import ArrayTensor, Tensor
-from model.types import UNNAMED, Dimension, TensorType, Type
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.initializers import add_initializer, constant_tensor
+from onnx_workbench.model.edits.interface import check_dimension, set_batch, substitute_dimensions
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.passes.convert.report import Report
+from onnx_workbench.model.queries.parts import roots
+from onnx_workbench.model.queries.polynomial import parse
+from onnx_workbench.model.queries.types import TypeOf, declared_type
+from onnx_workbench.model.steps import SetInitializer, SetInput
+from onnx_workbench.model.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.types import UNNAMED, Dimension, TensorType, Type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

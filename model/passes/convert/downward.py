@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from model.passes.convert.hands import Hands, number_constant
-from model.passes.convert.upward import BROADCASTING, Adapter, cast_mask
-from model.tensors import ArrayTensor, Tensor
-from model.types import ElementType
+from onnx_workbench.model.passes.convert.hands import Hands, number_constant
+from onnx_workbench.model.passes.convert.upward import BROADCASTING, Adapter, cast_mask
+from onnx_workbench.model.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.types import ElementType
 
 
 def _ints_back(hands: Hands, name: str, index: int) -> None:

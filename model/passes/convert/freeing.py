@@ -6,24 +6,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 
-from model.document import Transaction
-from model.edits.initializers import constant_tensor
-from model.edits.interface import check_dimension, set_dimension, substitute_dimensions
-from model.edits.values import set_type
-from model.errors import ModelError
-from model.graph import Graph, Node, Value
-from model.passes.convert.dimensions import constant_shape, give_shape
-from model.passes.convert.report import Report
-from model.passes.simplify import sizes
-from model.passes.simplify.facts import Dims, Facts
-from model.passes.simplify.shape_rules import BROADCASTING, reshaped
-from model.passes.simplify.shapes import reshape_entries
-from model.passes.simplify.sizes import AnySize
-from model.queries.scope import enclosing, run_order
-from model.queries.topology import upstream
-from model.queries.types import TypeOf, declared_type
-from model.tensors import Tensor
-from model.types import UNNAMED, Dimension, Shape, TensorType
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.edits.interface import check_dimension, set_dimension, substitute_dimensions
+from onnx_workbench.model.edits.values import set_type
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.passes.convert.dimensions import constant_shape, give_shape
+from onnx_workbench.model.passes.convert.report import Report
+from onnx_workbench.model.passes.simplify import sizes
+from onnx_workbench.model.passes.simplify.facts import Dims, Facts
+from onnx_workbench.model.passes.simplify.shape_rules import BROADCASTING, reshaped
+from onnx_workbench.model.passes.simplify.shapes import reshape_entries
+from onnx_workbench.model.passes.simplify.sizes import AnySize
+from onnx_workbench.model.queries.scope import enclosing, run_order
+from onnx_workbench.model.queries.topology import upstream
+from onnx_workbench.model.queries.types import TypeOf, declared_type
+from onnx_workbench.model.tensors import Tensor
+from onnx_workbench.model.types import UNNAMED, Dimension, Shape, TensorType
 
 Place = tuple[str, int]  # name of an input, and axis
 

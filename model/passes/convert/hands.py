@@ -6,15 +6,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from model.attributes import make_attribute
-from model.document import Transaction
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
-from model.passes.convert.report import Report
-from model.queries.scope import Taken, names_taken, node_names, unique_name
-from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer, SetInputs, SetOutputs
-from model.tensors import ArrayTensor, Tensor
-from model.types import Dimension, ElementType, TensorType, Type
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.passes.convert.report import Report
+from onnx_workbench.model.queries.scope import Taken, names_taken, node_names, unique_name
+from onnx_workbench.model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetInitializer,
+    SetInputs,
+    SetOutputs,
+)
+from onnx_workbench.model.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.types import Dimension, ElementType, TensorType, Type
 
 if TYPE_CHECKING:
     import numpy as np

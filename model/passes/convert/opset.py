@@ -13,20 +13,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from model import schemas
-from model.document import Transaction
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
-from model.passes.convert.bodies import write_out
-from model.passes.convert.downward import DOWNWARD
-from model.passes.convert.hands import Conversion, Hands, Unable
-from model.passes.convert.report import Report
-from model.passes.convert.second import Differ, OnnxConverter
-from model.passes.convert.upward import UPWARD
-from model.progress import SILENT, Progress
-from model.queries.types import TypeOf
-from model.schemas.schema import Schema
-from model.steps import SetAttribute, SetField
+from onnx_workbench.model import schemas
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.passes.convert.bodies import write_out
+from onnx_workbench.model.passes.convert.downward import DOWNWARD
+from onnx_workbench.model.passes.convert.hands import Conversion, Hands, Unable
+from onnx_workbench.model.passes.convert.report import Report
+from onnx_workbench.model.passes.convert.second import Differ, OnnxConverter
+from onnx_workbench.model.passes.convert.upward import UPWARD
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.model.schemas.schema import Schema
+from onnx_workbench.model.steps import SetAttribute, SetField
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,7 +82,7 @@ def convert_opset(
 
 def _contents(model: Model, version: int, type_of: TypeOf) -> Mapping[Value, NDArray[Any]]:
     """What is known of small integer values, where inputs have to become attributes."""
-    from model.passes.simplify.context import Context
+    from onnx_workbench.model.passes.simplify.context import Context
 
     if all(owner.opset_imports.get("", version) <= version for owner, _ in _owners(model)):
         return {}

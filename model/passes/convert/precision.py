@@ -9,20 +9,25 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from model import schemas
-from model.attributes import Attribute, make_attribute
-from model.document import Transaction
-from model.edits.nodes import bridge
-from model.errors import ModelError
-from model.graph import Function, Graph, Node, Value
-from model.passes.convert.calls import TYPE_ATTRIBUTES, functions_that_differ, innermost, is_told_by_calls
-from model.passes.convert.hands import Names
-from model.passes.convert.report import Report
-from model.progress import SILENT, Progress
-from model.queries.parts import with_whole_functions
-from model.queries.types import TypeOf
-from model.schemas.schema import Parameter
-from model.steps import (
+from onnx_workbench.model import schemas
+from onnx_workbench.model.attributes import Attribute, make_attribute
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.nodes import bridge
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.passes.convert.calls import (
+    TYPE_ATTRIBUTES,
+    functions_that_differ,
+    innermost,
+    is_told_by_calls,
+)
+from onnx_workbench.model.passes.convert.hands import Names
+from onnx_workbench.model.passes.convert.report import Report
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.parts import with_whole_functions
+from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.model.schemas.schema import Parameter
+from onnx_workbench.model.steps import (
     InsertNode,
     SetAttribute,
     SetField,
@@ -31,8 +36,8 @@ from model.steps import (
     SetInput,
     SetOutputs,
 )
-from model.tensors import ArrayTensor, Tensor
-from model.types import ElementType, OptionalType, SequenceType, TensorType, Type
+from onnx_workbench.model.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.types import ElementType, OptionalType, SequenceType, TensorType, Type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

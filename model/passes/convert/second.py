@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from model.edits.functions import replace_by_body
-from model.errors import ModelError
-from model.graph import Function, Model, Node, Value
-from model.io.encode import write_type
-from model.io.protobuf import DecodeError, ModelProto
-from model.isolation import GIB, run_isolated
-from model.passes.convert.bodies import call_message
-from model.passes.convert.hands import Hands
-from model.progress import SILENT, Progress
-from model.steps import SetField
+from onnx_workbench.model.edits.functions import replace_by_body
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Model, Node, Value
+from onnx_workbench.model.io.encode import write_type
+from onnx_workbench.model.io.protobuf import DecodeError, ModelProto
+from onnx_workbench.model.isolation import GIB, run_isolated
+from onnx_workbench.model.passes.convert.bodies import call_message
+from onnx_workbench.model.passes.convert.hands import Hands
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.steps import SetField
 
 _LARGEST = 1024  # bytes of a constant that comes along
 _SECONDS = 30
@@ -93,7 +93,7 @@ class OnnxConverter:
                 self._answers[asked] = error
 
     def _read(self, given: Any, answer: bytes | ModelError) -> Function:
-        from model.io.read import load
+        from onnx_workbench.model.io.read import load
 
         if isinstance(answer, ModelError):
             raise answer
@@ -113,7 +113,7 @@ class OnnxConverter:
 def _converted(given: Sequence[bytes], version: int, progress: Progress) -> list[bytes | ModelError]:
     """What became of each; ModelError where the process came to no end."""
     reply = run_isolated(
-        "model.passes.convert.child:run",
+        "onnx_workbench.model.passes.convert.child:run",
         json.dumps([version, [b64encode(model).decode() for model in given]]).encode(),
         what="it",
         memory=2 * GIB,
@@ -158,7 +158,7 @@ def _declare(declaration: Any, hands: Hands, value: Value) -> None:
 
 def _function(found: Any, given: Any) -> Function:
     """What came out as a function of all inputs the node has; constants that are new are nodes in it."""
-    from model.io.read import load
+    from onnx_workbench.model.io.read import load
 
     (node,) = given.graph.node
     made = ModelProto(ir_version=_IR_VERSION, graph={"name": "empty"})

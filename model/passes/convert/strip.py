@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from model.document import Transaction
-from model.edits.interface import remove_unused_inputs
-from model.errors import ModelError
-from model.graph import Graph, Node, Value
-from model.passes.convert.report import Report
-from model.queries.parts import is_made, is_used
-from model.steps import SetField, Target
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.interface import remove_unused_inputs
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.passes.convert.report import Report
+from onnx_workbench.model.queries.parts import is_made, is_used
+from onnx_workbench.model.steps import SetField, Target
 
 #: What can be taken away, and what it is.
 PARTS = {

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from model.passes.convert.hands import Hands
-from model.types import ElementType
+from onnx_workbench.model.passes.convert.hands import Hands
+from onnx_workbench.model.types import ElementType
 
 Adapter = Callable[[Hands], None]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from model.passes.inference.call import Call, Rule, at, broadcast, tensor, told
-from model.passes.simplify import sizes
-from model.passes.simplify.sizes import AnySize, read
-from model.types import Dimension, ElementType, Type
+from onnx_workbench.model.passes.inference.call import Call, Rule, at, broadcast, tensor, told
+from onnx_workbench.model.passes.simplify import sizes
+from onnx_workbench.model.passes.simplify.sizes import AnySize, read
+from onnx_workbench.model.types import Dimension, ElementType, Type
 
 
 def aten(call: Call) -> Sequence[Type | None]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from model.passes.inference.call import Call, at, divided, product, same_as, tensor, total
-from model.types import Dimension, ElementType, TensorType, Type
+from onnx_workbench.model.passes.inference.call import Call, at, divided, product, same_as, tensor, total
+from onnx_workbench.model.types import Dimension, ElementType, TensorType, Type
 
 E = ElementType
 

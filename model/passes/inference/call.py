@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from model.passes.simplify.sizes import AnySize, formula, read
-from model.types import Dimension, ElementType, Shape, TensorType, Type
+from onnx_workbench.model.passes.simplify.sizes import AnySize, formula, read
+from onnx_workbench.model.types import Dimension, ElementType, Shape, TensorType, Type
 
 
 @dataclass(frozen=True, slots=True)

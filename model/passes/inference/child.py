@@ -12,13 +12,13 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
-from model.io.decode import bodies, read_type
-from model.io.encode import write_type
-from model.io.protobuf import ModelProto, TypeProto
-from model.passes.inference.call import Call, Rule
-from model.passes.inference.faults import Faults
-from model.passes.inference.formulas import fill
-from model.passes.inference.known import (
+from onnx_workbench.model.io.decode import bodies, read_type
+from onnx_workbench.model.io.encode import write_type
+from onnx_workbench.model.io.protobuf import ModelProto, TypeProto
+from onnx_workbench.model.passes.inference.call import Call, Rule
+from onnx_workbench.model.passes.inference.faults import Faults
+from onnx_workbench.model.passes.inference.formulas import fill
+from onnx_workbench.model.passes.inference.known import (
     common,
     is_better,
     is_full,
@@ -28,12 +28,12 @@ from model.passes.inference.known import (
     weight,
     without_dims,
 )
-from model.passes.inference.library import Refused, infer_model, infer_node, with_attributes
-from model.passes.inference.reply import Fault, Spot, encode
-from model.passes.inference.rules import RULES, user_rule
-from model.passes.inference.shape_values import ShapeValues
-from model.passes.inference.turning import formal_types, joined
-from model.types import (
+from onnx_workbench.model.passes.inference.library import Refused, infer_model, infer_node, with_attributes
+from onnx_workbench.model.passes.inference.reply import Fault, Spot, encode
+from onnx_workbench.model.passes.inference.rules import RULES, user_rule
+from onnx_workbench.model.passes.inference.shape_values import ShapeValues
+from onnx_workbench.model.passes.inference.turning import formal_types, joined
+from onnx_workbench.model.types import (
     UNNAMED,
     Dimension,
     ElementType,

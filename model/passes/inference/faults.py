@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from model.io.encode import write_type
-from model.io.protobuf import TypeProto
-from model.passes.inference.library import Refused, infer_node
-from model.passes.inference.reply import Fault, Spot
-from model.types import TensorType, Type
+from onnx_workbench.model.io.encode import write_type
+from onnx_workbench.model.io.protobuf import TypeProto
+from onnx_workbench.model.passes.inference.library import Refused, infer_node
+from onnx_workbench.model.passes.inference.reply import Fault, Spot
+from onnx_workbench.model.types import TensorType, Type
 
 
 class Faults:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from model.passes.inference.call import told
-from model.types import Dimension, Shape, TensorType, Type
+from onnx_workbench.model.passes.inference.call import told
+from onnx_workbench.model.types import Dimension, Shape, TensorType, Type
 
 
 def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimension], bool]) -> list[set[str]]:
@@ -16,8 +16,8 @@ def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimen
 
     Returns the names of values of which more is known now, graph by graph.
     """
-    from model.io.read import load
-    from model.passes.simplify.context import Context
+    from onnx_workbench.model.io.read import load
+    from onnx_workbench.model.passes.simplify.context import Context
 
     model = load(data)
     values = [{value.name: value for value in graph.values()} for graph in model.graphs()]

@@ -9,17 +9,17 @@ from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from model.errors import ModelError
-from model.isolation import run_isolated
-from model.passes.inference.known import refined
-from model.passes.inference.reply import Fault, decode
-from model.progress import SILENT, Progress
-from model.queries.types import declared_type
-from model.types import TensorType, Type
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.isolation import run_isolated
+from onnx_workbench.model.passes.inference.known import refined
+from onnx_workbench.model.passes.inference.reply import Fault, decode
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.types import declared_type
+from onnx_workbench.model.types import TensorType, Type
 
 if TYPE_CHECKING:  # the child process imports this package too, and needs none of them
-    from model.document import Transaction
-    from model.graph import Graph, Model, Node, Value
+    from onnx_workbench.model.document import Transaction
+    from onnx_workbench.model.graph import Graph, Model, Node, Value
 
 
 #: Values of tensors from this many bytes on are left out: sizes and small constants are all that inference reads.
@@ -77,8 +77,8 @@ def request(
     `formulas` says whether sizes that follow from named ones may be formulas, such as ``2*batch``.
     Costs about 5 µs a node; checks `progress` every millisecond or two.
     """
-    from model.io.place import Layout, Storage
-    from model.io.save import to_bytes
+    from onnx_workbench.model.io.place import Layout, Storage
+    from onnx_workbench.model.io.save import to_bytes
 
     header = json.dumps({"rules": dict(rules or {}), "formulas": formulas}).encode()
     data = to_bytes(model, Storage(Layout.STRIPPED, _STRIP_FROM), progress=progress)
@@ -122,7 +122,7 @@ def answer(
     """
     try:
         reply = run_isolated(
-            "model.passes.inference.child:run",
+            "onnx_workbench.model.passes.inference.child:run",
             asked.payload,
             what="Shape inference",
             seconds=seconds,
@@ -191,9 +191,9 @@ def declare_all(
     Sizes are written as numbers and as names that the model has; see `declarable`. With `among` types of what these
     nodes make are written, and no others.
     """
-    from model.declaring import declarable, size_names
-    from model.edits.values import set_types
-    from model.queries.parts import is_made
+    from onnx_workbench.model.declaring import declarable, size_names
+    from onnx_workbench.model.edits.values import set_types
+    from onnx_workbench.model.queries.parts import is_made
 
     changed: dict[Value, Type | None] = {}
     names = size_names(edit.model)

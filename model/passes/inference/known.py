@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from model.types import Dimension, MapType, OptionalType, SequenceType, Shape, SparseTensorType, TensorType, Type
+from onnx_workbench.model.types import (
+    Dimension,
+    MapType,
+    OptionalType,
+    SequenceType,
+    Shape,
+    SparseTensorType,
+    TensorType,
+    Type,
+)
 
 
 def surely_sized(kind: Type | None) -> Type | None:

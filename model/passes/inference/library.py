@@ -16,7 +16,14 @@ from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any
 
-from model.io.protobuf import AttributeProto, ModelProto, NodeProto, TensorProto, TypeProto, package_folders
+from onnx_workbench.model.io.protobuf import (
+    AttributeProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    package_folders,
+)
 
 _NAME = "onnx_cpp2py_export"
 _MODULE = f"onnx.{_NAME}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from model.types import Shape, TensorType, Type, element_type
+from onnx_workbench.model.types import Shape, TensorType, Type, element_type
 
 #: A graph by the id of its message, and a node in it by its first output, which has a name.
 Spot = tuple[Any, str]
@@ -55,8 +55,8 @@ def _written(kind: Type | None) -> Any:
         return None
     if isinstance(kind, TensorType) and not kind.denotation and (kind.shape is None or not kind.shape.denotations):
         return [int(kind.element_type), None if kind.shape is None else list(kind.shape.dims)]
-    from model.io.encode import write_type
-    from model.io.protobuf import TypeProto
+    from onnx_workbench.model.io.encode import write_type
+    from onnx_workbench.model.io.protobuf import TypeProto
 
     proto = TypeProto()
     write_type(proto, kind)
@@ -69,7 +69,7 @@ def _read(content: Any) -> Type | None:
     if isinstance(content, list):
         number, dims = content
         return TensorType(element_type(number), None if dims is None else Shape(tuple(dims)))
-    from model.io.decode import read_type
-    from model.io.protobuf import TypeProto
+    from onnx_workbench.model.io.decode import read_type
+    from onnx_workbench.model.io.protobuf import TypeProto
 
     return read_type(TypeProto.FromString(base64.b64decode(content)))

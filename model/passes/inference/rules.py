@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from model.passes.inference.aten import aten, unfolded
-from model.passes.inference.attention import ATTENTION
-from model.passes.inference.call import (
+from onnx_workbench.model.passes.inference.aten import aten, unfolded
+from onnx_workbench.model.passes.inference.attention import ATTENTION
+from onnx_workbench.model.passes.inference.call import (
     Call,
     Rule,
     broadcast,
@@ -20,7 +20,7 @@ from model.passes.inference.call import (
     swapped,
     tensor,
 )
-from model.types import Dimension, ElementType, MapType, SequenceType, Shape, TensorType, Type
+from onnx_workbench.model.types import Dimension, ElementType, MapType, SequenceType, Shape, TensorType, Type
 
 E = ElementType
 

@@ -10,10 +10,10 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from model.io.protobuf import TensorProto
-from model.passes.inference.call import broadcast
-from model.passes.simplify.sizes import sliced
-from model.types import Dimension, ElementType, Shape, TensorType, Type
+from onnx_workbench.model.io.protobuf import TensorProto
+from onnx_workbench.model.passes.inference.call import broadcast
+from onnx_workbench.model.passes.simplify.sizes import sliced
+from onnx_workbench.model.types import Dimension, ElementType, Shape, TensorType, Type
 
 _LARGEST = 64  # more entries are no shape
 _INTEGER_TYPES = frozenset({ElementType.INT32, ElementType.INT64})
@@ -113,7 +113,7 @@ def _held(proto: TensorProto) -> tuple[int, ...]:
 
 
 def _element(number: int) -> Any:
-    from model.types import element_type
+    from onnx_workbench.model.types import element_type
 
     return element_type(number)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from model.io.decode import bodies
-from model.passes.inference.known import common
-from model.types import Dimension, SequenceType, Shape, TensorType, Type
+from onnx_workbench.model.io.decode import bodies
+from onnx_workbench.model.passes.inference.known import common
+from onnx_workbench.model.types import Dimension, SequenceType, Shape, TensorType, Type
 
 
 def formal_types(node: Any, body: Any, visible: Mapping[str, Type]) -> list[Type | None]:

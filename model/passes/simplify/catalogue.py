@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.passes.simplify import (
+from onnx_workbench.model.passes.simplify import (
     constants,
     control_flow,
     duplicates,
@@ -16,7 +16,7 @@ from model.passes.simplify import (
     shapes,
     unrolling,
 )
-from model.passes.simplify.framework import Pass
+from onnx_workbench.model.passes.simplify.framework import Pass
 
 #: Cheap eliminations and constants first: they make the patterns that fusions look for.
 PASSES: tuple[Pass, ...] = (

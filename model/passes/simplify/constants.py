@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.errors import ModelError
-from model.graph import Function, Node, Value
-from model.passes.simplify.context import Context, is_returned_elsewhere
-from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.rewriter import Rewriter
-from model.tensors import ArrayTensor, Tensor
-from model.types import ElementType
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Node, Value
+from onnx_workbench.model.passes.simplify.context import Context, is_returned_elsewhere
+from onnx_workbench.model.passes.simplify.framework import Match, Pass, said
+from onnx_workbench.model.passes.simplify.rewriter import Rewriter
+from onnx_workbench.model.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.types import ElementType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from model import schemas
-from model.edits.initializers import constant_tensor
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
-from model.lookup import ancestor_in
-from model.passes.simplify.facts import Facts
-from model.passes.simplify.framework import Evaluate, Match, Options, Refusal, is_there
-from model.progress import SILENT, Progress
-from model.queries.scope import is_visible, run_order
-from model.tensors import Tensor
-from model.types import ElementType, Type
+from onnx_workbench.model import schemas
+from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.lookup import ancestor_in
+from onnx_workbench.model.passes.simplify.facts import Facts
+from onnx_workbench.model.passes.simplify.framework import Evaluate, Match, Options, Refusal, is_there
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.scope import is_visible, run_order
+from onnx_workbench.model.tensors import Tensor
+from onnx_workbench.model.types import ElementType, Type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

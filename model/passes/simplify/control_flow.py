@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from model.graph import Graph, Node, Value
-from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.reading import plain
-from model.passes.simplify.rewriter import Rewriter
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.passes.simplify.context import Context
+from onnx_workbench.model.passes.simplify.framework import Match, Pass, said
+from onnx_workbench.model.passes.simplify.reading import plain
+from onnx_workbench.model.passes.simplify.rewriter import Rewriter
 
 
 def _if_with_constant(context: Context) -> Iterator[Match]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from model.graph import Node
-from model.passes.simplify import sizes
-from model.passes.simplify.reading import content_of, ints, number
-from model.passes.simplify.sizes import AnySize
+from onnx_workbench.model.graph import Node
+from onnx_workbench.model.passes.simplify import sizes
+from onnx_workbench.model.passes.simplify.reading import content_of, ints, number
+from onnx_workbench.model.passes.simplify.sizes import AnySize
 
 if TYPE_CHECKING:
-    from model.passes.simplify.facts import Dims, Facts
+    from onnx_workbench.model.passes.simplify.facts import Dims, Facts
 
 _ENDLESS = (1 << 31) - 1  # the end of a slice from here on means all, from minus this on none
 

@@ -10,16 +10,16 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from model.document import Document
-from model.errors import ModelError
-from model.graph import Model, Value
-from model.passes.inference.infer import Inferred, answer, request
-from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Evaluate, Match, Options, Pass, Refusal, is_there
-from model.passes.simplify.rewriter import Names, Rewriter
-from model.progress import SILENT, Progress
-from model.steps import SetField, SetInitializer, Step
-from model.types import Type
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Model, Value
+from onnx_workbench.model.passes.inference.infer import Inferred, answer, request
+from onnx_workbench.model.passes.simplify.context import Context
+from onnx_workbench.model.passes.simplify.framework import Evaluate, Match, Options, Pass, Refusal, is_there
+from onnx_workbench.model.passes.simplify.rewriter import Names, Rewriter
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.steps import SetField, SetInitializer, Step
+from onnx_workbench.model.types import Type
 
 TITLE = "Simplify: "  # and that of the pass: what an entry of the history is called
 _ROUNDS = 40  # each gets past what the one before made possible; real models need three or four
@@ -67,7 +67,7 @@ def simplify(
     Runs where the document is used: off the GUI thread on a rehearsal. Without `evaluate` nothing is computed, so
     nothing is folded. `types` are inferred ones when they are at hand. Cancelled leaves complete entries behind.
     """
-    from model.passes.simplify.catalogue import DEFAULT_PASSES
+    from onnx_workbench.model.passes.simplify.catalogue import DEFAULT_PASSES
 
     model = document.model
     chosen = DEFAULT_PASSES if passes is None else passes
@@ -118,7 +118,7 @@ def survey(
 
     Passes make work for each other, so applying them does more than this.
     """
-    from model.passes.simplify.catalogue import PASSES
+    from onnx_workbench.model.passes.simplify.catalogue import PASSES
 
     context = prepare(model, evaluate=evaluate, options=options, types=types, progress=progress)
     found: dict[str, list[Match]] = {}
@@ -195,7 +195,7 @@ def figures(model: Model) -> Figures:
 
 def chosen_passes(ids: Collection[str]) -> tuple[Pass, ...]:
     """The passes of these ids in the order they run; KeyError names one that does not exist."""
-    from model.passes.simplify.catalogue import PASSES
+    from onnx_workbench.model.passes.simplify.catalogue import PASSES
 
     known = {one.id for one in PASSES}
     for identifier in ids:

@@ -6,14 +6,14 @@ from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import Any
 
-from model.attributes import Attribute, AttributeKind
-from model.graph import Graph, Node, Value
-from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.rewriter import Rewriter
-from model.passes.simplify.sizes import Size
-from model.queries.scope import run_order
-from model.tensors import Tensor
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.passes.simplify.context import Context
+from onnx_workbench.model.passes.simplify.framework import Match, Pass, said
+from onnx_workbench.model.passes.simplify.rewriter import Rewriter
+from onnx_workbench.model.passes.simplify.sizes import Size
+from onnx_workbench.model.queries.scope import run_order
+from onnx_workbench.model.tensors import Tensor
 
 _LARGEST_ATTRIBUTE = 1 << 16  # bytes of a tensor worth comparing
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from model.graph import Node, Value
-from model.passes.simplify import sizes
-from model.passes.simplify.context import Context
-from model.passes.simplify.cutting_rules import slice_bounds
-from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.reading import constant_ints, ints, number, real, text
-from model.passes.simplify.rewriter import Rewriter
-from model.passes.simplify.shape_rules import axes_of, ints_end
-from model.tensors import Tensor
-from model.types import ElementType
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.passes.simplify import sizes
+from onnx_workbench.model.passes.simplify.context import Context
+from onnx_workbench.model.passes.simplify.cutting_rules import slice_bounds
+from onnx_workbench.model.passes.simplify.framework import Match, Pass, said
+from onnx_workbench.model.passes.simplify.reading import constant_ints, ints, number, real, text
+from onnx_workbench.model.passes.simplify.rewriter import Rewriter
+from onnx_workbench.model.passes.simplify.shape_rules import axes_of, ints_end
+from onnx_workbench.model.tensors import Tensor
+from onnx_workbench.model.types import ElementType
 
 #: Strictly rising functions, through which the place of the largest element can be seen.
 _RISING = ("Exp", "Softmax", "LogSoftmax")

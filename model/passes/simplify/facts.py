@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.errors import ModelError
-from model.graph import Graph, Node, Value
-from model.passes.simplify.reals import constant
-from model.passes.simplify.sizes import AnySize, is_less, read, symbol
-from model.tensors import Tensor
-from model.types import ElementType, TensorType, Type
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.passes.simplify.reals import constant
+from onnx_workbench.model.passes.simplify.sizes import AnySize, is_less, read, symbol
+from onnx_workbench.model.tensors import Tensor
+from onnx_workbench.model.types import ElementType, TensorType, Type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,7 +79,7 @@ class Facts:
 
     def learn(self, node: Node, opset: int) -> None:
         """Learn what a node's outputs are from what is known of its inputs."""
-        from model.passes.simplify.shape_rules import contents_of, dims_of
+        from onnx_workbench.model.passes.simplify.shape_rules import contents_of, dims_of
 
         for value in node.outputs:
             if value is not None:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from model.graph import Node, Value
+from onnx_workbench.model.graph import Node, Value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from model.passes.simplify.context import Context
-    from model.passes.simplify.rewriter import Rewriter
+    from onnx_workbench.model.passes.simplify.context import Context
+    from onnx_workbench.model.passes.simplify.rewriter import Rewriter
 
 #: Computes a node from its inputs (None where left out) under an opset; None when it cannot or must not, or when a
 #: result would be larger than the bytes given. exec.fold has one; model knows no kernels.

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from model.graph import Node, Value
-from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.reading import real
-from model.passes.simplify.rewriter import Rewriter
-from model.types import ElementType
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.passes.simplify.context import Context
+from onnx_workbench.model.passes.simplify.framework import Match, Pass, said
+from onnx_workbench.model.passes.simplify.reading import real
+from onnx_workbench.model.passes.simplify.rewriter import Rewriter
+from onnx_workbench.model.types import ElementType
 
 
 @dataclass(frozen=True, slots=True)

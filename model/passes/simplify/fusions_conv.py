@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.graph import Node, Value
-from model.passes.simplify.context import Context
-from model.passes.simplify.eliminations import pads_of
-from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.reading import ints, number, plain, real, text
-from model.passes.simplify.rewriter import Rewriter
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.passes.simplify.context import Context
+from onnx_workbench.model.passes.simplify.eliminations import pads_of
+from onnx_workbench.model.passes.simplify.framework import Match, Pass, said
+from onnx_workbench.model.passes.simplify.reading import ints, number, plain, real, text
+from onnx_workbench.model.passes.simplify.rewriter import Rewriter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,11 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from model.graph import Node, Value
-from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.reading import ints, number
-from model.passes.simplify.rewriter import Rewriter
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.passes.simplify.context import Context
+from onnx_workbench.model.passes.simplify.framework import Match, Pass, said
+from onnx_workbench.model.passes.simplify.reading import ints, number
+from onnx_workbench.model.passes.simplify.rewriter import Rewriter
 
 
 def _matmul_add(context: Context) -> Iterator[Match]:

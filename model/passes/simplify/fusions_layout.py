@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from model.graph import Node, Value
-from model.passes.simplify.context import Context
-from model.passes.simplify.cutting_rules import slice_bounds
-from model.passes.simplify.eliminations import reduced_axes, set_first_input
-from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.reading import constant_ints, ints, number
-from model.passes.simplify.rewriter import Rewriter
-from model.passes.simplify.shape_rules import axes_of
-from model.passes.simplify.shapes import is_reshape_like
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.passes.simplify.context import Context
+from onnx_workbench.model.passes.simplify.cutting_rules import slice_bounds
+from onnx_workbench.model.passes.simplify.eliminations import reduced_axes, set_first_input
+from onnx_workbench.model.passes.simplify.framework import Match, Pass, said
+from onnx_workbench.model.passes.simplify.reading import constant_ints, ints, number
+from onnx_workbench.model.passes.simplify.rewriter import Rewriter
+from onnx_workbench.model.passes.simplify.shape_rules import axes_of
+from onnx_workbench.model.passes.simplify.shapes import is_reshape_like
 
 #: Operators that only rearrange the elements of their first input without changing their order.
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")

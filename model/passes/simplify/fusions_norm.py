@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from model.graph import Node, Value
-from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.fusions_activation import fuse, is_alike, product, scalar
-from model.passes.simplify.reading import constant_ints, ints, number
-from model.types import ElementType
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.passes.simplify.context import Context
+from onnx_workbench.model.passes.simplify.framework import Match, Pass, said
+from onnx_workbench.model.passes.simplify.fusions_activation import fuse, is_alike, product, scalar
+from onnx_workbench.model.passes.simplify.reading import constant_ints, ints, number
+from onnx_workbench.model.types import ElementType
 
 
 def _layer_norm(context: Context) -> Iterator[Match]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from model.graph import Node
+from onnx_workbench.model.graph import Node
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from model.passes.simplify.facts import Facts
+    from onnx_workbench.model.passes.simplify.facts import Facts
 
 
 def plain(node: Node, name: str) -> Any:

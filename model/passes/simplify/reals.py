@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
 
-from model.passes.simplify import sizes
-from model.passes.simplify.sizes import AnySize, Size
+from onnx_workbench.model.passes.simplify import sizes
+from onnx_workbench.model.passes.simplify.sizes import AnySize, Size
 
 #: Whole numbers up to here are the same in 32 bits.
 LARGEST_EXACT = 1 << 24

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from model.attributes import Attribute, AttributeKind, make_attribute
-from model.clone import Cloner
-from model.document import Transaction
-from model.graph import Function, Graph, Node, Value
-from model.passes.simplify.context import Context
-from model.queries.scope import dependencies, unique_name
-from model.steps import (
+from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.clone import Cloner
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.passes.simplify.context import Context
+from onnx_workbench.model.queries.scope import dependencies, unique_name
+from onnx_workbench.model.steps import (
     InsertNode,
     RemoveNode,
     SetAttribute,
@@ -21,7 +21,7 @@ from model.steps import (
     SetInputs,
     SetOutputs,
 )
-from model.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.tensors import ArrayTensor, SparseTensor, Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.graph import Node
-from model.passes.simplify import reals, sizes
-from model.passes.simplify.cutting_rules import CUTTING, slice_bounds
-from model.passes.simplify.reading import constant_ints, content_of, ints, number
-from model.passes.simplify.sizes import AnySize
-from model.passes.simplify.spatial_rules import SPATIAL, WINDOWED
-from model.types import ElementType
+from onnx_workbench.model.graph import Node
+from onnx_workbench.model.passes.simplify import reals, sizes
+from onnx_workbench.model.passes.simplify.cutting_rules import CUTTING, slice_bounds
+from onnx_workbench.model.passes.simplify.reading import constant_ints, content_of, ints, number
+from onnx_workbench.model.passes.simplify.sizes import AnySize
+from onnx_workbench.model.passes.simplify.spatial_rules import SPATIAL, WINDOWED
+from onnx_workbench.model.types import ElementType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from model.passes.simplify.facts import Dims, Facts
+    from onnx_workbench.model.passes.simplify.facts import Dims, Facts
 
 #: What rules meet in a node that cannot run; checks say so.
 _CANNOT_RUN = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError)

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from model.graph import Node, Value
-from model.passes.simplify import sizes
-from model.passes.simplify.context import Context
-from model.passes.simplify.facts import Dims
-from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.reading import constant_ints, number
-from model.passes.simplify.rewriter import Rewriter
-from model.passes.simplify.shape_rules import reshaped
-from model.passes.simplify.sizes import AnySize
-from model.tensors import ArrayTensor
-from model.types import ElementType
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.passes.simplify import sizes
+from onnx_workbench.model.passes.simplify.context import Context
+from onnx_workbench.model.passes.simplify.facts import Dims
+from onnx_workbench.model.passes.simplify.framework import Match, Pass, said
+from onnx_workbench.model.passes.simplify.reading import constant_ints, number
+from onnx_workbench.model.passes.simplify.rewriter import Rewriter
+from onnx_workbench.model.passes.simplify.shape_rules import reshaped
+from onnx_workbench.model.passes.simplify.sizes import AnySize
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType
 
 _END = (1 << 63) - 1
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from math import gcd, inf
 
-from model.queries.polynomial import floor_of_product, floor_text, parse
+from onnx_workbench.model.queries.polynomial import floor_of_product, floor_text, parse
 
 Monomial = tuple[str, ...]  # sorted symbols, repeated for powers; empty for the constant term
 

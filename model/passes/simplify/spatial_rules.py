@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from model.graph import Node
-from model.passes.simplify import sizes
-from model.passes.simplify.reading import constant_ints, content_of, ints, number, plain, text
-from model.passes.simplify.sizes import AnySize
+from onnx_workbench.model.graph import Node
+from onnx_workbench.model.passes.simplify import sizes
+from onnx_workbench.model.passes.simplify.reading import constant_ints, content_of, ints, number, plain, text
+from onnx_workbench.model.passes.simplify.sizes import AnySize
 
 if TYPE_CHECKING:
-    from model.passes.simplify.facts import Dims, Facts
+    from onnx_workbench.model.passes.simplify.facts import Dims, Facts
 
 
 def _convolved(facts: Facts, node: Node, _opset: int) -> Dims | None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.graph import Graph, Node, Value
-from model.passes.simplify.context import Context, is_returned_elsewhere
-from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.reading import plain
-from model.passes.simplify.rewriter import Rewriter
-from model.queries.scope import dependencies, run_order
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.passes.simplify.context import Context, is_returned_elsewhere
+from onnx_workbench.model.passes.simplify.framework import Match, Pass, said
+from onnx_workbench.model.passes.simplify.reading import plain
+from onnx_workbench.model.passes.simplify.rewriter import Rewriter
+from onnx_workbench.model.queries.scope import dependencies, run_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

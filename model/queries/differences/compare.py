@@ -7,14 +7,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from model.attributes import Attribute
-from model.attributetext import attribute_source, has_text
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
-from model.progress import SILENT, Progress
-from model.queries.differences.functions import pair_functions
-from model.queries.differences.matching import Key, Matching, match_graphs
-from model.queries.differences.tensors import TensorDifference, compare_constants, form_text
-from model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.attributes import Attribute
+from onnx_workbench.model.attributetext import attribute_source, has_text
+from onnx_workbench.model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.differences.functions import pair_functions
+from onnx_workbench.model.queries.differences.matching import Key, Matching, match_graphs
+from onnx_workbench.model.queries.differences.tensors import TensorDifference, compare_constants, form_text
+from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 Kind = Literal["added", "removed", "changed", "renamed", "moved"]
 Subject = Literal["model", "function", "graph", "node", "value"]

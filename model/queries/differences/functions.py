@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable
 
-from model.graph import Function, Model
-from model.queries.labels import node_label
+from onnx_workbench.model.graph import Function, Model
+from onnx_workbench.model.queries.labels import node_label
 
 _MOST_PAIRS = 4_000  # of functions without a namesake that are held against each other
 _LEAST_SHARED = 0.5  # of the nodes, for functions to be the same one with another name

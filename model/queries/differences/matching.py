@@ -11,10 +11,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from model.graph import Graph, Node, Value
-from model.progress import SILENT, Progress
-from model.queries.labels import leaf_label, node_label
-from model.tensors import Tensor
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.labels import leaf_label, node_label
+from onnx_workbench.model.tensors import Tensor
 
 T = TypeVar("T")
 Key = tuple[str, str, str]  # of a function: domain, name, overload

@@ -6,16 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from model.errors import ModelError
-from model.progress import SILENT, Progress
-from model.tensors import SparseTensor, Tensor
-from model.types import ElementType
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from model.io.payloads import Payload
+    from onnx_workbench.model.io.payloads import Payload
 
 Constant = Tensor | SparseTensor
 
@@ -79,8 +79,8 @@ def _other_form(old: Constant, new: Constant) -> str:
 
 
 def _same_range(old: Tensor, new: Tensor) -> bool:
-    from model.io.payloads import Payload
-    from model.io.tensors import ProtoTensor
+    from onnx_workbench.model.io.payloads import Payload
+    from onnx_workbench.model.io.tensors import ProtoTensor
 
     if not isinstance(old, ProtoTensor) or not isinstance(new, ProtoTensor):
         return False
@@ -101,7 +101,7 @@ def _same_range(old: Tensor, new: Tensor) -> bool:
 
 
 def _file(payload: Payload) -> object:
-    from model.io.source import FileSource
+    from onnx_workbench.model.io.source import FileSource
 
     return payload.source.identity if isinstance(payload.source, FileSource) else payload.source
 

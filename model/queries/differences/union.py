@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
-from model.attributes import Attribute, AttributeKind
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value, Values
-from model.progress import SILENT, Progress
-from model.queries.differences.compare import Comparison
-from model.queries.topology import Wire
-from model.steps import InsertNode, SetGraphOutputs
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value, Values
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.queries.differences.compare import Comparison
+from onnx_workbench.model.queries.topology import Wire
+from onnx_workbench.model.steps import InsertNode, SetGraphOutputs
 
 #: The attribute that says which operator a node had.
 BEFORE = "operator (before)"

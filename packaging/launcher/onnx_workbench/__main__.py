@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from onnx_workbench import use_packages
-
 
 def main() -> int:
     """Run the program with the process's arguments; returns the exit status."""
@@ -14,13 +12,12 @@ def main() -> int:
         from multiprocessing import freeze_support
 
         freeze_support()
-        if sys.argv[1:2] == ["--child"]:  # as model.isolation starts its helpers
-            from model.isolated import child_main
+        if sys.argv[1:2] == ["--child"]:  # as onnx_workbench.model.isolation starts its helpers
+            from onnx_workbench.model.isolated import child_main
 
             child_main(sys.argv[2:])
             return 0
-    use_packages()
-    from viewer.cli import main as run
+    from onnx_workbench.viewer.cli import main as run
 
     return run(sys.argv[1:])
 

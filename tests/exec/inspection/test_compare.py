@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from exec import Session
-from exec.inspection import compare as c
-from exec.inspection.reference import available, run_onnxruntime
-from model import ModelError
-from model.attributes import make_attribute
-from model.steps import SetAttribute
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.inspection import compare as c
+from onnx_workbench.exec.inspection.reference import available, run_onnxruntime
+from onnx_workbench.model import ModelError
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.steps import SetAttribute
 from tests.exec.test_session import CHAIN, X
 from tests.exec.texts import node, parse
 

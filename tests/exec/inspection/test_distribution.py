@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from exec.inspection.distribution import distribution
-from exec.inspection.statistics import statistics
-from model.types import ElementType
+from onnx_workbench.exec.inspection.distribution import distribution
+from onnx_workbench.exec.inspection.statistics import statistics
+from onnx_workbench.model.types import ElementType
 
 
 def spread(array):

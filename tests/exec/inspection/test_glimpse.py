@@ -5,10 +5,10 @@ import gc
 import numpy as np
 import pytest
 
-from exec.inspection import glimpse
-from exec.inspection.glimpse import BARS, glimpses
-from exec.inspection.statistics import statistics
-from exec.session import Session
+from onnx_workbench.exec.inspection import glimpse
+from onnx_workbench.exec.inspection.glimpse import BARS, glimpses
+from onnx_workbench.exec.inspection.statistics import statistics
+from onnx_workbench.exec.session import Session
 from tests.exec.texts import parse
 
 

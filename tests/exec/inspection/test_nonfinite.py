@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec import Session
-from exec.inspection.nonfinite import Sought, kinds_of, non_finite_values
-from exec.session import Breakpoint
-from model.attributes import make_attribute
-from model.steps import SetAttribute, SetInitializer
-from model.tensors import ArrayTensor
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.inspection.nonfinite import Sought, kinds_of, non_finite_values
+from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.steps import SetAttribute, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
 from tests.exec.texts import parse
 
 #: A mask of -inf goes into the scores; one row is masked whole, so that its Softmax is NaN. Then a logarithm of zero.

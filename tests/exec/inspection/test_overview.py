@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from exec import Session
-from exec.inspection.overview import actual_type, contradictions, measure_values
-from exec.session import Breakpoint
-from model.document import Document
-from model.steps import SetField
-from model.types import ElementType, MapType, OptionalType, SequenceType, Shape, TensorType, Type
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.inspection.overview import actual_type, contradictions, measure_values
+from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.types import ElementType, MapType, OptionalType, SequenceType, Shape, TensorType, Type
 from tests.exec.texts import node, parse
 
 OWN = 'ir_version: 10, opset_import: ["" : 21, "own" : 1]'

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from exec.inspection.provenance import reach
-from exec.inspection.reaching import Called, Reach
-from exec.kernels import load
-from exec.kernels.registry import find
-from exec.session import Session
-from model.attributes import make_attribute
-from model.graph import Graph, Model, Node, Value
-from model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
-from model.types import ElementType, TensorType
+from onnx_workbench.exec.inspection.provenance import reach
+from onnx_workbench.exec.inspection.reaching import Called, Reach
+from onnx_workbench.exec.kernels import load
+from onnx_workbench.exec.kernels.registry import find
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.types import ElementType, TensorType
 
 Case = tuple[str, dict[str, Any], list[Any], int]
 

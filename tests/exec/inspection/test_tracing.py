@@ -9,15 +9,15 @@ import numpy as np
 import onnx
 import pytest
 
-from exec import Session
-from exec.inspection.nonfinite import Bad, Search, non_finite_values
-from exec.inspection.tracing import call_of, trace
-from exec.plan import MISSING
-from model import Document, load
-from model.attributes import make_attribute
-from model.graph import Model
-from model.steps import SetAttribute, SetInitializer
-from model.tensors import ArrayTensor
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.inspection.nonfinite import Bad, Search, non_finite_values
+from onnx_workbench.exec.inspection.tracing import call_of, trace
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.model import Document, load
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.graph import Model
+from onnx_workbench.model.steps import SetAttribute, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
 from tests.exec.test_session import CHAIN, X
 from tests.exec.texts import parse
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from exec.inputs import DataSet
-from exec.inspection.verdicts import judge, judge_run, model_in
-from exec.session import Session
-from model.errors import ModelError
+from onnx_workbench.exec.inputs import DataSet
+from onnx_workbench.exec.inspection.verdicts import judge, judge_run, model_in
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.errors import ModelError
 from tests.model import builders
 
 

@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from exec.inspection.whatif import compare_rounded, in_precision
-from exec.session import Session
+from onnx_workbench.exec.inspection.whatif import compare_rounded, in_precision
+from onnx_workbench.exec.session import Session
 from tests.exec.texts import parse
 
 PLAIN = """g (float[3] x) => (float[3] y) <float[3] w = {0.1, 0.2, 0.3}> {

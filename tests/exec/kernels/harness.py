@@ -27,12 +27,12 @@ from onnx import (
     numpy_helper,
 )
 
-from exec.arrays import SparseArray
-from exec.context import Context
-from exec.kernels import load
-from exec.kernels.registry import find
-from model import types
-from model.types import ElementType
+from onnx_workbench.exec.arrays import SparseArray
+from onnx_workbench.exec.context import Context
+from onnx_workbench.exec.kernels import load
+from onnx_workbench.exec.kernels.registry import find
+from onnx_workbench.model import types
+from onnx_workbench.model.types import ElementType
 
 load()
 

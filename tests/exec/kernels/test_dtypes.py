@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.errors import KernelError
-from exec.kernels.shared.dtypes import (
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.shared.dtypes import (
     cast,
     compute_dtype,
     decode,
@@ -21,7 +21,7 @@ from exec.kernels.shared.dtypes import (
     is_float,
     is_integer,
 )
-from model.types import ElementType
+from onnx_workbench.model.types import ElementType
 from tests.exec.kernels.harness import call
 
 NUMERIC = [e for e in ElementType if e not in (ElementType.UNDEFINED, ElementType.STRING) and not e.is_complex]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec.errors import KernelError
+from onnx_workbench.exec.errors import KernelError
 from tests.exec.kernels.harness import call, check_against, ort_one_node
 
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.kernels import load as load_kernels
-from exec.kernels.onnx.math.arithmetic import add_7, mul_7, pow_7
-from exec.kernels.onnx.math.functions import erf_9
-from exec.kernels.onnx.nn.normalization import layer_normalization_17
-from exec.kernels.registry import find
-from exec.kernels.shared.order import empty_features_first, features_first
+from onnx_workbench.exec.kernels import load as load_kernels
+from onnx_workbench.exec.kernels.onnx.math.arithmetic import add_7, mul_7, pow_7
+from onnx_workbench.exec.kernels.onnx.math.functions import erf_9
+from onnx_workbench.exec.kernels.onnx.nn.normalization import layer_normalization_17
+from onnx_workbench.exec.kernels.registry import find
+from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 
 load_kernels()
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from exec.context import Context, Region, RegionNode
-from exec.errors import KernelError
-from exec.kernels.onnx.gradients.tape import differentiable
-from exec.kernels.registry import find
+from onnx_workbench.exec.context import Context, Region, RegionNode
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.onnx.gradients.tape import differentiable
+from onnx_workbench.exec.kernels.registry import find
 from tests.exec.kernels.harness import assert_same, attribute_value, call, cases, check_case, run_node
 
 TRAINING = "ai.onnx.preview.training"

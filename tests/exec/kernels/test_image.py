@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from exec.context import Limits, set_limits
-from exec.errors import KernelError, LimitError
+from onnx_workbench.exec.context import Limits, set_limits
+from onnx_workbench.exec.errors import KernelError, LimitError
 from tests.exec.kernels.harness import call
 
 PIXELS = np.random.default_rng(0).integers(0, 255, (6, 5, 3), np.uint8)

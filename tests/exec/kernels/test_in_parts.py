@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.kernels.shared import fourier, sorting
+from onnx_workbench.exec.kernels.shared import fourier, sorting
 
 RNG = np.random.default_rng(3)
 LENGTHS = [1, 2, 63, 64, 65, 101, 128, 360, 997, 2 * 997, 12**3, 2**13]

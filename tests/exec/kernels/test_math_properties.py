@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from exec.kernels.shared.blocks import PIECE
+from onnx_workbench.exec.kernels.shared.blocks import PIECE
 from tests.exec.kernels.harness import assert_same, call
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
@@ -226,7 +226,7 @@ def test_matmul_integer_takes_zero_points_per_row_and_column() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_short_weights_prepared_once_give_the_same(dtype: str) -> None:
-    from exec.kernels.registry import find
+    from onnx_workbench.exec.kernels.registry import find
 
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((4, 4)).astype(dtype_named(dtype)) for _ in range(2))
@@ -242,7 +242,7 @@ def test_short_weights_prepared_once_give_the_same(dtype: str) -> None:
 
 
 def test_prepared_integer_weights_give_the_same() -> None:
-    from exec.kernels.registry import find
+    from onnx_workbench.exec.kernels.registry import find
 
     a, b = np.arange(6, dtype=np.uint8).reshape(2, 3), np.arange(-3, 3, dtype=np.int8).reshape(3, 2)
     zeros = [np.array(2, np.uint8), np.array(1, np.int8)]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec.context import Limits, set_limits
-from exec.errors import KernelError, LimitError
-from exec.kernels.registry import find
+from onnx_workbench.exec.context import Limits, set_limits
+from onnx_workbench.exec.errors import KernelError, LimitError
+from onnx_workbench.exec.kernels.registry import find
 from tests.exec.kernels.harness import call
 
 F = np.float32

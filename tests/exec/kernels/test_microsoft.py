@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from exec import Session
-from exec.errors import KernelError
-from exec.kernels.registry import find
-from model import load
-from model.types import ElementType
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import find
+from onnx_workbench.model import load
+from onnx_workbench.model.types import ElementType
 from tests.exec.kernels.harness import assert_same, call, to_array
 
 MS = "com.microsoft"

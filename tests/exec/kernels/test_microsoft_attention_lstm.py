@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec.errors import KernelError
+from onnx_workbench.exec.errors import KernelError
 from tests.exec.kernels.harness import assert_same
 from tests.exec.kernels.test_microsoft import MS, F, f, i32, onnxruntime, ours
 

@@ -10,11 +10,11 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
-from exec import Session
-from exec.errors import KernelError
-from exec.kernels import load as load_kernels
-from exec.kernels.microsoft import blocked
-from model import load
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels import load as load_kernels
+from onnx_workbench.exec.kernels.microsoft import blocked
+from onnx_workbench.model import load
 from tests.exec.kernels.harness import call
 
 load_kernels()

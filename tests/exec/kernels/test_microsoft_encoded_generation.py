@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper, parser
 
-from exec import Session
-from exec.results import RunResult
-from model import load
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.model import load
 
 WORDS, SIZE, EOS, PAD, START = 14, 4, 3, 0, 1
 IDS = np.array([[5, 4, 9, 2], [PAD, PAD, 6, 7]], np.int32)

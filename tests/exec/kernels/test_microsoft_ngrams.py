@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec.errors import KernelError
-from exec.kernels import load
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels import load
 from tests.exec.kernels.harness import assert_same, call
 from tests.exec.kernels.test_microsoft import MS, f, label, onnxruntime, ours
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.errors import KernelError
-from exec.kernels.onnx.nn.normalization import prepare_batch_normalization
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.onnx.nn.normalization import prepare_batch_normalization
 from tests.exec.kernels.harness import call, check_against, ort_one_node
 
 shapes = st.lists(st.integers(1, 6), min_size=2, max_size=5).map(tuple)

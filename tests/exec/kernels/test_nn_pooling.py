@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from exec.context import Limits, set_limits
-from exec.errors import KernelError, LimitError
-from exec.kernels.shared.windows import Window, window
+from onnx_workbench.exec.context import Limits, set_limits
+from onnx_workbench.exec.errors import KernelError, LimitError
+from onnx_workbench.exec.kernels.shared.windows import Window, window
 from tests.exec.kernels.harness import call, check_against, ort_one_node
 
 

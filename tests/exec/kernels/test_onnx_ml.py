@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec.errors import KernelError
-from exec.kernels.registry import find
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import find
 from tests.exec.kernels.harness import assert_same, call, cases, check_against, check_case, ort_one_node
 
 ML = "ai.onnx.ml"

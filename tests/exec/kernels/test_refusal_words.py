@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import exec.kernels
-from exec.context import Limits, set_limits
-from exec.errors import KernelError, LimitError
+from onnx_workbench.exec import kernels
+from onnx_workbench.exec.context import Limits, set_limits
+from onnx_workbench.exec.errors import KernelError, LimitError
 from tests.exec.kernels.harness import call
 from tests.exec.test_hostile import run_one
 
@@ -37,7 +37,7 @@ def refusals(tree: ast.AST) -> Iterator[str]:
 
 
 def test_every_refusal_names_what_was_expected() -> None:
-    folder = Path(exec.kernels.__path__[0])
+    folder = Path(kernels.__path__[0])
     found = {
         (path.stem, text)
         for path in folder.rglob("*.py")

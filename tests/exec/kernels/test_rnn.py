@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.errors import KernelError
-from exec.kernels.onnx.rnn import prepare_gru, prepare_lstm, prepare_rnn
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.onnx.rnn import prepare_gru, prepare_lstm, prepare_rnn
 from tests.exec.kernels.harness import assert_same, call, check_against, ort_one_node
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

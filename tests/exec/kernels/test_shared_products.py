@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.kernels.shared import products
+from onnx_workbench.exec.kernels.shared import products
 
 
 @st.composite

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.errors import KernelError
-from exec.kernels.onnx.math.matrix import gemm_11, matmul_1, prepare_gemm, prepare_matmul
-from exec.kernels.shared import weights
-from exec.kernels.shared.weights import LaidOut, Panels, Rows, pays
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.onnx.math.matrix import gemm_11, matmul_1, prepare_gemm, prepare_matmul
+from onnx_workbench.exec.kernels.shared import weights
+from onnx_workbench.exec.kernels.shared.weights import LaidOut, Panels, Rows, pays
 
 LAYOUTS = pytest.mark.parametrize("layout", [Panels, Rows])
 

@@ -10,8 +10,8 @@ import pytest
 from onnx import AttributeProto, helper
 from onnx.defs import OpSchema
 
-from exec.kernels import load
-from exec.kernels.registry import REQUIRED, Kernel, all_kernels, find, kernel, prepares
+from onnx_workbench.exec.kernels import load
+from onnx_workbench.exec.kernels.registry import REQUIRED, Kernel, all_kernels, find, kernel, prepares
 
 load()
 
@@ -99,7 +99,7 @@ def test_versions_registered_are_versions_of_the_specification() -> None:
 
 
 def test_underscores_around_a_parameter_are_no_part_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exec.kernels.registry._kernels", {})
+    monkeypatch.setattr("onnx_workbench.exec.kernels.registry._kernels", {})
 
     def function(x: Any, _y: Any = None, *, _unused: int, min_: float = 0.0, max_: float = 1.0) -> Any:
         return x, min_, max_

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from exec.kernels import load
-from model.types import ElementType
+from onnx_workbench.exec.kernels import load
+from onnx_workbench.model.types import ElementType
 from tests.exec.kernels.harness import assert_same
 from tests.exec.kernels.test_microsoft import MS, RNG, F, f, i32, ours
 

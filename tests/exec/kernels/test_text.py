@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.context import Limits, set_limits
-from exec.errors import KernelError, LimitError
-from exec.kernels.shared.regex import Pattern
+from onnx_workbench.exec.context import Limits, set_limits
+from onnx_workbench.exec.errors import KernelError, LimitError
+from onnx_workbench.exec.kernels.shared.regex import Pattern
 from tests.exec.kernels.harness import call, cases, check_case
 
 

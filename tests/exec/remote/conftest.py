@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from exec.remote.session import WorkerSession
-from model import Document
-from model.graph import Model
+from onnx_workbench.exec.remote.session import WorkerSession
+from onnx_workbench.model import Document
+from onnx_workbench.model.graph import Model
 
 
 @pytest.fixture

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec import Session
-from exec.inspection.compare import compare_with
-from exec.plan import MISSING
-from exec.remote.worker import Worker, _Job
-from exec.results import RunResult
-from exec.saved import save_run
-from model import Document
-from model.attributes import make_attribute
-from model.progress import SILENT, Cancelled, Progress
-from model.steps import SetAttribute
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.inspection.compare import compare_with
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.remote.worker import Worker, _Job
+from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.saved import save_run
+from onnx_workbench.model import Document
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+from onnx_workbench.model.steps import SetAttribute
 from tests.exec.test_session import CHAIN, X
 from tests.exec.texts import node, parse
 

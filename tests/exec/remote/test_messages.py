@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exec.remote.messages import Receiver, Sender, same_ends
-from exec.remote.transfer import Exchange
-from exec.snapshot import Snapshots
-from model.document import Transaction
-from model.edits.attributes import set_attribute
-from model.edits.nodes import change_operator, delete_and_bridge, duplicate
-from model.edits.values import set_type
-from model.graph import Node
-from model.steps import SetField
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.exec.remote.messages import Receiver, Sender, same_ends
+from onnx_workbench.exec.remote.transfer import Exchange
+from onnx_workbench.exec.snapshot import Snapshots
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.attributes import set_attribute
+from onnx_workbench.model.edits.nodes import change_operator, delete_and_bridge, duplicate
+from onnx_workbench.model.edits.values import set_type
+from onnx_workbench.model.graph import Node
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.types import ElementType, Shape, TensorType
 from tests.model import builders
 
 NESTED = builders.BRANCHES.replace("{ no_out = Neg (x) }", "{ [deep] no_out = LeakyRelu <alpha: float = 0.5> (x) }")

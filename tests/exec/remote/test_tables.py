@@ -8,13 +8,13 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.inspection.statistics import Statistics, Summary, ValueInfo
-from exec.layout import Layout, StepLayout, Steps
-from exec.nodes import Failure, NodeResult, NodeTable, State
-from exec.plan import MISSING
-from exec.remote.tables import Listener, ResultHead, ResultTables, Teller
-from exec.summaries import SummaryTable
-from model.types import ElementType
+from onnx_workbench.exec.inspection.statistics import Statistics, Summary, ValueInfo
+from onnx_workbench.exec.layout import Layout, StepLayout, Steps
+from onnx_workbench.exec.nodes import Failure, NodeResult, NodeTable, State
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.remote.tables import Listener, ResultHead, ResultTables, Teller
+from onnx_workbench.exec.summaries import SummaryTable
+from onnx_workbench.model.types import ElementType
 
 HEAD = ResultHead(1, 0.5, 100, "", ("a note",), "", ((), 2), ((), 3), 2, 5)
 SLOTS = 6

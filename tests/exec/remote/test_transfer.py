@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec.remote.transfer import Exchange
-from model import ModelError
+from onnx_workbench.exec.remote.transfer import Exchange
+from onnx_workbench.model import ModelError
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks up where a descriptor is")

@@ -5,9 +5,9 @@ Each takes the machine, the edit and some numbers to choose by; what it cannot b
 
 import numpy as np
 
-from model.attributes import AttributeKind, make_attribute
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
-from model.edits import (
+from onnx_workbench.model.attributes import AttributeKind, make_attribute
+from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from onnx_workbench.model.edits import (
     attributes,
     constants,
     devices,
@@ -26,12 +26,12 @@ from model.edits import (
     tensortexts,
     values,
 )
-from model.errors import ModelError
-from model.graph import Graph, QuantizationAnnotation, TrainingInfo
-from model.io.rawview import RawField, contents_of, fields, root
-from model.queries.differences import compare
-from model.tensors import ArrayTensor
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, QuantizationAnnotation, TrainingInfo
+from onnx_workbench.model.io.rawview import RawField, contents_of, fields, root
+from onnx_workbench.model.queries.differences import compare
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType, Shape, TensorType
 from tests.model import builders
 
 

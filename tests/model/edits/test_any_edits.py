@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-import model.edits
-from model.edits import (
+from onnx_workbench.model import edits
+from onnx_workbench.model.edits import (
     attributes,
     functions,
     initializers,
@@ -23,9 +23,9 @@ from model.edits import (
     subgraphs,
     values,
 )
-from model.errors import ModelError
-from model.steps import SetField
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.edits import further_edits
 from tests.model.snapshots import assert_known, assert_linked, snapshot
@@ -253,7 +253,7 @@ def test_every_edit_there_is_takes_part():
         names_used = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name))
         used |= {f"{name.value.id}.{name.attr}" for name in names_used}
     there = set()
-    for path in Path(model.edits.__path__[0]).glob("*.py"):
+    for path in Path(edits.__path__[0]).glob("*.py"):
         for made in ast.parse(path.read_text(encoding="utf-8")).body:
             public = isinstance(made, ast.FunctionDef) and not made.name.startswith("_")
             if public and made.args.args and made.args.args[0].arg == "edit":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from model.checks import check_model
-from model.edits import interface
-from model.edits.constants import add_constant
-from model.edits.values import connect
-from model.errors import ModelError
-from model.graph import Value
-from model.steps import SetGraphInputs, SetGraphOutputs, SetOutputs
-from model.typetext import parse_type
+from onnx_workbench.model.checks import check_model
+from onnx_workbench.model.edits import interface
+from onnx_workbench.model.edits.constants import add_constant
+from onnx_workbench.model.edits.values import connect
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.steps import SetGraphInputs, SetGraphOutputs, SetOutputs
+from onnx_workbench.model.typetext import parse_type
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from model.edits import interface
-from model.edits.constants import give_default, parse_constant, reads_as_constant
-from model.errors import ModelError
-from model.io.read import load
-from model.io.save import to_bytes
-from model.types import ElementType as E
+from onnx_workbench.model.edits import interface
+from onnx_workbench.model.edits.constants import give_default, parse_constant, reads_as_constant
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.types import ElementType as E
 from tests.model import builders
 from tests.model.snapshots import taken_back
 

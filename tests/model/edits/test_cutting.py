@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.session import Session
-from model.document import Document
-from model.edits import cutting, initializers, nodes, remnants, subgraphs, wholes
-from model.errors import ModelError
-from model.io.place import Layout, Storage
-from model.io.read import load
-from model.io.save import save, to_bytes
-from model.passes.inference import infer
-from model.queries.differences import compare
-from model.steps import SetField, SetInitializer
-from model.tensors import ArrayTensor
-from model.types import ElementType, TensorType
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import cutting, initializers, nodes, remnants, subgraphs, wholes
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.place import Layout, Storage
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import save, to_bytes
+from onnx_workbench.model.passes.inference import infer
+from onnx_workbench.model.queries.differences import compare
+from onnx_workbench.model.steps import SetField, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType, TensorType
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 

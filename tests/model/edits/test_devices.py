@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from model.checks.devices import check_devices_of
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from model.document import Document
-from model.edits import devices, interface, nodes, properties, subgraphs
-from model.errors import ModelError
-from model.io.read import load
-from model.io.save import to_bytes
+from onnx_workbench.model.checks.devices import check_devices_of
+from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import devices, interface, nodes, properties, subgraphs
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
 from tests.model import builders
 
 SPEC = ShardingSpec("a", (0, -1), ((-1, (1, 2)),), (ShardedDimension(0, (("N", 2),)),))

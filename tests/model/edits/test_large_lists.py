@@ -7,12 +7,12 @@ import sys
 import pytest
 from onnx import TensorProto, helper
 
-from model.checks.checker import Checker
-from model.document import Document
-from model.edits import attributes, functions, initializers, interface, nodes, values
-from model.edits.constants import give_default
-from model.io.read import load
-from model.types import ElementType, TensorType
+from onnx_workbench.model.checks.checker import Checker
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import attributes, functions, initializers, interface, nodes, values
+from onnx_workbench.model.edits.constants import give_default
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.types import ElementType, TensorType
 from tests.model import builders
 from tests.model.snapshots import assert_linked
 

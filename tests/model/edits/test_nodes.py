@@ -1,10 +1,10 @@
 import pytest
 
-from model.checks import check_model
-from model.devices import NodeDeviceConfiguration
-from model.edits import functions, nodes
-from model.errors import ModelError
-from model.steps import SetInitializer
+from onnx_workbench.model.checks import check_model
+from onnx_workbench.model.devices import NodeDeviceConfiguration
+from onnx_workbench.model.edits import functions, nodes
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.steps import SetInitializer
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot, taken_back
 

@@ -2,18 +2,18 @@ import numpy as np
 import onnx
 import pytest
 
-from exec.kernels.shared.dtypes import cast
-from model.checks import check_model
-from model.devices import DeviceConfiguration
-from model.edits import cutting, functions, initializers, interface, properties, subgraphs
-from model.edits.initializers import constant_tensor
-from model.errors import ModelError
-from model.graph import QuantizationAnnotation, Value
-from model.io.read import load
-from model.io.save import to_bytes
-from model.steps import SetField
-from model.tensors import ArrayTensor
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.exec.kernels.shared.dtypes import cast
+from onnx_workbench.model.checks import check_model
+from onnx_workbench.model.devices import DeviceConfiguration
+from onnx_workbench.model.edits import cutting, functions, initializers, interface, properties, subgraphs
+from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import QuantizationAnnotation, Value
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.checking import legal
 from tests.model.snapshots import assert_linked, snapshot
@@ -287,7 +287,7 @@ def test_a_changed_signature_changes_its_calls(branches):
 
 @pytest.mark.parametrize("name", ["bert_mini_functions"])
 def test_functions_of_a_real_model_inline(shared_models, name):
-    from model.document import Document
+    from onnx_workbench.model.document import Document
 
     document = Document(load(shared_models / name / "model.onnx"))
     with document.edit("Inline") as edit:
@@ -322,7 +322,7 @@ def test_a_model_is_cut_in_two_and_joined_again(chain):
     first, second = (cutting.cut_out(chain.model, cut) for cut in cuts)
     assert [n.op_type for n in first.graph.nodes] == ["Mul", "Relu"]
     assert [n.op_type for n in second.graph.nodes] == ["Add", "Softmax"]
-    from model.document import Document
+    from onnx_workbench.model.document import Document
 
     joined = Document(first)
     with joined.edit("Merge") as edit:
@@ -418,7 +418,7 @@ def test_properties_of_the_model(chain):
 
 def test_bindings_name_what_is_there():
     model = load(_training_model())
-    from model.document import Document
+    from onnx_workbench.model.document import Document
 
     document = Document(model)
     training = model.training_info[0]
@@ -443,7 +443,7 @@ def _training_model():
 
 
 def test_a_training_graph_goes_with_its_bindings(chain):
-    from model.graph import Graph, TrainingInfo
+    from onnx_workbench.model.graph import Graph, TrainingInfo
 
     training = TrainingInfo()
     with chain.edit("Training") as edit:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from model.checks import check_model
-from model.edits import subgraphs, values
-from model.io.read import load
-from model.io.save import to_bytes
-from model.queries.calls import called_by
+from onnx_workbench.model.checks import check_model
+from onnx_workbench.model.edits import subgraphs, values
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.queries.calls import called_by
 from tests.model import builders
 from tests.model.checking import legal
 from tests.model.snapshots import assert_linked

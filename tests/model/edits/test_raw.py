@@ -7,13 +7,23 @@ import onnx
 import onnx.parser
 import pytest
 
-from model.document import Document
-from model.edits.raw import can_set, path_of, set_field
-from model.edits.rawchanges import add_field, addable, can_remove, remove_field
-from model.errors import ModelError
-from model.io.rawview import RawField, RawPart, contents_of, fields, has_parts, part_source, parts, root, source_text
-from model.io.read import load
-from model.io.save import to_bytes
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits.raw import can_set, path_of, set_field
+from onnx_workbench.model.edits.rawchanges import add_field, addable, can_remove, remove_field
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.rawview import (
+    RawField,
+    RawPart,
+    contents_of,
+    fields,
+    has_parts,
+    part_source,
+    parts,
+    root,
+    source_text,
+)
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
 from tests.model import builders
 from tests.model.snapshots import assert_linked
 

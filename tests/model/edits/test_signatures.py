@@ -2,8 +2,8 @@
 
 import pytest
 
-from model.edits import functions, interface, nodes, properties
-from model.errors import ModelError
+from onnx_workbench.model.edits import functions, interface, nodes, properties
+from onnx_workbench.model.errors import ModelError
 from tests.model import builders
 from tests.model.snapshots import taken_back
 

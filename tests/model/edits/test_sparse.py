@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from model.attributes import Attribute, AttributeKind
-from model.edits import sparse, tensors
-from model.edits.tensors import Place
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.io.read import load
-from model.io.save import to_bytes
-from model.steps import InsertNode, SetAttribute
-from model.tensors import ArrayTensor, SparseTensor
-from model.types import ElementType, SparseTensorType
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.edits import sparse, tensors
+from onnx_workbench.model.edits.tensors import Place
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.steps import InsertNode, SetAttribute
+from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.model.types import ElementType, SparseTensorType
 from tests.model import builders
 
 mostly_zero = arrays(np.float32, (3, 4), elements=st.sampled_from([0.0, 0.0, 0.0, 1.5, -2.0]))

@@ -5,18 +5,18 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from model.attributes import Attribute, AttributeKind
-from model.document import Document
-from model.edits import tensors, tensortexts
-from model.edits.tensors import Place
-from model.errors import ModelError
-from model.io import read
-from model.io.place import Layout, Storage
-from model.io.read import load
-from model.io.save import save, to_bytes
-from model.recording.journal import Journal
-from model.steps import SetAttribute, SetInitializer
-from model.tensors import ArrayTensor
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import tensors, tensortexts
+from onnx_workbench.model.edits.tensors import Place
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io import read
+from onnx_workbench.model.io.place import Layout, Storage
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import save, to_bytes
+from onnx_workbench.model.recording.journal import Journal
+from onnx_workbench.model.steps import SetAttribute, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import recovered
@@ -90,7 +90,7 @@ def test_texts_are_written_and_taken_back_and_the_values_stay(document, where, p
 
 @pytest.mark.parametrize(("where", "part"), PLACES.values(), ids=PLACES)
 def test_a_journal_brings_them_back(document, tmp_path, monkeypatch, where, part):
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
     journal = Journal(document, tmp_path / "state")
     name = describe(document, where(document), part)
     abandon(journal)

@@ -6,21 +6,21 @@ from dataclasses import replace
 import onnx
 import pytest
 
-from model.clone import Cloner
-from model.document import Document
-from model.edits import functions, initializers, interface, nodes, properties, values
-from model.edits.raw import can_set, set_field
-from model.edits.rawchanges import add_unknown_field, can_remove, remove_field
-from model.errors import ModelError
-from model.io.rawview import RawField, contents_of, fields, root, source_text
-from model.io.read import load
-from model.io.save import to_bytes
-from model.io.wire import schemas
-from model.recording import script
-from model.recording.journal import Journal
-from model.recording.leftovers import leftovers, recover
-from model.steps import SetAttribute, SetField, SetInputs
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.clone import Cloner
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import functions, initializers, interface, nodes, properties, values
+from onnx_workbench.model.edits.raw import can_set, set_field
+from onnx_workbench.model.edits.rawchanges import add_unknown_field, can_remove, remove_field
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.rawview import RawField, contents_of, fields, root, source_text
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.io.wire import schemas
+from onnx_workbench.model.recording import script
+from onnx_workbench.model.recording.journal import Journal
+from onnx_workbench.model.recording.leftovers import leftovers, recover
+from onnx_workbench.model.steps import SetAttribute, SetField, SetInputs
+from onnx_workbench.model.types import ElementType, Shape, TensorType
 from tests.model.edits.test_raw import proto, walk
 from tests.model.io.test_write import with_unknown_fields
 from tests.model.recording.crash import abandon
@@ -147,7 +147,7 @@ def test_a_copied_node_takes_the_change_along():
 
 
 def test_journal_and_script_repeat_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
     data = everything()
     document = Document(load(data))
     kept = Journal(document, tmp_path)
@@ -241,7 +241,7 @@ def replayed(document, data, tmp_path):
 
 
 def test_what_is_inside_attributes_and_tensors_is_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
     data = everything()
     document = Document(load(data))
     kept = Journal(document, tmp_path)
@@ -263,7 +263,7 @@ def test_what_is_inside_attributes_and_tensors_is_repeated(tmp_path, monkeypatch
 
 
 def test_what_is_changed_in_a_new_node_or_function_is_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
     made = proto()
     made.graph.node[0].MergeFromString(BYTES)
     data = made.SerializeToString()
@@ -357,7 +357,7 @@ def test_what_was_added_to_a_message_without_a_name_stays_with_it():
 
 
 def test_what_stands_around_the_parts_of_new_objects_is_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
     data = everything()
     document = Document(load(data))
     kept = Journal(document, tmp_path)

@@ -1,15 +1,15 @@
 import pytest
 
-from model.attributes import make_attribute
-from model.checks import check_model
-from model.document import Document
-from model.edits import attributes, constants, initializers, interface, names, values
-from model.errors import ModelError
-from model.io.read import load
-from model.io.save import to_bytes
-from model.queries.scope import makes_cycle, unique_name
-from model.steps import SetAttribute, SetField
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.checks import check_model
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import attributes, constants, initializers, interface, names, values
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.queries.scope import makes_cycle, unique_name
+from onnx_workbench.model.steps import SetAttribute, SetField
+from onnx_workbench.model.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -53,7 +53,7 @@ def test_values_of_a_body_are_not_visible_outside(branches):
 
 
 def test_connecting_mends_the_order(chain):
-    from model.edits.nodes import add_node
+    from onnx_workbench.model.edits.nodes import add_node
 
     graph = chain.model.graph
     with chain.edit("Add") as edit:
@@ -67,7 +67,7 @@ def test_connecting_mends_the_order(chain):
 
 
 def test_variadic_inputs_grow_and_shrink(chain):
-    from model.edits.nodes import add_node
+    from onnx_workbench.model.edits.nodes import add_node
 
     x = builders.value(chain, "x")
     with chain.edit("Add") as edit:
@@ -87,7 +87,7 @@ def test_a_fixed_number_of_inputs_does_not_grow(chain):
 
 
 def test_optional_inputs_leave_a_gap_or_go(chain):
-    from model.edits.nodes import add_node
+    from onnx_workbench.model.edits.nodes import add_node
 
     x, a = builders.value(chain, "x"), builders.value(chain, "a")
     with chain.edit("Add") as edit:
@@ -202,7 +202,7 @@ def test_inputs_and_outputs_come_and_go(chain):
 
 
 def test_missing_node_names_are_given(branches):
-    from model.steps import SetField
+    from onnx_workbench.model.steps import SetField
 
     unnamed = builders.graph(branches, "no").nodes.first
     assert unnamed.name == ""

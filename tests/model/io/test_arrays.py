@@ -6,12 +6,12 @@ import zipfile
 import numpy as np
 import pytest
 
-from model.elements import integer_range
-from model.errors import ModelError
-from model.io.arrays import is_stored_outside, npz_members, read_tensor, storage_mark, write_array
-from model.io.packing import pack
-from model.tensors import ArrayTensor
-from model.types import ElementType
+from onnx_workbench.model.elements import integer_range
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.arrays import is_stored_outside, npz_members, read_tensor, storage_mark, write_array
+from onnx_workbench.model.io.packing import pack
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType
 
 E = ElementType
 KINDS = [kind for kind in E if kind is not E.UNDEFINED]

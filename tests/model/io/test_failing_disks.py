@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from model import load, save
-from model.errors import ModelError
-from model.io import replace
-from model.io.place import Layout, Storage
-from model.io.save import prepare
-from model.steps import SetInitializer
-from model.tensors import ArrayTensor
+from onnx_workbench.model import load, save
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io import replace
+from onnx_workbench.model.io.place import Layout, Storage
+from onnx_workbench.model.io.save import prepare
+from onnx_workbench.model.steps import SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
 from tests.model.io.saved_models import assert_holds, debris, edit, proto_of, weights
 
 pytestmark = pytest.mark.usefixtures("scan_everything")
@@ -116,10 +116,9 @@ def test_systems_without_fast_copies_save_all_the_same(path, monkeypatch, error)
 
 KILLED = """
 import os, random, signal, sys, threading
-sys.path.insert(0, {root!r})
-from model import load, save
-from model.io import read, replace
-from model.steps import SetField
+from onnx_workbench.model import load, save
+from onnx_workbench.model.io import read, replace
+from onnx_workbench.model.steps import SetField
 read.PARSED_WHOLE = 0
 replace._STEP = replace._SMALL_STEP = 1 << 16
 model = load({path!r})
@@ -146,7 +145,7 @@ def test_a_process_killed_before_any_call_leaves_a_whole_file_and_the_next_save_
     finished = left_something = False
     for calls in range(1, 40):
         path.write_bytes(before)
-        program = KILLED.format(root=str(Path.cwd()), path=str(path), calls=calls)
+        program = KILLED.format(path=str(path), calls=calls)
         finished = subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
         assert path.read_bytes() == before or load(path).graph.nodes.first.name == "edited"
         assert_holds(load(path))

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from model import load
-from model.errors import ModelError
-from model.io import read
-from model.io.packing import TYPED_FIELDS
-from model.io.protobuf import TensorProto as LazyTensorProto
-from model.io.tensors import ProtoTensor, TensorFiles
-from model.types import ElementType
+from onnx_workbench.model import load
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io import read
+from onnx_workbench.model.io.packing import TYPED_FIELDS
+from onnx_workbench.model.io.protobuf import TensorProto as LazyTensorProto
+from onnx_workbench.model.io.tensors import ProtoTensor, TensorFiles
+from onnx_workbench.model.types import ElementType
 
 NO_FILES = TensorFiles(None, None)
 EXTERNAL = {"data_location": 1, "external_data": [{"key": "location", "value": "w"}]}

@@ -7,11 +7,11 @@ import numpy as np
 import onnx
 import pytest
 
-from model import load, save
-from model.errors import ModelError
-from model.io.place import Layout, Storage
-from model.io.wire import encode_tag, encode_varint
-from model.steps import SetField
+from onnx_workbench.model import load, save
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.place import Layout, Storage
+from onnx_workbench.model.io.wire import encode_tag, encode_varint
+from onnx_workbench.model.steps import SetField
 
 GIB = 1 << 30
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from model.io.paced import copy_into, serialized
-from model.io.protobuf import GraphProto, ModelProto, NodeProto
-from model.io.wire import LENGTH, encode_tag, encode_varint
-from model.progress import Cancelled, Progress
+from onnx_workbench.model.io.paced import copy_into, serialized
+from onnx_workbench.model.io.protobuf import GraphProto, ModelProto, NodeProto
+from onnx_workbench.model.io.wire import LENGTH, encode_tag, encode_varint
+from onnx_workbench.model.progress import Cancelled, Progress
 
 _MANY = 2_000
 

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.io.packed import PackedSource
-from model.io.packing import pack
-from model.tensors import ArrayTensor
-from model.types import ElementType
+from onnx_workbench.model.io.packed import PackedSource
+from onnx_workbench.model.io.packing import pack
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType
 
 KINDS = [ElementType.FLOAT, ElementType.INT4, ElementType.FLOAT6E2M3, ElementType.BOOL, ElementType.BFLOAT16]
 

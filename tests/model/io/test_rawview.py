@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.document import Document
-from model.edits import nodes
-from model.edits.raw import can_set, object_at, path_of, set_field
-from model.errors import ModelError
-from model.graph import Graph, Node, Value
-from model.io.payloads import Payload
-from model.io.rawview import (
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import nodes
+from onnx_workbench.model.edits.raw import can_set, object_at, path_of, set_field
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.io.payloads import Payload
+from onnx_workbench.model.io.rawview import (
     Contents,
     RawStretch,
     branch,
@@ -21,8 +21,8 @@ from model.io.rawview import (
     root,
     value_text,
 )
-from model.io.read import load
-from model.io.source import BytesSource
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.source import BytesSource
 from tests.model import builders
 
 

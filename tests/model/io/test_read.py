@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from model import load
-from model.attributes import AttributeKind
-from model.errors import ModelError
-from model.graph import Graph, Node
-from model.io import read
-from model.io.save import to_bytes
-from model.progress import Cancelled, Progress
-from model.types import (
+from onnx_workbench.model import load
+from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.io import read
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.progress import Cancelled, Progress
+from onnx_workbench.model.types import (
     ElementType,
     MapType,
     OpaqueType,
@@ -455,7 +455,7 @@ def test_paths_streams_and_standard_input_are_read(tmp_path, monkeypatch):
 
 
 def test_a_model_with_too_many_parts_is_refused(monkeypatch):
-    monkeypatch.setattr("model.io.build.MOST_ELEMENTS", 100)
+    monkeypatch.setattr("onnx_workbench.model.io.build.MOST_ELEMENTS", 100)
     with pytest.raises(ModelError, match="too many parts"):
         opened(model_of([onnx.NodeProto()] * 101))
 
@@ -487,7 +487,7 @@ def test_deep_nesting_opens_or_is_refused(depth):
 
 
 def tagged(number, content):
-    from model.io.wire import encode_tag, encode_varint
+    from onnx_workbench.model.io.wire import encode_tag, encode_varint
 
     return encode_tag(number, 2) + encode_varint(len(content)) + content
 
@@ -495,7 +495,7 @@ def tagged(number, content):
 def test_opening_imports_no_onnx():
     """The package is a fifth of a second and a C++ library that a viewer does not need to draw."""
     program = (
-        "import sys; from model import load; load(bytes.fromhex('080a3a03120167')); "
+        "import sys; from onnx_workbench.model import load; load(bytes.fromhex('080a3a03120167')); "
         "print('onnx' in sys.modules, 'numpy' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", program], cwd=Path.cwd(), capture_output=True, text=True, check=True)
@@ -503,6 +503,9 @@ def test_opening_imports_no_onnx():
 
 
 def test_a_later_import_of_onnx_has_the_same_classes():
-    program = "from model.io.protobuf import ModelProto; import onnx; print(onnx.ModelProto is ModelProto, onnx.load)"
+    program = (
+        "from onnx_workbench.model.io.protobuf import ModelProto; import onnx; "
+        "print(onnx.ModelProto is ModelProto, onnx.load)"
+    )
     found = subprocess.run([sys.executable, "-c", program], cwd=Path.cwd(), capture_output=True, text=True, check=True)
     assert found.stdout.startswith("True")

@@ -5,13 +5,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from model import load, save
-from model.errors import ModelError
-from model.graph import Value
-from model.io.place import ALIGNMENT, Layout, Storage
-from model.steps import SetInitializer
-from model.tensors import ArrayTensor
-from model.types import ElementType
+from onnx_workbench.model import load, save
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.io.place import ALIGNMENT, Layout, Storage
+from onnx_workbench.model.steps import SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType
 from tests.model.io.saved_models import assert_holds, edit, proto_of, weights
 from tests.model.io.test_read import touch
 
@@ -181,7 +181,7 @@ def test_weights_stay_where_the_last_save_put_them(path):
 
 @pytest.mark.parametrize("layout", [Layout.ONE_FILE, Layout.FILE_PER_TENSOR])
 def test_weights_of_a_small_file_stay_where_the_last_save_put_them(path, tmp_path, monkeypatch, layout):
-    monkeypatch.setattr("model.io.read.PARSED_WHOLE", 16 << 20)  # all is in messages, nothing in ranges of the file
+    monkeypatch.setattr("onnx_workbench.model.io.read.PARSED_WHOLE", 16 << 20)  # all in messages
     proto = onnx.load(path)
     proto.graph.node.append(helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(weights()["w0"])))
     typed = helper.make_tensor("typed", TensorProto.INT32, [1000], range(1000))  # numbers of many widths

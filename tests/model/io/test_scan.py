@@ -4,13 +4,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from model.errors import ModelError
-from model.io.payloads import Payload, restore
-from model.io.protobuf import DecodeError, ModelProto
-from model.io.scan import diagnose, scan
-from model.io.source import BytesSource
-from model.io.wire import encode_tag, encode_varint, schemas
-from model.progress import Cancelled, Progress
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.payloads import Payload, restore
+from onnx_workbench.model.io.protobuf import DecodeError, ModelProto
+from onnx_workbench.model.io.scan import diagnose, scan
+from onnx_workbench.model.io.source import BytesSource
+from onnx_workbench.model.io.wire import encode_tag, encode_varint, schemas
+from onnx_workbench.model.progress import Cancelled, Progress
 from tests.model.io.wire_messages import models
 
 MODEL = schemas()["ModelProto"]

@@ -9,9 +9,9 @@ from google.protobuf import json_format, text_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.errors import ModelError
-from model.io.read import identify, load, load_operator_set
-from model.io.sniff import Form, Format, sniff
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.read import identify, load, load_operator_set
+from onnx_workbench.model.io.sniff import Form, Format, sniff
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : 21, "local" : 1]>

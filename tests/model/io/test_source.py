@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import ModelError
-from model.io.source import BytesSource, open_file, read_stream
-from model.progress import Cancelled, Progress
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.source import BytesSource, open_file, read_stream
+from onnx_workbench.model.progress import Cancelled, Progress
 
 
 @pytest.fixture

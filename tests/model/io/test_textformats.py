@@ -2,10 +2,10 @@ import numpy as np
 import onnx
 import pytest
 
-from model import load, save
-from model.errors import ModelError
-from model.io import read
-from model.io.sniff import Form
+from onnx_workbench.model import load, save
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io import read
+from onnx_workbench.model.io.sniff import Form
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : 21]>

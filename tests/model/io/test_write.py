@@ -7,20 +7,20 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from model import load
-from model.attributes import AttributeKind, make_attribute
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from model.document import Document
-from model.edits import functions, nodes, subgraphs
-from model.edits.properties import set_metadata, set_text
-from model.errors import ModelError
-from model.graph import Graph, Node, Value
-from model.io import read
-from model.io.place import Layout, Placement, Storage
-from model.io.save import to_bytes
-from model.io.wire import encode_tag, encode_varint, schemas
-from model.io.write import write_model
-from model.steps import (
+from onnx_workbench.model import load
+from onnx_workbench.model.attributes import AttributeKind, make_attribute
+from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import functions, nodes, subgraphs
+from onnx_workbench.model.edits.properties import set_metadata, set_text
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.io import read
+from onnx_workbench.model.io.place import Layout, Placement, Storage
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.io.wire import encode_tag, encode_varint, schemas
+from onnx_workbench.model.io.write import write_model
+from onnx_workbench.model.steps import (
     InsertNode,
     RemoveNode,
     SetAttribute,
@@ -30,8 +30,8 @@ from model.steps import (
     SetInitializer,
     SetInputs,
 )
-from model.tensors import ArrayTensor
-from model.types import (
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import (
     ElementType,
     MapType,
     OpaqueType,
@@ -490,7 +490,7 @@ def test_names_that_are_no_utf8_are_written_as_they_were(model):
 
 
 def test_a_model_from_nothing_is_written():
-    from model.graph import Model
+    from onnx_workbench.model.graph import Model
 
     model = Model(opset=21)
     x = Value("x", TensorType(ElementType.FLOAT, Shape(("N",))))
@@ -536,7 +536,7 @@ def test_values_of_another_model_keep_their_types_beside_those_of_the_same_name(
 
 
 def test_the_last_attribute_of_a_node_can_be_removed():
-    from model.edits.attributes import remove_attribute
+    from onnx_workbench.model.edits.attributes import remove_attribute
     from tests.model import builders
 
     document = builders.document()

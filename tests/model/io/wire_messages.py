@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
-from model.io.wire import (
+from onnx_workbench.model.io.wire import (
     END_GROUP,
     FIXED32,
     FIXED64,

@@ -6,14 +6,12 @@ from functools import cache
 
 import numpy as np
 
-from exec.session import Session
-from model.document import Document
-from model.io.read import load
-from model.io.save import to_bytes
-from model.passes.convert import (
-    convert_opset,
-)
-from model.passes.inference import declare_all, infer
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.passes.convert import convert_opset
+from onnx_workbench.model.passes.inference import declare_all, infer
 from tests.model import builders
 
 

@@ -6,14 +6,12 @@ import numpy as np
 import onnx
 import pytest
 
-from model.document import Document
-from model.errors import ModelError
-from model.io.read import load
-from model.io.save import to_bytes
-from model.passes.convert import (
-    convert_opset,
-)
-from model.passes.inference import infer
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.passes.convert import convert_opset
+from onnx_workbench.model.passes.inference import infer
 from tests.model import builders
 from tests.model.passes.conversions import fed, made, outputs, to_opset
 from tests.model.snapshots import assert_linked, snapshot

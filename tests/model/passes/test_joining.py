@@ -6,13 +6,13 @@ import numpy as np
 import onnx
 import pytest
 
-from exec.session import Session
-from model.document import Document
-from model.edits.subgraphs import merge
-from model.errors import ModelError
-from model.io.read import load
-from model.io.save import to_bytes
-from model.passes.joining import clashing_functions, fit, means_something_else
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits.subgraphs import merge
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.passes.joining import clashing_functions, fit, means_something_else
 from tests.model import builders
 
 HERE = """

@@ -2,8 +2,8 @@
 
 import pytest
 
-from model.checks.inferred import beside, check_inferred
-from model.passes.inference import infer
+from onnx_workbench.model.checks.inferred import beside, check_inferred
+from onnx_workbench.model.passes.inference import infer
 from tests.model import builders
 
 
@@ -111,7 +111,7 @@ def test_what_a_loop_grows_is_no_misfit(added):
 
 
 def test_what_declared_types_told_is_not_told_again():
-    from model.checks import check_model
+    from onnx_workbench.model.checks import check_model
 
     _, model = told("y = Add(x, z)")
     known = check_model(model)
@@ -137,9 +137,9 @@ def test_calls_in_calls_cost_one_look_each(deep):
 @pytest.mark.parametrize("inside", ["c = Add(a, b)", "d = Add(a, b) c = f.Unknown(d)"])
 def test_very_many_calls_cost_one_look(inside):
     """Also where nothing is found out of what they return."""
-    from model.io.protobuf import ModelProto
-    from model.io.save import to_bytes
-    from model.passes.inference.child import Inference
+    from onnx_workbench.model.io.protobuf import ModelProto
+    from onnx_workbench.model.io.save import to_bytes
+    from onnx_workbench.model.passes.inference.child import Inference
 
     calls = " ".join(f"v{n} = f.Sum(x, {'z' if n == 250 else 'x'})" for n in range(500))
     _, model = told(f"{calls} y = Relu(v0)", ADD.replace("c = Add(a, b)", inside).replace("18]", '18, "f" : 1]'))

@@ -6,14 +6,14 @@ import numpy as np
 import onnx
 import pytest
 
-from model.document import Document
-from model.edits import names
-from model.edits.functions import inline_calls
-from model.errors import ModelError
-from model.io.place import Layout, Storage
-from model.io.read import load
-from model.io.save import prepare, save, to_bytes
-from model.passes.convert import (
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import names
+from onnx_workbench.model.edits.functions import inline_calls
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.place import Layout, Storage
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import prepare, save, to_bytes
+from onnx_workbench.model.passes.convert import (
     PRECISIONS,
     Wish,
     batch_places,
@@ -25,10 +25,10 @@ from model.passes.convert import (
     strip,
     symbols_of,
 )
-from model.passes.inference import declare_all, infer
-from model.passes.rehearsal import Rehearsal
-from model.queries.parts import is_made, is_used, part_of, tensors_of, with_whole_functions
-from model.types import ElementType
+from onnx_workbench.model.passes.inference import declare_all, infer
+from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.queries.parts import is_made, is_used, part_of, tensors_of, with_whole_functions
+from onnx_workbench.model.types import ElementType
 from tests.model import builders
 from tests.model.passes.conversions import fed, made, outputs
 from tests.model.snapshots import assert_linked, snapshot

@@ -2,16 +2,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.checks import check_model
-from model.document import Document
-from model.edits import attributes, cutting, functions, initializers, interface, nodes, properties, subgraphs, values
-from model.errors import ModelError
-from model.graph import Value
-from model.io.read import load
-from model.passes.inference import infer
-from model.passes.rehearsal import Rehearsal
-from model.progress import Progress
-from model.queries.differences import compare
+from onnx_workbench.model.checks import check_model
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import (
+    attributes,
+    cutting,
+    functions,
+    initializers,
+    interface,
+    nodes,
+    properties,
+    subgraphs,
+    values,
+)
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.passes.inference import infer
+from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.queries.differences import compare
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 

@@ -6,11 +6,11 @@ import numpy as np
 import onnx
 import pytest
 
-from model.document import Document
-from model.errors import ModelError
-from model.io.save import to_bytes
-from model.passes.convert import convert_opset, opset, second, upward
-from model.steps import SetField
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.passes.convert import convert_opset, opset, second, upward
+from onnx_workbench.model.steps import SetField
 from tests.model.passes.conversions import fed, made, outputs, to_opset
 from tests.model.snapshots import assert_linked, snapshot
 

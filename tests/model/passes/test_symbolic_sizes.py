@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from exec.kernels.onnx.tensor.slicing import slice_10
-from exec.session import Session
-from model.io.read import load
-from model.passes.inference import infer
-from model.passes.simplify import reals, sizes
-from model.passes.simplify.cutting_rules import _cut, split_evenly
-from model.queries.polynomial import floor_of_product, parse
+from onnx_workbench.exec.kernels.onnx.tensor.slicing import slice_10
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.passes.inference import infer
+from onnx_workbench.model.passes.simplify import reals, sizes
+from onnx_workbench.model.passes.simplify.cutting_rules import _cut, split_evenly
+from onnx_workbench.model.queries.polynomial import floor_of_product, parse
 from tests.model import builders
 
 ENDLESS = (1 << 63) - 1

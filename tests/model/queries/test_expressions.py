@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from model.errors import ModelError
-from model.queries import expressions
-from model.queries.expressions import Expression
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.queries import expressions
+from onnx_workbench.model.queries.expressions import Expression
 
 ENDLESS, TEXT = "(a+)+b", "a" * 40
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from model.queries.fingerprints import fingerprint
-from model.tensors import ArrayTensor
+from onnx_workbench.model.queries.fingerprints import fingerprint
+from onnx_workbench.model.tensors import ArrayTensor
 
 
 @pytest.mark.parametrize(

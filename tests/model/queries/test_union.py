@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.document import Document
-from model.edits import functions, interface, nodes, values
-from model.graph import Value
-from model.io.read import load
-from model.queries.differences import compare
-from model.queries.differences.union import unite
-from model.queries.topology import Wire
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import functions, interface, nodes, values
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.queries.differences import compare
+from onnx_workbench.model.queries.differences.union import unite
+from onnx_workbench.model.queries.topology import Wire
 from tests.model import builders
 from tests.model.snapshots import assert_linked
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import onnx.parser
 
-from model.document import Document
-from model.edits import attributes, functions, initializers, nodes, values
-from model.graph import Node, Value
-from model.io.read import load
-from model.recording.leftovers import leftovers, recover
-from model.steps import InsertNode, SetField
-from model.tensors import ArrayTensor
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import attributes, functions, initializers, nodes, values
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.recording.leftovers import leftovers, recover
+from onnx_workbench.model.steps import InsertNode, SetField
+from onnx_workbench.model.tensors import ArrayTensor
 from tests.model import builders
 
 #: Nodes of a large document.

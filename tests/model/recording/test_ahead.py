@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.edits import initializers, nodes
-from model.passes.rehearsal import Rehearsal
-from model.progress import Progress
-from model.recording.journal import Journal
-from model.recording.leftovers import leftovers, recover
-from model.steps import SetField
-from model.tensors import ArrayTensor
+from onnx_workbench.model.edits import initializers, nodes
+from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.recording.journal import Journal
+from onnx_workbench.model.recording.leftovers import leftovers, recover
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import (
@@ -223,7 +223,7 @@ def test_a_full_disk_lets_the_tool_go_on(tmp_path, monkeypatch):
     def refuse(*_given):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("model.recording.store.Store._write_line", refuse)
+    monkeypatch.setattr("onnx_workbench.model.recording.store.Store._write_line", refuse)
     entries, ahead = prepared(document, kept, rename_all)
     wait_for(kept, ahead)
     make(document, ahead, *entries)

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.attributes import Attribute, AttributeKind, make_attribute
-from model.edits import attributes, functions, initializers, interface, nodes, properties, values
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.recording import script
-from model.recording.merging import adapted
-from model.recording.names import Names
-from model.steps import (
+from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.edits import attributes, functions, initializers, interface, nodes, properties, values
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.recording import script
+from onnx_workbench.model.recording.merging import adapted
+from onnx_workbench.model.recording.names import Names
+from onnx_workbench.model.steps import (
     InsertNode,
     MoveUses,
     SetAttribute,
@@ -25,8 +25,8 @@ from model.steps import (
     SetInputs,
     SetOutputs,
 )
-from model.tensors import ArrayTensor, SparseTensor
-from model.types import (
+from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.model.types import (
     ElementType,
     MapType,
     OpaqueType,
@@ -385,7 +385,7 @@ def test_a_value_that_only_a_body_uses_goes_on_to_the_node_that_gives_it_now():
 
 @pytest.mark.parametrize("element_type", [e for e in ElementType if e])
 def test_tensors_of_every_element_type_are_kept(element_type):
-    from model.io.packing import unpack
+    from onnx_workbench.model.io.packing import unpack
 
     for count in (3, 100):
         if element_type is ElementType.STRING:

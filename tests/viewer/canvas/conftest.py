@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
 
-from model.document import Document
-from model.graph import Function, Model
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.graph import Function, Model
+from onnx_workbench.viewer.canvas.view import GraphView
+from onnx_workbench.viewer.workspace import Workspace
 from tests.viewer.canvas.graphs import Graphs, settle
-from viewer.canvas.view import GraphView
-from viewer.workspace import Workspace
 
 
 @pytest.fixture

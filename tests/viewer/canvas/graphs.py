@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from model.attributes import Attribute, AttributeKind, make_attribute
-from model.graph import Function, Graph, Model, Node, Value
-from model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
-from model.tensors import ArrayTensor
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.canvas.view import GraphView
 from tests.viewer.canvas.painting import finish_painting
-from viewer.canvas.view import GraphView
 
 HOSTILE_NAMES = (
     "x" * 300,

@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.graph import Function
-from model.queries.scopes import scope_tree
+from onnx_workbench.model.graph import Function
+from onnx_workbench.model.queries.scopes import scope_tree
+from onnx_workbench.viewer.canvas.build import Ids, build, initial_expansion, inner_graph
+from onnx_workbench.viewer.canvas.cards import Cards
+from onnx_workbench.viewer.canvas.drawing import WIDEST, Drawing, Kind, Options
+from onnx_workbench.viewer.canvas.fonts import Style, canvas_fonts
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain
-from viewer.canvas.build import Ids, build, initial_expansion, inner_graph
-from viewer.canvas.cards import Cards
-from viewer.canvas.drawing import WIDEST, Drawing, Kind, Options
-from viewer.canvas.fonts import Style, canvas_fonts
 
 
 @pytest.fixture(autouse=True)
@@ -272,8 +272,8 @@ def test_a_changed_node_is_looked_at_anew(small):
 
 
 def test_building_pauses_often():
-    from model.queries.types import declared_type
-    from viewer.canvas.build import Builder
+    from onnx_workbench.model.queries.types import declared_type
+    from onnx_workbench.viewer.canvas.build import Builder
 
     graph = long_chain(3000).model().graph
     builder = Builder(graph, Options(), (), Ids(), Cards(canvas_fonts(), Options()), declared_type)

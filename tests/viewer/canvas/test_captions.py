@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.attributes import Attribute, AttributeKind, make_attribute
-from model.errors import ModelError
-from model.schemas import find
-from model.tensors import ArrayTensor, SparseTensor, Tensor
-from model.types import ElementType, Shape
+from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.schemas import find
+from onnx_workbench.model.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType, Shape
+from onnx_workbench.viewer.canvas import captions
 from tests.viewer.canvas.graphs import Graphs
-from viewer.canvas import captions
 
 
 def test_only_attributes_that_differ_from_their_default_have_a_row():

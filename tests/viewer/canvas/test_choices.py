@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from model.queries.scopes import scope_tree
-from model.steps import SetField
+from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from onnx_workbench.model.queries.scopes import scope_tree
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.viewer.canvas.build import build, initial_expansion
+from onnx_workbench.viewer.canvas.drawing import Kind, Options
+from onnx_workbench.viewer.canvas.export import part_of
+from onnx_workbench.viewer.settings import FOLD_SHARED, GROUPS
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from tests.viewer.canvas.painting import wait
-from viewer.canvas.build import build, initial_expansion
-from viewer.canvas.drawing import Kind, Options
-from viewer.canvas.export import part_of
-from viewer.settings import FOLD_SHARED, GROUPS
 
 
 def titles(view):

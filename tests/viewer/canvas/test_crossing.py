@@ -6,12 +6,12 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
-from model.graph import Function
-from model.queries.bodies import argument, origin, result
+from onnx_workbench.model.graph import Function
+from onnx_workbench.model.queries.bodies import argument, origin, result
+from onnx_workbench.viewer.canvas.drawing import Kind
 from tests.viewer.canvas.graphs import Graphs
 from tests.viewer.canvas.painting import wait
 from tests.viewer.pointer import hover
-from viewer.canvas.drawing import Kind
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from model.errors import ModelError
-from model.progress import Cancelled, Progress
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import Cancelled, Progress
+from onnx_workbench.viewer.canvas import export
+from onnx_workbench.viewer.canvas.build import build
+from onnx_workbench.viewer.canvas.drawing import Kind, Options
+from onnx_workbench.viewer.canvas.export import export_scene, part_of, render_graph
+from onnx_workbench.viewer.canvas.layout import layout
+from onnx_workbench.viewer.canvas.painter import frame_colors
+from onnx_workbench.viewer.canvas.png import PngWriter
+from onnx_workbench.viewer.canvas.scene import Scene, request
+from onnx_workbench.viewer.theme import load_theme, theme
 from tests.model import builders
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, residual
-from viewer.canvas import export
-from viewer.canvas.build import build
-from viewer.canvas.drawing import Kind, Options
-from viewer.canvas.export import export_scene, part_of, render_graph
-from viewer.canvas.layout import layout
-from viewer.canvas.painter import frame_colors
-from viewer.canvas.png import PngWriter
-from viewer.canvas.scene import Scene, request
-from viewer.theme import load_theme, theme
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -232,7 +232,7 @@ def test_png_rows_come_back(tmp_path):
 
 
 def test_a_real_model_is_rendered(shared_models, tmp_path):
-    from model import load
+    from onnx_workbench.model import load
 
     graph = load(shared_models / "bert_mini_functions" / "model.onnx").graph
     render_graph(graph, tmp_path / "bert.svg", direction="right", theme="dark")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from onnx_workbench.viewer.canvas.build import build
+from onnx_workbench.viewer.canvas.captions import short_type
+from onnx_workbench.viewer.canvas.drawing import Kind, Options
+from onnx_workbench.viewer.canvas.fonts import canvas_fonts
+from onnx_workbench.viewer.canvas.labels import Labels
+from onnx_workbench.viewer.canvas.layout import layout
+from onnx_workbench.viewer.canvas.notes import Note
+from onnx_workbench.viewer.canvas.scene import Scene, request
+from onnx_workbench.viewer.text import shape_text
 from tests.viewer.canvas.graphs import Graphs, long_chain
-from viewer.canvas.build import build
-from viewer.canvas.captions import short_type
-from viewer.canvas.drawing import Kind, Options
-from viewer.canvas.fonts import canvas_fonts
-from viewer.canvas.labels import Labels
-from viewer.canvas.layout import layout
-from viewer.canvas.notes import Note
-from viewer.canvas.scene import Scene, request
-from viewer.text import shape_text
 
 NOTE = Note("−1.25 … 3.75")
 

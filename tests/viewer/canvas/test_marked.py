@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QCoreApplication
 
+from onnx_workbench.viewer.canvas import marked, marks
+from onnx_workbench.viewer.theme import theme
 from tests.viewer.canvas.graphs import long_chain, settle
 from tests.viewer.held import let_take_turns
-from viewer.canvas import marked, marks
-from viewer.theme import theme
 
 PER_TURN = 7
 

@@ -3,9 +3,9 @@
 import pytest
 from PySide6.QtCore import QEvent, QObject, QSize
 
-from model.graph import Node
+from onnx_workbench.model.graph import Node
+from onnx_workbench.viewer.theme import theme
 from tests.viewer.canvas.graphs import long_chain
-from viewer.theme import theme
 
 
 @pytest.fixture

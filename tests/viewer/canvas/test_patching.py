@@ -9,18 +9,18 @@ import pytest
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QRegion
 
-from model.attributes import make_attribute
-from model.devices import NodeDeviceConfiguration
-from model.edits.nodes import delete_and_bridge
-from model.steps import SetAttribute, SetField, SetInitializer
-from model.tensors import ArrayTensor
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.devices import NodeDeviceConfiguration
+from onnx_workbench.model.edits.nodes import delete_and_bridge
+from onnx_workbench.model.steps import SetAttribute, SetField, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.canvas.drawing import Kind
+from onnx_workbench.viewer.canvas.patching import Patch, patched
+from onnx_workbench.viewer.canvas.scene import Scene
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import is_painted, wait
 from tests.viewer.painted import Painted
-from viewer.canvas.drawing import Kind
-from viewer.canvas.patching import Patch, patched
-from viewer.canvas.scene import Scene
 
 
 def box_of(view, subject):

@@ -6,13 +6,13 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from model import load
-from viewer.canvas.build import build
-from viewer.canvas.drawing import Kind, Options
-from viewer.canvas.export import export_scene
-from viewer.canvas.layout import layout
-from viewer.canvas.scene import Scene, request
-from viewer.theme import load_theme
+from onnx_workbench.model import load
+from onnx_workbench.viewer.canvas.build import build
+from onnx_workbench.viewer.canvas.drawing import Kind, Options
+from onnx_workbench.viewer.canvas.export import export_scene
+from onnx_workbench.viewer.canvas.layout import layout
+from onnx_workbench.viewer.canvas.scene import Scene, request
+from onnx_workbench.viewer.theme import load_theme
 
 
 @pytest.fixture(autouse=True)

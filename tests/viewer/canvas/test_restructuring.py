@@ -8,13 +8,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from model.edits import nodes
-from model.graph import Function, Node
-from model.steps import SetField, SetInput
+from onnx_workbench.model.edits import nodes
+from onnx_workbench.model.graph import Function, Node
+from onnx_workbench.model.steps import SetField, SetInput
+from onnx_workbench.viewer.canvas.build import build
+from onnx_workbench.viewer.canvas.drawing import Options
 from tests.viewer.canvas.graphs import Graphs, residual
 from tests.viewer.canvas.painting import wait
-from viewer.canvas.build import build
-from viewer.canvas.drawing import Options
 
 
 def told(drawing):

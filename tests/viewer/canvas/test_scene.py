@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from onnx_workbench.viewer.canvas import walking
+from onnx_workbench.viewer.canvas.build import build
+from onnx_workbench.viewer.canvas.drawing import HEADER, ROW, ROWS_PADDING, Options
+from onnx_workbench.viewer.canvas.layout import layout
+from onnx_workbench.viewer.canvas.scene import Scene, request
 from tests.viewer.canvas.graphs import Graphs
-from viewer.canvas import walking
-from viewer.canvas.build import build
-from viewer.canvas.drawing import HEADER, ROW, ROWS_PADDING, Options
-from viewer.canvas.layout import layout
-from viewer.canvas.scene import Scene, request
 
 
 @pytest.fixture(autouse=True)

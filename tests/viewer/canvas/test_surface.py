@@ -9,22 +9,22 @@ import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.canvas import surface
+from onnx_workbench.viewer.canvas.build import build
+from onnx_workbench.viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors
+from onnx_workbench.viewer.canvas.drawing import HEADER
+from onnx_workbench.viewer.canvas.fonts import canvas_fonts
+from onnx_workbench.viewer.canvas.labels import Labels
+from onnx_workbench.viewer.canvas.layout import layout
+from onnx_workbench.viewer.canvas.painter import ScenePainter, title_ground
+from onnx_workbench.viewer.canvas.picture import Picture
+from onnx_workbench.viewer.canvas.scene import Scene, request
+from onnx_workbench.viewer.canvas.strokes import flattened
+from onnx_workbench.viewer.canvas.viewport import Viewport
+from onnx_workbench.viewer.theme import theme
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import finish_painting, is_painted
-from viewer.canvas import surface
-from viewer.canvas.build import build
-from viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors
-from viewer.canvas.drawing import HEADER
-from viewer.canvas.fonts import canvas_fonts
-from viewer.canvas.labels import Labels
-from viewer.canvas.layout import layout
-from viewer.canvas.painter import ScenePainter, title_ground
-from viewer.canvas.picture import Picture
-from viewer.canvas.scene import Scene, request
-from viewer.canvas.strokes import flattened
-from viewer.canvas.viewport import Viewport
-from viewer.theme import theme
 
 
 def test_lines_stay_on_their_curves_and_of_long_ones_there_are_only_those_in_view():
@@ -166,7 +166,7 @@ def test_what_comes_into_view_beside_is_painted_in_one_strip():
 
 def test_strips_are_thinner_where_they_take_long(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("viewer.canvas.picture.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("onnx_workbench.viewer.canvas.picture.time.perf_counter", lambda: now[0])
     heights = []
 
     def paint(_painter, area, scale):

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from model.devices import NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from model.steps import SetField
+from onnx_workbench.model.devices import NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.viewer.canvas.build import build
+from onnx_workbench.viewer.canvas.colouring import device_keys
+from onnx_workbench.viewer.canvas.drawing import Options
+from onnx_workbench.viewer.canvas.layout import layout
+from onnx_workbench.viewer.canvas.scene import Hit, Scene, request
+from onnx_workbench.viewer.canvas.tips import sharding_lines, tip_of
 from tests.viewer.canvas.graphs import long_chain
-from viewer.canvas.build import build
-from viewer.canvas.colouring import device_keys
-from viewer.canvas.drawing import Options
-from viewer.canvas.layout import layout
-from viewer.canvas.scene import Hit, Scene, request
-from viewer.canvas.tips import sharding_lines, tip_of
 
 
 @pytest.fixture(autouse=True)

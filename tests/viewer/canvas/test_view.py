@@ -6,17 +6,17 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 
-from model.attributes import make_attribute
-from model.edits import nodes as node_edits
-from model.graph import Node, Value
-from model.queries import topology
-from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.edits import nodes as node_edits
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.queries import topology
+from onnx_workbench.model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
+from onnx_workbench.viewer.canvas import picture
+from onnx_workbench.viewer.canvas.drawing import Kind
+from onnx_workbench.viewer.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
+from onnx_workbench.viewer.theme import theme, themes
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, settle
 from tests.viewer.canvas.painting import is_painted, wait
-from viewer.canvas import picture
-from viewer.canvas.drawing import Kind
-from viewer.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
-from viewer.theme import theme, themes
 
 
 def titles(view):

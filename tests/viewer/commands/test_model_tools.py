@@ -8,13 +8,13 @@ import onnx
 import onnx.parser
 import pytest
 
-from exec.inspection.agreement import Agreement, compare_models
-from model.edits import nodes, remnants
-from model.io.read import load
-from model.io.save import save
-from model.types import Shape
+from onnx_workbench.exec.inspection.agreement import Agreement, compare_models
+from onnx_workbench.model.edits import nodes, remnants
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import save
+from onnx_workbench.model.types import Shape
+from onnx_workbench.viewer.cli import main
 from tests.model import builders
-from viewer.cli import main
 
 
 @pytest.fixture
@@ -144,8 +144,8 @@ def test_extract_suggests_a_name_that_exists(chain, tmp_path, capsys):
 
 
 def test_edit_does_what_a_script_says(chain, tmp_path, capsys):
-    from model.edits import attributes
-    from model.recording import script
+    from onnx_workbench.model.edits import attributes
+    from onnx_workbench.model.recording import script
 
     document = builders.document()
     with document.edit("Set axis") as edit:
@@ -301,7 +301,7 @@ def test_convert_takes_own_adapters_where_what_onnx_makes_differs(with_axes, tmp
             return Agreement(agrees=False, reason="output o0 (by up to 3)")
         return compare_models(before, after, **options)
 
-    monkeypatch.setattr("viewer.passes.converting.compare_models", compare)
+    monkeypatch.setattr("onnx_workbench.viewer.passes.converting.compare_models", compare)
     out = str(tmp_path / "out.onnx")
     assert main(["convert", str(with_axes), "--opset", "13", "--converter", "onnx", "-o", out]) == 0
     printed = capsys.readouterr().out
@@ -330,7 +330,7 @@ def test_convert_compares_outputs(tmp_path, capsys):
 
 def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatch):
     differs = Agreement(agrees=False, reason="output y (by up to 3)")
-    monkeypatch.setattr("viewer.passes.converting.compare_models", lambda *_, **__: differs)
+    monkeypatch.setattr("onnx_workbench.viewer.passes.converting.compare_models", lambda *_, **__: differs)
     assert converted(tmp_path, "--opset", "11") == (1, None)
     assert "outputs differ: output y (by up to 3)" in capsys.readouterr().out
     assert converted(tmp_path, "--precision", "float16")[0] == 0
@@ -339,7 +339,7 @@ def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatc
 
 def test_convert_writes_no_model_that_does_not_run_any_more(tmp_path, capsys, monkeypatch):
     fails = Agreement(agrees=False, reason="the model does not run any more (as Relu fails)", fails=True)
-    monkeypatch.setattr("viewer.passes.converting.compare_models", lambda *_, **__: fails)
+    monkeypatch.setattr("onnx_workbench.viewer.passes.converting.compare_models", lambda *_, **__: fails)
     assert converted(tmp_path, "--precision", "float16") == (1, None)
     assert "\nthe model does not run any more" in capsys.readouterr().out
 

@@ -13,9 +13,9 @@ import onnx
 import pytest
 from PIL import Image
 
-from exec.inputs import read_npz
-from viewer.cli import main
-from viewer.commands.run import size
+from onnx_workbench.exec.inputs import read_npz
+from onnx_workbench.viewer.cli import main
+from onnx_workbench.viewer.commands.run import size
 
 TEXT = '<ir_version: 10, opset_import: ["" : 21]> g (float[n,3] x) => (float[n,3] y) { a = Exp(x) y = Neg(a) }'
 X = np.array([[1, 2, 3]], np.float32)

@@ -6,8 +6,8 @@ import json
 
 import onnx.parser
 
-from model.io.read import load
-from viewer.cli import main
+from onnx_workbench.model.io.read import load
+from onnx_workbench.viewer.cli import main
 
 TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>

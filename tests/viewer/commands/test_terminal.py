@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from viewer import cli
-from viewer.commands import terminal
+from onnx_workbench.viewer import cli
+from onnx_workbench.viewer.commands import terminal
 
 
 class Terminal(io.StringIO):

@@ -5,14 +5,14 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from model.edits import attributes, initializers, nodes
-from model.graph import Node, Value
-from model.io.save import save
+from onnx_workbench.model.edits import attributes, initializers, nodes
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.io.save import save
+from onnx_workbench.viewer.comparison.beside import CompareBar
+from onnx_workbench.viewer.panels.compare import ComparePanel
+from onnx_workbench.viewer.settings import COMPARE_MERGED
+from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup
 from tests.model import builders
-from viewer.comparison.beside import CompareBar
-from viewer.panels.compare import ComparePanel
-from viewer.settings import COMPARE_MERGED
-from viewer.widgets.choice_popup import ChoicePopup
 
 LONG = (
     '<ir_version: 10, opset_import: ["" : 21]>\nlong (float[N, 4] x) => (float[N, 4] y)\n{\n'

@@ -4,13 +4,13 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 
-from model.edits import interface, nodes
-from model.graph import Node
-from model.io.save import save
+from onnx_workbench.model.edits import interface, nodes
+from onnx_workbench.model.graph import Node
+from onnx_workbench.model.io.save import save
+from onnx_workbench.viewer.actions.tools import show_beside
+from onnx_workbench.viewer.settings import COMPARE_MERGED
+from onnx_workbench.viewer.widgets.rename_field import RenameField
 from tests.model import builders
-from viewer.actions.tools import show_beside
-from viewer.settings import COMPARE_MERGED
-from viewer.widgets.rename_field import RenameField
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : 21]>

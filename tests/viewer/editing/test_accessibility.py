@@ -25,11 +25,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from onnx_workbench.viewer.actions import actions
+from onnx_workbench.viewer.panels import PANELS
+from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup
+from onnx_workbench.viewer.widgets.operator_palette import OperatorPalette
 from tests.model import builders
-from viewer.actions import actions
-from viewer.panels import PANELS
-from viewer.widgets.choice_popup import ChoicePopup
-from viewer.widgets.operator_palette import OperatorPalette
 
 _CONTROLS = (
     QAbstractButton, QLineEdit, QComboBox, QAbstractSpinBox, QAbstractItemView, QAbstractSlider, QPlainTextEdit,

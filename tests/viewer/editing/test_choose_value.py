@@ -2,11 +2,11 @@
 
 from PySide6.QtCore import Qt
 
-from model.graph import Graph, Model, Node, Value
-from model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
-from model.types import ElementType, Shape, TensorType
-from viewer.widgets.choice_popup import Choice
-from viewer.widgets.connect import choose_input, choose_value
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.widgets.choice_popup import Choice
+from onnx_workbench.viewer.widgets.connect import choose_input, choose_value
 
 
 def chain(count):

@@ -7,7 +7,7 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QDialog
 from shiboken6 import isValid
 
-from viewer.dialogs.convert import ConvertDialog
+from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 
 #: Each opens a dialog that stays open beside the window.
 ABOUT_A_DOCUMENT = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QDialog, QMenu
 
+from onnx_workbench.viewer.actions import actions
+from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup
+from onnx_workbench.viewer.widgets.rename_field import RenameField
 from tests.model import builders
-from viewer.actions import actions
-from viewer.widgets.choice_popup import ChoicePopup
-from viewer.widgets.rename_field import RenameField
 
 pytestmark = pytest.mark.usefixtures("no_system_dialogs")
 

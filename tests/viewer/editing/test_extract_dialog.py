@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from model.edits import remnants
-from model.edits.nodes import rename_node
+from onnx_workbench.model.edits import remnants
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.viewer.dialogs.extract import ExtractDialog
+from onnx_workbench.viewer.passes import cutting
 from tests.model import builders
-from viewer.dialogs.extract import ExtractDialog
-from viewer.passes import cutting
 
 
 def marked(desk, kind):

@@ -7,12 +7,12 @@ import sys
 import pytest
 from PySide6.QtCore import Qt
 
-from model.edits.attributes import set_attribute
-from model.queries import expressions
-from model.steps import SetField
+from onnx_workbench.model.edits.attributes import set_attribute
+from onnx_workbench.model.queries import expressions
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.viewer import turns
+from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
 from tests.model import builders
-from viewer import turns
-from viewer.dialogs.find_replace import FindReplaceDialog
 
 
 @pytest.fixture

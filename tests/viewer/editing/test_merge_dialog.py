@@ -8,12 +8,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialogButtonBox
 from shiboken6 import isValid
 
-from model.edits import attributes
-from model.graph import Graph, TrainingInfo
+from onnx_workbench.model.edits import attributes
+from onnx_workbench.model.graph import Graph, TrainingInfo
+from onnx_workbench.viewer.dialogs.merge import MergeDialog
+from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup
 from tests.model import builders
 from tests.viewer.pointer import hover
-from viewer.dialogs.merge import MergeDialog
-from viewer.widgets.choice_popup import ChoicePopup
 
 OTHER = """
     <ir_version: 10, opset_import: ["" : 21]>

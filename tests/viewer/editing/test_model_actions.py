@@ -9,25 +9,25 @@ import onnx
 from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
-from exec.session import Session
-from model import load, schemas
-from model.checks import Checker
-from model.edits import nodes
-from model.edits.constants import add_constant
-from model.edits.values import set_type
-from model.io.place import Layout
-from model.io.save import to_bytes
-from model.steps import SetField
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model import load, schemas
+from onnx_workbench.model.checks import Checker
+from onnx_workbench.model.edits import nodes
+from onnx_workbench.model.edits.constants import add_constant
+from onnx_workbench.model.edits.values import set_type
+from onnx_workbench.model.io.place import Layout
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.viewer.actions.model import export_script, merge_file, replay_script
+from onnx_workbench.viewer.dialogs.ask_text import AskText
+from onnx_workbench.viewer.dialogs.extract import ExtractDialog
+from onnx_workbench.viewer.dialogs.merge import MergeDialog
+from onnx_workbench.viewer.dialogs.new_model import NewModelDialog, parse_interface
+from onnx_workbench.viewer.dialogs.operator_sets import OperatorSetsDialog
+from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
+from onnx_workbench.viewer.files import operator_sets
+from onnx_workbench.viewer.widgets.operator_palette import OperatorPalette
 from tests.model import builders
-from viewer.actions.model import export_script, merge_file, replay_script
-from viewer.dialogs.ask_text import AskText
-from viewer.dialogs.extract import ExtractDialog
-from viewer.dialogs.merge import MergeDialog
-from viewer.dialogs.new_model import NewModelDialog, parse_interface
-from viewer.dialogs.operator_sets import OperatorSetsDialog
-from viewer.dialogs.save_options import SaveOptionsDialog
-from viewer.files import operator_sets
-from viewer.widgets.operator_palette import OperatorPalette
 
 
 def names(values):
@@ -59,7 +59,7 @@ def test_a_new_model_is_valid_and_runs(window, qtbot):
     desk.qtbot.keyClick(palette.field, Qt.Key.Key_Return)
     node = desk.node("Identity_0")
     desk.run("node.connect")
-    from viewer.widgets.connect import choose_value
+    from onnx_workbench.viewer.widgets.connect import choose_value
 
     popup = choose_value(window, desk.workspace, node, 1)
     desk.qtbot.keyClicks(popup.field, "b")
@@ -306,7 +306,7 @@ def test_parts_merged_give_the_whole(desk):
     second = desk.window.tabs()[2].workspace
     desk.window.activate(desk.window.tabs()[1])
     desk.run("model.merge_tab")
-    from viewer.widgets.choice_popup import ChoicePopup
+    from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup
 
     popup = desk.child(ChoicePopup)
     desk.qtbot.keyClicks(popup.field, second.title)
@@ -332,7 +332,7 @@ def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
         for named in (*other.model.graph.values(), *other.model.graph.nodes):
             edit.do(SetField(named, "name", f"in_{named.name}"))
     with other.edit("Clash") as edit:
-        from model.edits.values import rename_value
+        from onnx_workbench.model.edits.values import rename_value
 
         rename_value(edit, builders.value(other, "in_r"), "r")
     path = tmp_path / "other.onnx"
@@ -383,7 +383,7 @@ def test_a_script_replays_on_another_export(desk, tmp_path):
 
 
 def test_an_operator_set_is_listed_and_offered(desk, tmp_path):
-    from model.io.protobuf import operator_set_class
+    from onnx_workbench.model.io.protobuf import operator_set_class
 
     document = operator_set_class()()
     document.magic, document.ir_version, document.domain, document.opset_version = "ONNXOPSET", 10, "com.acme", 1

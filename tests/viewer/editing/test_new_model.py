@@ -9,13 +9,13 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 
-from model.io.save import to_bytes
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.viewer.dialogs.new_model import NewModelDialog, new_model
+from onnx_workbench.viewer.panels.outline import OutlinePanel
+from onnx_workbench.viewer.widgets.operator_palette import OperatorPalette
 from tests.viewer.editing.conftest import Desk
 from tests.viewer.editing.test_wire import body, drag
 from tests.viewer.pointer import hover
-from viewer.dialogs.new_model import NewModelDialog, new_model
-from viewer.panels.outline import OutlinePanel
-from viewer.widgets.operator_palette import OperatorPalette
 
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 

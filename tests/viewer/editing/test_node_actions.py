@@ -6,15 +6,15 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from model.edits.nodes import rename_node
-from model.graph import Function
-from model.steps import SetField
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.graph import Function
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.viewer import clipboard
+from onnx_workbench.viewer.dialogs.convert import ConvertDialog
+from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup
+from onnx_workbench.viewer.widgets.operator_palette import OperatorPalette, first_sentence
+from onnx_workbench.viewer.widgets.rename_field import RenameField
 from tests.model import builders
-from viewer import clipboard
-from viewer.dialogs.convert import ConvertDialog
-from viewer.widgets.choice_popup import ChoicePopup
-from viewer.widgets.operator_palette import OperatorPalette, first_sentence
-from viewer.widgets.rename_field import RenameField
 
 NONE = Qt.KeyboardModifier.NoModifier
 SHIFT = Qt.KeyboardModifier.ShiftModifier

@@ -9,17 +9,17 @@ import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt
 from PySide6.QtWidgets import QApplication
 
-from model.attributes import make_attribute
-from model.edits import nodes
-from model.edits.attributes import set_attribute
-from model.queries import expressions
-from model.steps import SetAttribute, SetField
-from model.tensors import ArrayTensor
-from viewer import slices, turns
-from viewer.panels.node_table import NodeTablePanel
-from viewer.qt_models import node_table
-from viewer.qt_models.node_table import NodeTableModel
-from viewer.theme import theme
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.edits import nodes
+from onnx_workbench.model.edits.attributes import set_attribute
+from onnx_workbench.model.queries import expressions
+from onnx_workbench.model.steps import SetAttribute, SetField
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.viewer import slices, turns
+from onnx_workbench.viewer.panels.node_table import NodeTablePanel
+from onnx_workbench.viewer.qt_models import node_table
+from onnx_workbench.viewer.qt_models.node_table import NodeTableModel
+from onnx_workbench.viewer.theme import theme
 
 CONVS = """
 <ir_version: 10, opset_import: ["" : 21]>

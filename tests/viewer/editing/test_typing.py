@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QMessageBox
 
-from model.edits.initializers import add_initializer
-from model.io.read import load
-from model.io.save import to_bytes
-from model.tensors import ArrayTensor
+from onnx_workbench.model.edits.initializers import add_initializer
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.tensors import ArrayTensor
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_undo_while_typing_is_the_fields(desk, tree):
 def test_an_edit_of_the_same_node_elsewhere_leaves_what_is_typed(desk, tree):
     editor = begin(desk, tree, "name", text="renamed")
     with desk.document.edit("Describe") as edit:
-        from model.edits.properties import set_text
+        from onnx_workbench.model.edits.properties import set_text
 
         set_text(edit, desk.node("first"), "doc_string", "other")
     assert tree.editor is editor

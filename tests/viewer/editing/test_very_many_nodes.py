@@ -9,22 +9,22 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from model.attributes import make_attribute
-from model.edits.interface import add_outputs
-from model.steps import SetAttribute, SetField
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.edits.interface import add_outputs
+from onnx_workbench.model.steps import SetAttribute, SetField
+from onnx_workbench.viewer import patience
+from onnx_workbench.viewer.dialogs.ask_text import AskText
+from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
+from onnx_workbench.viewer.files.folders import journal_folder
+from onnx_workbench.viewer.panels import problems
+from onnx_workbench.viewer.panels.node_table import NodeTablePanel
+from onnx_workbench.viewer.panels.problems import ProblemsPanel
+from onnx_workbench.viewer.passes import applying, many
+from onnx_workbench.viewer.passes.whole import WholeEdit
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import recovered
 from tests.model.snapshots import assert_linked, snapshot
-from viewer import patience
-from viewer.dialogs.ask_text import AskText
-from viewer.dialogs.find_replace import FindReplaceDialog
-from viewer.files.folders import journal_folder
-from viewer.panels import problems
-from viewer.panels.node_table import NodeTablePanel
-from viewer.panels.problems import ProblemsPanel
-from viewer.passes import applying, many
-from viewer.passes.whole import WholeEdit
 
 
 def chosen(action):
@@ -192,7 +192,7 @@ def test_it_comes_to_the_same_as_at_once_and_no_crash_takes_it(at_work, monkeypa
     abandon(journal)
     (kept,) = journal_folder().glob("*.journal")
     assert "confirms" in json.loads(kept.read_text().splitlines()[-1]), "what was made was on file before"
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
     again = recovered(document, journal_folder())
     assert snapshot(again.model) == at_once
     assert_linked(again.model)

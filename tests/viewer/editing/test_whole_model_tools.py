@@ -7,12 +7,12 @@ import threading
 import pytest
 from PySide6.QtCore import Qt
 
-from model.edits.interface import remove_input
-from model.edits.nodes import change_operator, rename_node
-from model.graph import Graph
+from onnx_workbench.model.edits.interface import remove_input
+from onnx_workbench.model.edits.nodes import change_operator, rename_node
+from onnx_workbench.model.graph import Graph
+from onnx_workbench.viewer.passes import whole
 from tests.model.snapshots import snapshot
 from tests.viewer.held import until_stopped
-from viewer.passes import whole
 
 DISORDER = """
 <ir_version: 10, opset_import: ["" : 21, "local" : 1]>

@@ -6,12 +6,12 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QMenu
 
+from onnx_workbench.viewer.canvas.tools import WireTool
+from onnx_workbench.viewer.dialogs.convert import ConvertDialog
+from onnx_workbench.viewer.settings import DIRECTION
+from onnx_workbench.viewer.widgets.operator_palette import OperatorPalette
 from tests.model import builders
 from tests.viewer.pointer import hover
-from viewer.canvas.tools import WireTool
-from viewer.dialogs.convert import ConvertDialog
-from viewer.settings import DIRECTION
-from viewer.widgets.operator_palette import OperatorPalette
 
 LEFT = Qt.MouseButton.LeftButton
 NONE = Qt.KeyboardModifier.NoModifier

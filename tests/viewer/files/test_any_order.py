@@ -7,13 +7,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox
 
-from model.document import Document
-from model.edits.initializers import add_initializer
-from model.io.read import load
-from model.tensors import ArrayTensor
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits.initializers import add_initializer
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.viewer.passes import applying
 from tests.model.snapshots import snapshot
 from tests.viewer.opening import opened, rename, run
-from viewer.passes import applying
 
 ACTS = 40
 

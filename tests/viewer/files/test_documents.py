@@ -9,13 +9,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QToolButton
 from shiboken6 import isValid
 
-from model.errors import ModelError
-from model.io.save import Saving
-from model.steps import SetField
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.save import Saving
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
+from onnx_workbench.viewer.files import opening
+from onnx_workbench.viewer.files.saving import SaveOptions
 from tests.viewer.opening import choose, titles
-from viewer.dialogs.save_options import SaveOptionsDialog
-from viewer.files import opening
-from viewer.files.saving import SaveOptions
 
 
 @pytest.fixture
@@ -122,12 +122,12 @@ def test_saving_again_while_a_save_is_written_is_no_conflict(window, qtbot, tab,
 @pytest.fixture
 def slow_preparing(monkeypatch):
     """Saves are prepared in as many slices as there can be."""
-    monkeypatch.setattr("viewer.slices.SLICE_SECONDS", -1.0)
+    monkeypatch.setattr("onnx_workbench.viewer.slices.SLICE_SECONDS", -1.0)
 
 
 @pytest.mark.parametrize("limit", [2000, 0])
 def test_edits_made_while_a_save_is_prepared_are_not_in_it(window, qtbot, tab, slow_preparing, monkeypatch, limit):
-    monkeypatch.setattr("viewer.files.preparation._MANY_STEPS", limit)
+    monkeypatch.setattr("onnx_workbench.viewer.files.preparation._MANY_STEPS", limit)
     rename(tab, "saved")
     window.files.save(tab)
     assert name_in(tab.path) == "before"
@@ -167,7 +167,7 @@ def test_a_model_that_fits_no_file_is_told_when_its_save_is_prepared(window, qtb
     def refuse(*_given):
         raise ModelError("The model does not fit into one file", "")
 
-    monkeypatch.setattr("model.io.save._check_size", refuse)
+    monkeypatch.setattr("onnx_workbench.model.io.save._check_size", refuse)
     rename(tab, "saved")
     window.files.save(tab)
     qtbot.waitUntil(lambda: "The model does not fit into one file" in titles(tab))
@@ -209,7 +209,7 @@ def test_a_model_that_does_not_fit_is_told_in_the_dialog_of_options(
     def refuse(*_given):
         raise ModelError("The model does not fit into one file", "")
 
-    monkeypatch.setattr("model.io.save._check_size", refuse)
+    monkeypatch.setattr("onnx_workbench.model.io.save._check_size", refuse)
     rename(tab, "saved")  # as it was it would be copied
     window.actions_binding.run("file.save_options")
     (dialog,) = window.findChildren(SaveOptionsDialog)
@@ -223,7 +223,7 @@ def test_a_model_that_does_not_fit_is_told_in_the_dialog_of_options(
 
 
 def test_a_save_that_is_prepared_shows_and_can_be_stopped(window, qtbot, tab, monkeypatch):
-    monkeypatch.setattr("viewer.slices.Slices.go_on", lambda _self: None)  # it takes for ever
+    monkeypatch.setattr("onnx_workbench.viewer.slices.Slices.go_on", lambda _self: None)  # it takes for ever
     rename(tab, "saved")
     window.files.save(tab)
     title = f"Saving {tab.path.name}"
@@ -309,7 +309,7 @@ def test_a_save_that_fails_offers_another_place(window, qtbot, tab, tmp_path, mo
     assert titles(tab) == ["The model could not be saved"]
     assert tab.modified
     elsewhere = tmp_path / "elsewhere.onnx"
-    monkeypatch.setattr("viewer.dialogs.files.ask_save_model", lambda *_: elsewhere)
+    monkeypatch.setattr("onnx_workbench.viewer.dialogs.files.ask_save_model", lambda *_: elsewhere)
     choose(qtbot, tab, "Save as…")
     qtbot.waitUntil(lambda: not tab.modified)
     assert name_in(elsewhere) == "mine"

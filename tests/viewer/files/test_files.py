@@ -6,10 +6,10 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QMessageBox
 
+from onnx_workbench.viewer.files import opening
+from onnx_workbench.viewer.files.opening import sample_model
 from tests.viewer.held import hold_up
 from tests.viewer.opening import opened, rename, run, settled
-from viewer.files import opening
-from viewer.files.opening import sample_model
 
 # -- the start page --------------------------------------------------------------------------------------------
 

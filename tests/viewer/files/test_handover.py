@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtNetwork import QLocalSocket
 
-from viewer.files.handover import LARGEST, Request, address, hand_over
-from viewer.files.listener import Listener
+from onnx_workbench.viewer.files.handover import LARGEST, Request, address, hand_over
+from onnx_workbench.viewer.files.listener import Listener
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="speaks to the socket itself")
 

@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 
-from model.edits import functions, nodes
-from model.edits.nodes import rename_node
-from model.graph import Value
-from model.io.save import save
-from model.steps import SetInitializer
-from model.tensors import ArrayTensor
+from onnx_workbench.model.edits import functions, nodes
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.io.save import save
+from onnx_workbench.model.steps import SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.viewer.comparison.pairing import Comparing
+from onnx_workbench.viewer.dialogs.merge import MergeDialog
+from onnx_workbench.viewer.files.folders import journal_folder
+from onnx_workbench.viewer.passes.many import change_many
 from tests.model import builders
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
@@ -16,10 +20,6 @@ from tests.viewer.files.large import ELEMENTS, large_document
 from tests.viewer.held import job_of, let_take_turns
 from tests.viewer.opening import opened
 from tests.viewer.panels.tensor.hands import panel_of
-from viewer.comparison.pairing import Comparing
-from viewer.dialogs.merge import MergeDialog
-from viewer.files.folders import journal_folder
-from viewer.passes.many import change_many
 
 MANY = 2_500
 
@@ -87,7 +87,7 @@ def test_what_is_stopped_while_its_bytes_are_written_is_not_done(qtbot, being_wr
 
 def test_bytes_that_find_no_room_are_no_trouble_for_the_edit(qtbot, window, large_file, monkeypatch):
     workspace = opened(window, qtbot, large_file).workspace
-    monkeypatch.setattr("model.recording.store.data_path", lambda path: path)  # which is there already
+    monkeypatch.setattr("onnx_workbench.model.recording.store.data_path", lambda path: path)  # which is there already
     value = builders.value(workspace.document, "w")
     panel_of(qtbot, window, value).pane.editing.fill([], "2")
     qtbot.waitUntil(lambda: value.initializer.numpy()[0] == 2)

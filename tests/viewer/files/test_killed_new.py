@@ -9,18 +9,18 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QPushButton
 
-from model.edits.nodes import rename_node
-from model.io.save import Saving, save
-from model.recording.leftovers import leftovers
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.io.save import Saving, save
+from onnx_workbench.model.recording.leftovers import leftovers
+from onnx_workbench.viewer.dialogs.extract import ExtractDialog
+from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
+from onnx_workbench.viewer.files.folders import journal_folder
 from tests.model import builders
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
 from tests.viewer.files.large import ELEMENTS, large_document
 from tests.viewer.held import job_of
 from tests.viewer.opening import added, opened
-from viewer.dialogs.extract import ExtractDialog
-from viewer.dialogs.new_model import NewModelDialog
-from viewer.files.folders import journal_folder
 
 TITLE = "Keep new for recovery"
 
@@ -196,7 +196,7 @@ def test_a_model_for_which_the_disk_has_no_room_shows_all_the_same(qtbot, window
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr("model.io.save.write_pieces", full)
+        disk.setattr("onnx_workbench.model.io.save.write_pieces", full)
         tab = added(window, qtbot, large_model)
     (message,) = tab.messages.messages
     assert message.title == "A crash would lose edits"
@@ -208,8 +208,8 @@ def test_a_model_for_which_the_disk_has_no_room_shows_all_the_same(qtbot, window
 
 def test_a_model_shows_where_there_is_no_folder_for_it(qtbot, window, monkeypatch, tmp_path):
     (tmp_path / "file").touch()
-    monkeypatch.setattr("viewer.files.documents.journal_folder", lambda: tmp_path / "file" / "journals")
-    monkeypatch.setattr("viewer.files.keeper.journal_folder", lambda: tmp_path / "file" / "journals")
+    monkeypatch.setattr("onnx_workbench.viewer.files.documents.journal_folder", lambda: tmp_path / "file" / "journals")
+    monkeypatch.setattr("onnx_workbench.viewer.files.keeper.journal_folder", lambda: tmp_path / "file" / "journals")
     tab = added(window, qtbot, builders.model())
     assert [message.title for message in tab.messages.messages] == ["A crash would lose edits"]
 

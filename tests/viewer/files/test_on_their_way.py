@@ -10,19 +10,19 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QFileDialog, QMessageBox, QPushButton
 from shiboken6 import isValid
 
-from model.edits import initializers
-from model.edits.nodes import rename_node
-from model.io.arrays import write_array
-from model.io.save import Saving
-from model.tensors import ArrayTensor
+from onnx_workbench.model.edits import initializers
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.io.arrays import write_array
+from onnx_workbench.model.io.save import Saving
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
+from onnx_workbench.viewer.files import opening
+from onnx_workbench.viewer.panels.tensor import editing
+from onnx_workbench.viewer.passes import whole
 from tests.model import builders
 from tests.viewer.held import hold_up, until_stopped
 from tests.viewer.opening import choose, opened, rename, run, titles
 from tests.viewer.panels.tensor.hands import panel_of
-from viewer.dialogs.save_options import SaveOptionsDialog
-from viewer.files import opening
-from viewer.panels.tensor import editing
-from viewer.passes import whole
 
 Button = QMessageBox.StandardButton
 

@@ -3,10 +3,10 @@
 import pytest
 import shiboken6
 
-from model import schemas
-from model.io.protobuf import operator_set_class
-from viewer.files.operator_sets import OperatorSets
-from viewer.settings import OPERATOR_SETS, Settings
+from onnx_workbench.model import schemas
+from onnx_workbench.model.io.protobuf import operator_set_class
+from onnx_workbench.viewer.files.operator_sets import OperatorSets
+from onnx_workbench.viewer.settings import OPERATOR_SETS, Settings
 
 
 @pytest.fixture

@@ -7,18 +7,18 @@ import onnx.parser
 import pytest
 from PySide6.QtWidgets import QAbstractButton
 
-from model.edits import nodes
-from model.graph import Value
-from model.steps import SetField, SetInitializer
-from model.tensors import ArrayTensor
+from onnx_workbench.model.edits import nodes
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.steps import SetField, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.viewer.files import opening, recovery
+from onnx_workbench.viewer.files.folders import journal_folder
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import snapshot
 from tests.viewer.held import hold_up
 from tests.viewer.opening import added
-from viewer.files import opening, recovery
-from viewer.files.folders import journal_folder
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def kill(window, monkeypatch):
     """Go away without a word, as a killed program does."""
     abandon(window.tab.keeper.journal)
     window.remove_tab(window.tab)
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
 
 
 def rename_first(qtbot, window, path):
@@ -290,11 +290,11 @@ def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monke
 
 
 def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, window, monkeypatch):
-    monkeypatch.setattr("model.recording.log.time.time", lambda: 1e9)
+    monkeypatch.setattr("onnx_workbench.model.recording.log.time.time", lambda: 1e9)
     for _ in range(2):
         new_model(qtbot, window)
         abandon(window.tab.keeper.journal)
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
     recovery.offer(window)
     assert [message.title for message in window.messages.messages] == ["Unsaved: a new model"] * 2
     press(qtbot, window, "Discard")
@@ -319,7 +319,7 @@ def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with
 
 
 def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, window, model_file, monkeypatch):
-    monkeypatch.setattr("model.recording.store.data_path", lambda path: path)  # which is there already
+    monkeypatch.setattr("onnx_workbench.model.recording.store.data_path", lambda path: path)  # which is there already
     tab = opened(qtbot, window, model_file)
     with tab.workspace.document.edit("Weights") as edit:
         tensor = ArrayTensor(np.ones((1 << 15,), np.int64))
@@ -343,7 +343,7 @@ def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, mon
 def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, tmp_path, monkeypatch):
     """As where there is no home folder: it was told with the second edit."""
     (tmp_path / "file").touch()
-    monkeypatch.setattr("viewer.files.keeper.journal_folder", lambda: tmp_path / "file" / "journals")
+    monkeypatch.setattr("onnx_workbench.viewer.files.keeper.journal_folder", lambda: tmp_path / "file" / "journals")
     rename_first(qtbot, window, model_file)
     assert [m.title for m in window.tab.messages.messages] == ["A crash would lose edits"]
 

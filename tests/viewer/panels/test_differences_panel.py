@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 
-from model.edits import attributes, nodes
+from onnx_workbench.model.edits import attributes, nodes
+from onnx_workbench.viewer.comparison.pairing import Comparing
+from onnx_workbench.viewer.panels.differences import DifferencesPanel
+from onnx_workbench.viewer.workspace import Workspace
 from tests.model import builders
-from viewer.comparison.pairing import Comparing
-from viewer.panels.differences import DifferencesPanel
-from viewer.workspace import Workspace
 
 
 def compared(qtbot):

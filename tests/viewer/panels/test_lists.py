@@ -7,21 +7,21 @@ import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QApplication
 
-from model.attributes import make_attribute
-from model.document import Document
-from model.edits import nodes
-from model.graph import Function, Graph, Model, Node, Value
-from model.queries import expressions
-from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
-from model.tensors import ArrayTensor
-from model.types import ElementType, Shape, TensorType
-from viewer import patience, turns
-from viewer.panels.find import FindPanel, fitted
-from viewer.panels.history import HistoryPanel
-from viewer.panels.outline import OutlinePanel
-from viewer.panels.problems import ProblemsPanel
-from viewer.qt_models.outline import ObjectRole
-from viewer.workspace import Workspace
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import nodes
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.queries import expressions
+from onnx_workbench.model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer import patience, turns
+from onnx_workbench.viewer.panels.find import FindPanel, fitted
+from onnx_workbench.viewer.panels.history import HistoryPanel
+from onnx_workbench.viewer.panels.outline import OutlinePanel
+from onnx_workbench.viewer.panels.problems import ProblemsPanel
+from onnx_workbench.viewer.qt_models.outline import ObjectRole
+from onnx_workbench.viewer.workspace import Workspace
 
 
 def shown(qtbot, panel):
@@ -283,7 +283,7 @@ def test_results_follow_edits(qtbot, workspace):
 
 
 def test_an_edit_in_the_middle_of_a_search_begins_it_anew(qtbot, monkeypatch):
-    monkeypatch.setattr("viewer.turns.SLICE_MS", 0)  # one match a turn
+    monkeypatch.setattr("onnx_workbench.viewer.turns.SLICE_MS", 0)  # one match a turn
     graph = Graph("g")
     for number in range(8):
         SetInitializer(graph, Value(f"w{number}"), ArrayTensor(np.zeros(2, np.float32))).apply()

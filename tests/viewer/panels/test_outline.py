@@ -6,21 +6,21 @@ import pytest
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, QTimer
 from PySide6.QtTest import QAbstractItemModelTester
 
-from model.attributes import make_attribute
-from model.document import Document
-from model.edits import nodes, values
-from model.graph import Function, Graph, Model, Node, Value
-from model.queries.scopes import Scope
-from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphInputs
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import nodes, values
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphInputs
+from onnx_workbench.viewer import grouping, turns
+from onnx_workbench.viewer.canvas.drawing import Options
+from onnx_workbench.viewer.canvas.view import GraphView
+from onnx_workbench.viewer.panels.outline import OutlinePanel
+from onnx_workbench.viewer.qt_models import outline, outline_rows
+from onnx_workbench.viewer.qt_models.outline import ObjectRole, OutlineModel
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.workspace import Workspace
 from tests.viewer.canvas.graphs import residual
-from viewer import grouping, turns
-from viewer.canvas.drawing import Options
-from viewer.canvas.view import GraphView
-from viewer.panels.outline import OutlinePanel
-from viewer.qt_models import outline, outline_rows
-from viewer.qt_models.outline import ObjectRole, OutlineModel
-from viewer.theme import theme
-from viewer.workspace import Workspace
 
 
 @pytest.fixture

@@ -3,18 +3,18 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from model.document import Document
-from model.edits.initializers import add_initializer
-from model.edits.nodes import rename_node
-from model.graph import Graph, Model, Node
-from model.io.read import load
-from model.io.save import to_bytes
-from model.steps import InsertNode, RemoveNode, SetField
-from model.tensors import ArrayTensor
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits.initializers import add_initializer
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.graph import Graph, Model, Node
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.steps import InsertNode, RemoveNode, SetField
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.viewer.dialogs.ask_text import AskText
+from onnx_workbench.viewer.panels.raw import RawPanel
+from onnx_workbench.viewer.workspace import Workspace
 from tests.model import builders
-from viewer.dialogs.ask_text import AskText
-from viewer.panels.raw import RawPanel
-from viewer.workspace import Workspace
 
 
 @pytest.fixture

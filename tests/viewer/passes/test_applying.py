@@ -6,14 +6,14 @@ from unittest import mock
 
 import pytest
 
-from model.document import Document
-from model.edits.nodes import rename_node
-from model.steps import SetField
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.viewer.passes import applying
+from onnx_workbench.viewer.passes.applying import Applying
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import turns_by_hand
-from viewer.passes import applying
-from viewer.passes.applying import Applying
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
-from model.edits.nodes import rename_node
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.viewer.dialogs.convert import ConvertDialog
+from onnx_workbench.viewer.passes import applying
+from onnx_workbench.viewer.passes.converting import attempt
+from onnx_workbench.viewer.workspace import Workspace
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import turns_by_hand, until_stopped
-from viewer.dialogs.convert import ConvertDialog
-from viewer.passes import applying
-from viewer.passes.converting import attempt
-from viewer.workspace import Workspace
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog
         go_on.wait(30)
         return trial
 
-    monkeypatch.setattr("viewer.dialogs.convert.attempt", held)
+    monkeypatch.setattr("onnx_workbench.viewer.dialogs.convert.attempt", held)
     dialog.precision.setCurrentText("float16")
     qtbot.waitUntil(began.is_set, timeout=30_000)
     dialog.precision.setCurrentText("bfloat16")
@@ -94,7 +94,7 @@ def test_stop_while_it_is_tried_out_leaves_the_choice(dialog, qtbot, monkeypatch
     began = threading.Event()
 
     with monkeypatch.context() as patch:
-        patch.setattr("viewer.dialogs.convert.attempt", until_stopped(began))
+        patch.setattr("onnx_workbench.viewer.dialogs.convert.attempt", until_stopped(began))
         dialog.precision.setCurrentText("float16")
         stop(dialog, qtbot, began)
         settled(dialog, qtbot)
@@ -110,7 +110,7 @@ def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog,
     settled(dialog, qtbot)
 
     with monkeypatch.context() as patch:
-        patch.setattr("viewer.passes.converting.compare_models", until_stopped(began))
+        patch.setattr("onnx_workbench.viewer.passes.converting.compare_models", until_stopped(began))
         dialog.ok.click()
         stop(dialog, qtbot, began)
         settled(dialog, qtbot)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from model.edits import values
+from onnx_workbench.model.edits import values
+from onnx_workbench.viewer.passes.rehearsing import Rehearsing
+from onnx_workbench.viewer.workspace import Workspace
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import let_take_turns
-from viewer.passes.rehearsing import Rehearsing
-from viewer.workspace import Workspace
 
 COUNT = 3000
 NODES = " ".join(f"v{i + 1} = Neg(v{i})" for i in range(COUNT))
@@ -29,7 +29,9 @@ def workspace(qapp, document):
 
 
 def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot, monkeypatch):
-    monkeypatch.setattr("viewer.slices.SLICE_SECONDS", 0.0)  # hundreds of slices, however slow the machine
+    monkeypatch.setattr(
+        "onnx_workbench.viewer.slices.SLICE_SECONDS", 0.0
+    )  # hundreds of slices, however slow the machine
     found = []
     rehearsing = Rehearsing(workspace, found.append)
     rehearsing.start()

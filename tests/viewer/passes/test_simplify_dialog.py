@@ -8,12 +8,12 @@ import pytest
 from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
+from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
+from onnx_workbench.viewer.passes import applying
+from onnx_workbench.viewer.workspace import Workspace
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import turns_by_hand, until_stopped
-from viewer.dialogs.simplify import SimplifyDialog
-from viewer.passes import applying
-from viewer.workspace import Workspace
 
 CHOICES = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -93,7 +93,7 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
 
     with monkeypatch.context() as patch:
-        patch.setattr("viewer.passes.simplifying.compare_models", until_stopped(began))
+        patch.setattr("onnx_workbench.viewer.passes.simplifying.compare_models", until_stopped(began))
         dialog.ok.click()
         qtbot.waitUntil(began.is_set, timeout=30_000)
         dialog._workspace.jobs.cancel_all()
@@ -219,7 +219,7 @@ def test_a_choice_outlives_an_edit_elsewhere(opened, qtbot):
     click_box(dialog, lines(identity)[left_out], qtbot)
     document = dialog._workspace.document
     with document.edit("Rename") as edit:
-        from model.edits import values
+        from onnx_workbench.model.edits import values
 
         values.rename_value(edit, document.model.graph.inputs[0], "image")
     assert not dialog.ok.isEnabled()

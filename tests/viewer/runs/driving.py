@@ -4,8 +4,8 @@ import importlib.util
 
 import pytest
 
-from exec.inputs import Constant
-from model.edits.attributes import set_attribute
+from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.model.edits.attributes import set_attribute
 from tests.viewer.held import let_take_turns
 
 needs_onnx_runtime = pytest.mark.skipif(

@@ -5,12 +5,12 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QToolButton
 
-from exec.inputs import Constant
-from exec.session import Breakpoint
+from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.viewer.canvas.drawing import HEADER
+from onnx_workbench.viewer.theme import theme
 from tests.viewer.canvas.painting import finish_painting
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
-from viewer.canvas.drawing import HEADER
-from viewer.theme import theme
 
 
 @pytest.fixture

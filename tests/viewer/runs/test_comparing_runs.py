@@ -9,13 +9,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDockWidget
 
-from exec.inputs import Constant, Random
-from exec.inspection.statistics import Summary, describe
-from exec.plan import MISSING
-from exec.session import Session
-from model.edits.values import rename_value
+from onnx_workbench.exec.inputs import Constant, Random
+from onnx_workbench.exec.inspection.statistics import Summary, describe
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.edits.values import rename_value
+from onnx_workbench.viewer.runs import comparing
 from tests.viewer.runs.driving import ONNX_RUNTIME, edit, make_finite, needs_onnx_runtime, node, opened, run, value
-from viewer.runs import comparing
 
 
 def compared(qtbot, panel, prepare):

@@ -11,12 +11,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
-from exec.inputs import Constant
-from exec.remote.session import WorkerSession
+from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.remote.session import WorkerSession
+from onnx_workbench.viewer.precedence import acts
+from onnx_workbench.viewer.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.slices import Slices, serving
 from tests.viewer.runs.driving import idle, opened
-from viewer.precedence import acts
-from viewer.settings import RUN_IN_PROCESS
-from viewer.slices import Slices, serving
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the cores of a process cannot be chosen")
 

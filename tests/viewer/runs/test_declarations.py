@@ -4,8 +4,8 @@ import onnx
 import pytest
 from PySide6.QtCore import Qt
 
-from model.edits.values import set_type
-from model.types import ElementType, SequenceType, Shape, TensorType
+from onnx_workbench.model.edits.values import set_type
+from onnx_workbench.model.types import ElementType, SequenceType, Shape, TensorType
 from tests.viewer.panels.tensor.hands import panel_of
 from tests.viewer.runs.driving import opened, run, value
 

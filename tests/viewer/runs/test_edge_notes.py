@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exec.inputs import Constant
-from exec.inspection.glimpse import Glimpse
-from exec.inspection.statistics import statistics
-from model.types import ElementType
+from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.inspection.glimpse import Glimpse
+from onnx_workbench.exec.inspection.statistics import statistics
+from onnx_workbench.model.types import ElementType
+from onnx_workbench.viewer.runs.edge_notes import note_text, outline
+from onnx_workbench.viewer.settings import EDGE_NOTES, RUN_IN_PROCESS
 from tests.viewer.canvas.painting import finish_painting
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, opened, run, value
-from viewer.runs.edge_notes import note_text, outline
-from viewer.settings import EDGE_NOTES, RUN_IN_PROCESS
 
 
 def shown(qtbot, workspace, name, text=None):

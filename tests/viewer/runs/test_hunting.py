@@ -4,11 +4,11 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from exec.inputs import Constant
-from model.steps import SetInitializer
-from model.tensors import ArrayTensor
+from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.model.steps import SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.viewer.settings import NAN_ALONE, RUN_IN_PROCESS
 from tests.viewer.runs.driving import idle, opened, run, value
-from viewer.settings import NAN_ALONE, RUN_IN_PROCESS
 
 #: In the body of the second turn s is below zero and its logarithm NaN, which nothing outside ever sees.
 LOOP = """<ir_version: 9, opset_import: ["" : 17]>

@@ -8,17 +8,17 @@ import numpy as np
 import onnx
 import pytest
 
-from exec.inspection.compare import Row as ComparedRow
-from exec.inspection.compare import compare_values
-from model.edits.nodes import rename_node
-from model.queries import topology
-from model.steps import SetInput
+from onnx_workbench.exec.inspection.compare import Row as ComparedRow
+from onnx_workbench.exec.inspection.compare import compare_values
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.queries import topology
+from onnx_workbench.model.steps import SetInput
+from onnx_workbench.viewer import results, slices
+from onnx_workbench.viewer.runs import comparing
+from onnx_workbench.viewer.runs.comparing import Outcome
+from onnx_workbench.viewer.runs.overlays import TITLES, Read, read_numbers
+from onnx_workbench.viewer.shifts import Shift
 from tests.viewer.runs.driving import ONNX_RUNTIME, edit, idle, make_bad, node, opened, run, value
-from viewer import results, slices
-from viewer.runs import comparing
-from viewer.runs.comparing import Outcome
-from viewer.runs.overlays import TITLES, Read, read_numbers
-from viewer.shifts import Shift
 
 COUNT = 4000
 

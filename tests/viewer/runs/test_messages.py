@@ -4,8 +4,8 @@ import onnx.parser
 import pytest
 from PySide6.QtWidgets import QLabel
 
-from exec.inputs import Constant
-from model.edits.nodes import change_operator, delete, rename_node
+from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.model.edits.nodes import change_operator, delete, rename_node
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 
 

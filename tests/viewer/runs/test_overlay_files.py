@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from model.errors import ModelError
-from viewer.runs.overlays import read_numbers
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.runs.overlays import read_numbers
 
 
 @pytest.mark.parametrize(

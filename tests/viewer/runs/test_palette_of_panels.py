@@ -5,9 +5,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from shiboken6 import isValid
 
-from model.types import ElementType
+from onnx_workbench.model.types import ElementType
+from onnx_workbench.viewer.actions.controls import controls_of
 from tests.viewer.runs.driving import idle, make_finite, opened, run, value
-from viewer.actions.controls import controls_of
 
 
 @pytest.fixture

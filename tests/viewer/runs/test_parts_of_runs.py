@@ -3,11 +3,11 @@
 import onnx
 import pytest
 
-from exec.inputs import Constant
+from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.viewer import results as results_of_runs
+from onnx_workbench.viewer.settings import RUN_IN_PROCESS
 from tests.viewer.runs.driving import edit, idle, make_finite, node, opened, run, value
 from tests.viewer.runs.test_so_far import ENDLESS, SLOW, set_turns
-from viewer import results as results_of_runs
-from viewer.settings import RUN_IN_PROCESS
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QFileDialog, QScrollArea
 
-from exec.images import ImageOptions
-from exec.inputs import Constant, File, Random
-from model.edits.nodes import rename_node
-from model.edits.values import rename_value
+from onnx_workbench.exec.images import ImageOptions
+from onnx_workbench.exec.inputs import Constant, File, Random
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.edits.values import rename_value
+from onnx_workbench.viewer.panels.run.input_row import InputRow
+from onnx_workbench.viewer.runs import comparing
+from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from tests.viewer.runs.driving import idle, node, opened, run, value
-from viewer.panels.run.input_row import InputRow
-from viewer.runs import comparing
-from viewer.widgets.elided_label import ElidedLabel
 
 
 @pytest.fixture

@@ -9,20 +9,20 @@ from onnx import numpy_helper
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
-from exec.inputs import Constant, File, Random, Range, make_feeds
-from exec.saved import load_run
-from exec.session import Breakpoint, Session
-from model import load
-from model.edits.nodes import delete_and_bridge, rename_node
-from model.errors import ModelError
-from model.steps import SetField
-from model.types import SequenceType, Shape, TensorType
+from onnx_workbench.exec.inputs import Constant, File, Random, Range, make_feeds
+from onnx_workbench.exec.saved import load_run
+from onnx_workbench.exec.session import Breakpoint, Session
+from onnx_workbench.model import load
+from onnx_workbench.model.edits.nodes import delete_and_bridge, rename_node
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.types import SequenceType, Shape, TensorType
+from onnx_workbench.viewer.panels.run import outcome
+from onnx_workbench.viewer.results import info_of
+from onnx_workbench.viewer.runs.afterwards import take_up_run, write_run
+from onnx_workbench.viewer.runs.inputs import as_json, from_json
+from onnx_workbench.viewer.settings import RUN_IN_PROCESS
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
-from viewer.panels.run import outcome
-from viewer.results import info_of
-from viewer.runs.afterwards import take_up_run, write_run
-from viewer.runs.inputs import as_json, from_json
-from viewer.settings import RUN_IN_PROCESS
 
 # -- values ----------------------------------------------------------------------------------------------------
 
@@ -497,7 +497,7 @@ def test_what_a_node_gives_is_exported_by_its_name(window, qtbot, net, tmp_path,
         proposed.append(path.name)
         return tmp_path / "values.npz"
 
-    monkeypatch.setattr("viewer.panels.tensor.menu.ask_save", choose)
+    monkeypatch.setattr("onnx_workbench.viewer.panels.tensor.menu.ask_save", choose)
     tensor.pane.menu.ask_export()
     idle(qtbot, workspace)
     assert proposed == ["c.npy"]

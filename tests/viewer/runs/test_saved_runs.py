@@ -7,13 +7,13 @@ import numpy as np
 import onnx
 import pytest
 
-from exec.inputs import Constant
-from exec.plan import MISSING
-from model.steps import SetField, SetInput
+from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.model.steps import SetField, SetInput
+from onnx_workbench.viewer.runs import comparing
+from onnx_workbench.viewer.runs.afterwards import take_up_run, write_run
+from onnx_workbench.viewer.settings import RUN_IN_PROCESS
 from tests.viewer.runs.driving import edit, idle, node, opened, run, value
-from viewer.runs import comparing
-from viewer.runs.afterwards import take_up_run, write_run
-from viewer.settings import RUN_IN_PROCESS
 
 NESTED = """
 <ir_version: 9, opset_import: ["" : 17, "own" : 1]>

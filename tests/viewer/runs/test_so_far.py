@@ -4,11 +4,11 @@ import numpy as np
 import onnx
 import pytest
 
-from exec.inputs import Constant
-from exec.remote.process import Process
+from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.remote.process import Process
+from onnx_workbench.viewer.runs import marks
+from onnx_workbench.viewer.settings import CLOSED_PANELS, RUN_IN_PROCESS
 from tests.viewer.runs.driving import edit, idle, node, opened, run, value
-from viewer.runs import marks
-from viewer.settings import CLOSED_PANELS, RUN_IN_PROCESS
 
 #: Two quick nodes, a loop of a second or so, a node after it, and a loop whose turns the input `n` counts.
 SLOW = """

@@ -2,12 +2,12 @@
 
 import pytest
 
-from model.clone import Cloner
-from model.edits import functions, nodes, properties, tensors, tensortexts
-from model.edits.tensors import Place
-from model.steps import SetField
+from onnx_workbench.model.clone import Cloner
+from onnx_workbench.model.edits import functions, nodes, properties, tensors, tensortexts
+from onnx_workbench.model.edits.tensors import Place
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.viewer.runs.staleness import outdated, rewires, sources
 from tests.model import builders
-from viewer.runs.staleness import outdated, rewires, sources
 
 
 @pytest.fixture

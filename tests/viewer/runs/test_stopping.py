@@ -5,11 +5,11 @@ import time
 import numpy as np
 import pytest
 
-from exec.inputs import Constant
-from exec.inspection.statistics import Summary, describe
-from exec.plan import MISSING
+from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.inspection.statistics import Summary, describe
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.viewer.settings import RUN_IN_PROCESS
 from tests.viewer.runs.driving import idle, opened, run, value
-from viewer.settings import RUN_IN_PROCESS
 
 
 @pytest.fixture

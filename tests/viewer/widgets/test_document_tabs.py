@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QWidget
 
-from viewer.widgets.document_tabs import DocumentTabs
+from onnx_workbench.viewer.widgets.document_tabs import DocumentTabs
 
 
 def test_titles_stay_legible_when_there_are_very_many(qtbot):

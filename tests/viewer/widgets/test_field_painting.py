@@ -4,10 +4,10 @@ import pytest
 from PySide6.QtCore import QRect
 from PySide6.QtGui import QRegion
 
-from model.document import Document
-from model.graph import Graph, Model
-from viewer.widgets.fields.rows import Field, LazyRows, Row, RowAction
-from viewer.widgets.fields.tree import RowTree
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.graph import Graph, Model
+from onnx_workbench.viewer.widgets.fields.rows import Field, LazyRows, Row, RowAction
+from onnx_workbench.viewer.widgets.fields.tree import RowTree
 
 FIELD = Field("Set", str, print)
 LONG = "too long to be shown whole in so narrow a list as this one is"

@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QWidget
 
-from viewer.widgets.elided_label import ElidedLabel
-from viewer.widgets.flow import FlowLayout
+from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from onnx_workbench.viewer.widgets.flow import FlowLayout
 
 
 @pytest.fixture

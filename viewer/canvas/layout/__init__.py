@@ -21,7 +21,7 @@ works edits in, inplace gives nodes other sizes, traces tells where things were.
 
 from __future__ import annotations
 
-from viewer.canvas.layout.api import Resized, layout, relayout, resize
-from viewer.canvas.layout.request import Direction, Layout, LayoutRequest, Spacing
+from onnx_workbench.viewer.canvas.layout.api import Resized, layout, relayout, resize
+from onnx_workbench.viewer.canvas.layout.request import Direction, Layout, LayoutRequest, Spacing
 
 __all__ = ["Direction", "Layout", "LayoutRequest", "Resized", "Spacing", "layout", "relayout", "resize"]

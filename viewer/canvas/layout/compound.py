@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from model.progress import Progress
-from viewer.canvas.layout import entries, flat, packing, routes
-from viewer.canvas.layout.arrays import Index, Real, dense, offsets, rank_within
-from viewer.canvas.layout.placed import Graph, Placed
-from viewer.canvas.layout.problem import Level, Problem
-from viewer.canvas.layout.traces import Before
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.canvas.layout import entries, flat, packing, routes
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Real, dense, offsets, rank_within
+from onnx_workbench.viewer.canvas.layout.placed import Graph, Placed
+from onnx_workbench.viewer.canvas.layout.problem import Level, Problem
+from onnx_workbench.viewer.canvas.layout.traces import Before
 
 
 @dataclass(slots=True)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.progress import Progress
-from viewer.canvas.layout.arrays import Index, Mask, Real, components, offsets
-from viewer.canvas.layout.layered import Layered, Segments
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, components, offsets
+from onnx_workbench.viewer.canvas.layout.layered import Layered, Segments
 
 _STAIR = 32.0  # px from a node's middle up to which ports are ignored when aligning
 _HEAVY_STAIR = 120.0  # … along heavy paths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from viewer.canvas.layout.arrays import Index
+from onnx_workbench.viewer.canvas.layout.arrays import Index
 
 
 def count(gap: Index, upper: Index, lower: Index, weight: Index, gaps: int) -> Index:

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from viewer.canvas.layout.arrays import Index, Real
-from viewer.canvas.layout.routes import Polylines
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Real
+from onnx_workbench.viewer.canvas.layout.routes import Polylines
 
 _FEW = 8  # edges that enter beside a title with the usual gap between them
 _CLOSE = 4.0  # px that each further one needs

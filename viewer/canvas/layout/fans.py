@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, rank_within
-from viewer.canvas.layout.layered import Layered
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, rank_within
+from onnx_workbench.viewer.canvas.layout.layered import Layered
 
 _FAN = 8  # nodes of one rank that take the same value from afar
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.progress import Progress
-from viewer.canvas.layout import coordinates, fans, lanes, layered, ranks, routes, stacking
-from viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, spans
-from viewer.canvas.layout.problem import Problem, Unique
-from viewer.canvas.layout.stacking import Stack
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.canvas.layout import coordinates, fans, lanes, layered, ranks, routes, stacking
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, spans
+from onnx_workbench.viewer.canvas.layout.problem import Problem, Unique
+from onnx_workbench.viewer.canvas.layout.stacking import Stack
 
 _LOOP = 14.0  # px a self-loop swings out beside its node
 _ROOM = 0.10  # px of gap for every px that the widest swing in it goes sideways

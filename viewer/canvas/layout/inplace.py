@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from viewer.canvas.layout import routes
-from viewer.canvas.layout.arrays import Index, Mask, Real
-from viewer.canvas.layout.placed import Graph, Placed
+from onnx_workbench.viewer.canvas.layout import routes
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
+from onnx_workbench.viewer.canvas.layout.placed import Graph, Placed
 
 _NEAR = 0.25  # px within which heights count as equal
 _GAP_LEFT = 0.35  # of the least distance between ranks, when a node has grown into it

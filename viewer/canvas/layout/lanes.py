@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viewer.canvas.layout.arrays import Index, Mask, Real
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, spans
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, spans
 
 #: Edges longer than this many ranks leave the ranks for a lane when the graph is too large for their dummies.
 LANE_SPANS = (256, 64, 32, 16)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.progress import Progress
-from viewer.canvas.layout.arrays import Index, Mask, Real, offsets, rank_within, spans
-from viewer.canvas.layout.crossings import count
-from viewer.canvas.layout.layered import Layered
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, offsets, rank_within, spans
+from onnx_workbench.viewer.canvas.layout.crossings import count
+from onnx_workbench.viewer.canvas.layout.layered import Layered
 
 _BLOCK = 96  # ranks; graphs with fewer are swept in one go
 _STRETCHES = 2  # rounds of swapping whole stretches after each sweep

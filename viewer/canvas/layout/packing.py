@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from viewer.canvas.layout.arrays import Real
+from onnx_workbench.viewer.canvas.layout.arrays import Real
 
 _ASPECT = 1.5  # width to height of the sheet, as far as the largest part allows
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewer.canvas.layout.arrays import Index, Mask, Real
-from viewer.canvas.layout.request import Spacing
-from viewer.canvas.layout.routes import Polylines
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
+from onnx_workbench.viewer.canvas.layout.request import Spacing
+from onnx_workbench.viewer.canvas.layout.routes import Polylines
 
 
 @dataclass(slots=True)

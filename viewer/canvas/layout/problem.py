@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viewer.canvas.layout.arrays import Index, Mask, Real, dense
-from viewer.canvas.layout.request import Spacing
-from viewer.canvas.layout.traces import Before
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense
+from onnx_workbench.viewer.canvas.layout.request import Spacing
+from onnx_workbench.viewer.canvas.layout.traces import Before
 
 
 @dataclass(slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.progress import Progress
-from viewer.canvas.layout.arrays import Index, Mask, Real, offsets
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, offsets
 
 
 def back_edges(n: int, source: Index, target: Index) -> Mask:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.progress import Progress
-from viewer.canvas.layout import fans, layered, ordering, ranks
-from viewer.canvas.layout.arrays import Index, Mask, Real, components, dense, rank_within
-from viewer.canvas.layout.problem import Level, Problem, Unique
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.canvas.layout import fans, layered, ordering, ranks
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, components, dense, rank_within
+from onnx_workbench.viewer.canvas.layout.problem import Level, Problem, Unique
 
 _FEW = 6  # consumers up to which they stay with the producer rather than sink to where they are needed
 _WIDE = 2.2  # how many times wider than high a part may get before its ranks are folded

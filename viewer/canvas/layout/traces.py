@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viewer.canvas.layout.arrays import Index, Real
-from viewer.canvas.layout.placed import Placed
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Real
+from onnx_workbench.viewer.canvas.layout.placed import Placed
 
 
 @dataclass(slots=True)

@@ -12,10 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from model.progress import Progress
-from viewer.canvas.layout import routes
-from viewer.canvas.layout.arrays import Index, Mask, Real
-from viewer.canvas.layout.placed import Graph, Placed
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.canvas.layout import routes
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
+from onnx_workbench.viewer.canvas.layout.placed import Graph, Placed
 
 _NEAR = 0.25  # px within which heights count as equal
 _FREE = 300.0  # px a new node may lie beside where it would like to be, rather than get a rank of its own

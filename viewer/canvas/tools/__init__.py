@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from viewer.canvas.tools.band import BandTool
-from viewer.canvas.tools.pan import PanTool
-from viewer.canvas.tools.pick import PickTool
-from viewer.canvas.tools.tool import Press, Tool
-from viewer.canvas.tools.wire import WireTool
+from onnx_workbench.viewer.canvas.tools.band import BandTool
+from onnx_workbench.viewer.canvas.tools.pan import PanTool
+from onnx_workbench.viewer.canvas.tools.pick import PickTool
+from onnx_workbench.viewer.canvas.tools.tool import Press, Tool
+from onnx_workbench.viewer.canvas.tools.wire import WireTool
 
 __all__ = ["TOOLS", "BandTool", "PanTool", "PickTool", "Press", "Tool", "WireTool"]
 

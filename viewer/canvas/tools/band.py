@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from viewer.canvas.drawing import Kind
-from viewer.canvas.scene import Hit
-from viewer.canvas.tools.tool import Press, Tool
-from viewer.selection import Item
-from viewer.theme import theme
+from onnx_workbench.viewer.canvas.drawing import Kind
+from onnx_workbench.viewer.canvas.scene import Hit
+from onnx_workbench.viewer.canvas.tools.tool import Press, Tool
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.theme import theme
 
 if TYPE_CHECKING:
-    from viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.canvas.view import GraphView
 
 
 class BandTool(Tool):

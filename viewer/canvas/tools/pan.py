@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, Qt
 
-from viewer.canvas.tools.tool import Press, Tool
+from onnx_workbench.viewer.canvas.tools.tool import Press, Tool
 
 if TYPE_CHECKING:
-    from viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.canvas.view import GraphView
 
 
 class PanTool(Tool):

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, Qt
 
-from viewer.canvas.tools.pan import PanTool
-from viewer.canvas.tools.tool import Press
+from onnx_workbench.viewer.canvas.tools.pan import PanTool
+from onnx_workbench.viewer.canvas.tools.tool import Press
 
 if TYPE_CHECKING:
-    from viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.canvas.view import GraphView
 
 
 class PickTool(PanTool):

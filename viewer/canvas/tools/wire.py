@@ -16,25 +16,25 @@ from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QAction, QColor, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QMenu
 
-from model.document import Transaction
-from model.edits.interface import redirect_output
-from model.edits.values import connect, disconnect, why_not_connect
-from model.errors import ModelError
-from model.graph import Graph, Node, Value
-from model.lookup import ancestor_in
-from model.queries.scope import is_visible, nodes_upstream
-from model.types import TensorType, Type
-from viewer.canvas.build import inner_graph
-from viewer.canvas.drawing import Kind
-from viewer.canvas.scene import REACH, Hit
-from viewer.canvas.tools.tool import Press, Tool
-from viewer.text import display, shape_text, type_text
-from viewer.theme import theme
-from viewer.widgets.connect import free_inputs, input_name, misfit
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits.interface import redirect_output
+from onnx_workbench.model.edits.values import connect, disconnect, why_not_connect
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.lookup import ancestor_in
+from onnx_workbench.model.queries.scope import is_visible, nodes_upstream
+from onnx_workbench.model.types import TensorType, Type
+from onnx_workbench.viewer.canvas.build import inner_graph
+from onnx_workbench.viewer.canvas.drawing import Kind
+from onnx_workbench.viewer.canvas.scene import REACH, Hit
+from onnx_workbench.viewer.canvas.tools.tool import Press, Tool
+from onnx_workbench.viewer.text import display, shape_text, type_text
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.widgets.connect import free_inputs, input_name, misfit
 
 if TYPE_CHECKING:
-    from viewer.canvas.view import GraphView
-    from viewer.widgets.operator_palette import Operator
+    from onnx_workbench.viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.widgets.operator_palette import Operator
 
 _PORT = 5.0
 _SNAP = 14.0  # px on screen within which a port takes the wire
@@ -309,7 +309,7 @@ class WireTool(Tool):
         menu.popup(self.view.mapToGlobal(self._position.toPoint()))
 
     def _open_palette(self, graph: Graph) -> None:
-        from viewer.insertion import add_fed_by, operator_palette
+        from onnx_workbench.viewer.insertion import add_fed_by, operator_palette
 
         workspace, value = self.view.workspace, self.value
         known = workspace.types.type_of(value)

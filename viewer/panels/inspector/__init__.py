@@ -4,6 +4,6 @@
 has; `many` joins the rows of several objects; `tensors` works out first values and statistics in jobs.
 """
 
-from viewer.panels.inspector.panel import InspectorPanel
+from onnx_workbench.viewer.panels.inspector.panel import InspectorPanel
 
 __all__ = ["InspectorPanel"]

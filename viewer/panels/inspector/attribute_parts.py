@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 
-from model.attributes import Attribute, AttributeKind
-from model.attributetext import convert_value, has_text, plainest
-from model.document import Transaction
-from model.edits import attributes as edits
-from model.edits.function_attributes import formal_names
-from model.errors import ModelError
-from model.graph import Function, Graph, Node
-from model.schemas import AttributeSchema
-from model.tensors import SparseTensor, Tensor
-from viewer.panels.inspector.common import act, movable, moved, name_of, one_line, text_field, text_row
-from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
-from viewer.text import display, plural
-from viewer.widgets.fields.rows import Field, Row, RowAction, Suggestion
-from viewer.workspace import Workspace
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.attributetext import convert_value, has_text, plainest
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import attributes as edits
+from onnx_workbench.model.edits.function_attributes import formal_names
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Node
+from onnx_workbench.model.schemas import AttributeSchema
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.viewer.panels.inspector.common import act, movable, moved, name_of, one_line, text_field, text_row
+from onnx_workbench.viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.widgets.fields.rows import Field, Row, RowAction, Suggestion
+from onnx_workbench.viewer.workspace import Workspace
 
 #: Kinds an attribute can be changed to: all but the one of an attribute that says nothing.
 KINDS = tuple(kind for kind in AttributeKind if kind is not AttributeKind.UNDEFINED)

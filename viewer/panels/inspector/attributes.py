@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from model.attributes import Attribute, AttributeKind
-from model.attributetext import (
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.attributetext import (
     attribute_source,
     has_text,
     number_source,
@@ -17,16 +17,16 @@ from model.attributetext import (
     parse_int,
     plainest,
 )
-from model.document import Transaction
-from model.edits import attributes as edits
-from model.edits.function_attributes import refer_as_written
-from model.errors import ModelError
-from model.graph import Graph, Node
-from model.schemas import AttributeSchema, Schema
-from model.tensors import SparseTensor, Tensor
-from model.types import ElementType
-from model.typetext import parse_element_type
-from viewer.panels.inspector.attribute_parts import (
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import attributes as edits
+from onnx_workbench.model.edits.function_attributes import refer_as_written
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.schemas import AttributeSchema, Schema
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.typetext import parse_element_type
+from onnx_workbench.viewer.panels.inspector.attribute_parts import (
     KINDS,
     adding,
     converter,
@@ -37,12 +37,12 @@ from viewer.panels.inspector.attribute_parts import (
     reference_field,
     referring,
 )
-from viewer.panels.inspector.common import act, add_row, name_of, one_line, section
-from viewer.panels.inspector.tensors import Numbers, tensor_text
-from viewer.panels.inspector.types import suggest_types
-from viewer.text import display, plural
-from viewer.widgets.fields.rows import LONGEST_TEXT, Field, Help, Row, RowAction, Suggestion
-from viewer.workspace import Workspace
+from onnx_workbench.viewer.panels.inspector.common import act, add_row, name_of, one_line, section
+from onnx_workbench.viewer.panels.inspector.tensors import Numbers, tensor_text
+from onnx_workbench.viewer.panels.inspector.types import suggest_types
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.widgets.fields.rows import LONGEST_TEXT, Field, Help, Row, RowAction, Suggestion
+from onnx_workbench.viewer.workspace import Workspace
 
 #: Integer attributes that hold an element type.
 _ELEMENT_TYPES = frozenset({

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from model.document import Transaction
-from model.edits import properties, values
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
-from model.queries.scope import seen_by, visible_values
-from model.types import Type
-from viewer.selection import Item
-from viewer.text import display, type_text
-from viewer.widgets.fields.rows import LONGEST_TEXT, Field, LazyRows, Row, RowAction, Suggestion
-from viewer.workspace import Workspace
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import properties, values
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.queries.scope import seen_by, visible_values
+from onnx_workbench.model.types import Type
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.text import display, type_text
+from onnx_workbench.viewer.widgets.fields.rows import LONGEST_TEXT, Field, LazyRows, Row, RowAction, Suggestion
+from onnx_workbench.viewer.workspace import Workspace
 
 Carrier = Model | Graph | Function | Node | Value
 Change = Callable[[Transaction], object]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from model.document import Transaction
-from model.edits import initializers
-from model.graph import Function, Graph
-from viewer.panels.inspector.common import act, add_row, go, many, name_of, rename_field, section
-from viewer.panels.inspector.tensors import tensor_text
-from viewer.text import display, plural
-from viewer.widgets.fields.rows import Field, Row, RowAction
-from viewer.workspace import Workspace
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import initializers
+from onnx_workbench.model.graph import Function, Graph
+from onnx_workbench.viewer.panels.inspector.common import act, add_row, go, many, name_of, rename_field, section
+from onnx_workbench.viewer.panels.inspector.tensors import tensor_text
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.widgets.fields.rows import Field, Row, RowAction
+from onnx_workbench.viewer.workspace import Workspace
 
 
 def initializers_section(workspace: Workspace, graph: Graph) -> Row:
@@ -45,7 +45,7 @@ def _row(workspace: Workspace, graph: Graph, index: int) -> Row:
 
 def _add(graph: Graph) -> Row:
     def add(edit: Transaction, text: str) -> None:
-        from model.edits.constants import add_constant
+        from onnx_workbench.model.edits.constants import add_constant
 
         add_constant(edit, graph, text)
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from model import devicetext
-from model.attributetext import parse_int
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
-from model.document import Transaction
-from model.edits import devices, nodes, properties
-from model.errors import ModelError
-from model.graph import Model, Node
-from viewer.canvas.captions import cut_text
-from viewer.panels.inspector.common import act, add_row, name_of, one_line, section, text_row
-from viewer.text import display, plural
-from viewer.widgets.fields.rows import Field, Row, RowAction, Suggestion
-from viewer.workspace import Workspace
+from onnx_workbench.model import devicetext
+from onnx_workbench.model.attributetext import parse_int
+from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import devices, nodes, properties
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Model, Node
+from onnx_workbench.viewer.canvas.captions import cut_text
+from onnx_workbench.viewer.panels.inspector.common import act, add_row, name_of, one_line, section, text_row
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.widgets.fields.rows import Field, Row, RowAction, Suggestion
+from onnx_workbench.viewer.workspace import Workspace
 
 _STAGES = range(-(1 << 31), 1 << 31)  # pipeline_stage has 32 bits
 

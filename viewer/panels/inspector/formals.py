@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from model.attributes import Attribute, AttributeKind, make_attribute
-from model.attributetext import attribute_source, convert_value, has_text, parse_any, parse_attribute
-from model.document import Transaction
-from model.edits import function_attributes as formals
-from model.edits import functions
-from model.errors import ModelError
-from model.graph import Function
-from viewer.panels.inspector.attribute_parts import kind_field, kind_text
-from viewer.panels.inspector.attributes import attribute_text
-from viewer.panels.inspector.common import act, add_row, movable, moved, name_of, section, text_field, text_row
-from viewer.text import display
-from viewer.widgets.fields.rows import Field, Row, RowAction
-from viewer.workspace import Workspace
+from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.attributetext import attribute_source, convert_value, has_text, parse_any, parse_attribute
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import function_attributes as formals
+from onnx_workbench.model.edits import functions
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function
+from onnx_workbench.viewer.panels.inspector.attribute_parts import kind_field, kind_text
+from onnx_workbench.viewer.panels.inspector.attributes import attribute_text
+from onnx_workbench.viewer.panels.inspector.common import (
+    act,
+    add_row,
+    movable,
+    moved,
+    name_of,
+    section,
+    text_field,
+    text_row,
+)
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.widgets.fields.rows import Field, Row, RowAction
+from onnx_workbench.viewer.workspace import Workspace
 
 
 def function_attributes(workspace: Workspace, function: Function) -> Row:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from model.document import Transaction
-from model.edits import interface, properties
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
-from model.queries.scope import names_taken
-from model.typetext import parse_type
-from viewer.panels.inspector.common import (
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import interface, properties
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.queries.scope import names_taken
+from onnx_workbench.model.typetext import parse_type
+from onnx_workbench.viewer.panels.inspector.common import (
     VisibleValues,
     act,
     add_row,
@@ -30,13 +30,13 @@ from viewer.panels.inspector.common import (
     texts_of,
     type_note,
 )
-from viewer.panels.inspector.constants import initializers_section
-from viewer.panels.inspector.quantization import annotations_section
-from viewer.panels.inspector.types import value_type_field
-from viewer.panels.inspector.values import owner_text
-from viewer.text import display, type_text
-from viewer.widgets.fields.rows import Field, Row, RowAction
-from viewer.workspace import Workspace
+from onnx_workbench.viewer.panels.inspector.constants import initializers_section
+from onnx_workbench.viewer.panels.inspector.quantization import annotations_section
+from onnx_workbench.viewer.panels.inspector.types import value_type_field
+from onnx_workbench.viewer.panels.inspector.values import owner_text
+from onnx_workbench.viewer.text import display, type_text
+from onnx_workbench.viewer.widgets.fields.rows import Field, Row, RowAction
+from onnx_workbench.viewer.workspace import Workspace
 
 Side = Literal["input", "output"]
 

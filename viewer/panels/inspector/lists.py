@@ -20,20 +20,20 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.attributes import Attribute, AttributeKind
-from model.attributetext import attribute_source, number_source, parse_attribute, plainest
-from model.edits import attributes as edits
-from model.edits.tensors import read_block
-from model.errors import ModelError
-from model.graph import Node
-from viewer.changes import is_in_model
-from viewer.dialogs.buttons import close_button
-from viewer.panels.inspector.common import name_of, one_line
-from viewer.text import display, plural
-from viewer.theme import monospace, theme
-from viewer.widgets.fields.editors import escaped, needs_escapes, unescaped
-from viewer.widgets.holding import HoldingDelegate
-from viewer.workspace import Workspace
+from onnx_workbench.model.attributes import Attribute, AttributeKind
+from onnx_workbench.model.attributetext import attribute_source, number_source, parse_attribute, plainest
+from onnx_workbench.model.edits import attributes as edits
+from onnx_workbench.model.edits.tensors import read_block
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node
+from onnx_workbench.viewer.changes import is_in_model
+from onnx_workbench.viewer.dialogs.buttons import close_button
+from onnx_workbench.viewer.panels.inspector.common import name_of, one_line
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.theme import monospace, theme
+from onnx_workbench.viewer.widgets.fields.editors import escaped, needs_escapes, unescaped
+from onnx_workbench.viewer.widgets.holding import HoldingDelegate
+from onnx_workbench.viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -275,7 +275,7 @@ class ListWindow(QDialog):
             self.put((*values[: chosen[0]], *pasted, *after))
 
     def _clipboard_text(self) -> str:
-        from viewer.clipboard import is_of_cells
+        from onnx_workbench.viewer.clipboard import is_of_cells
 
         text = QGuiApplication.clipboard().text()
         if self.kind is AttributeKind.STRINGS:

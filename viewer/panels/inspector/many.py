@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 
-from model.document import Transaction
-from model.graph import Function, Graph, Model, Node, Value
-from viewer.selection import Item
-from viewer.text import display, plural
-from viewer.widgets.fields.rows import Field, Row, RowAction
-from viewer.workspace import Workspace
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.widgets.fields.rows import Field, Row, RowAction
+from onnx_workbench.viewer.workspace import Workspace
 
 #: With more objects than this only a count is shown: making the rows of each would be felt.
 MOST = 1000

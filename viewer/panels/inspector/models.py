@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from model import schemas
-from model.attributetext import parse_int
-from model.document import Transaction
-from model.edits import functions, properties
-from model.errors import ModelError
-from model.graph import Function, Graph, Model, TrainingInfo
-from model.operatortext import parse_operator
-from viewer.panels.inspector.common import (
+from onnx_workbench.model import schemas
+from onnx_workbench.model.attributetext import parse_int
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import functions, properties
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Function, Graph, Model, TrainingInfo
+from onnx_workbench.model.operatortext import parse_operator
+from onnx_workbench.viewer.panels.inspector.common import (
     act,
     add_row,
     description_row,
@@ -25,12 +25,12 @@ from viewer.panels.inspector.common import (
     text_row,
     texts_of,
 )
-from viewer.panels.inspector.devices import configurations_section
-from viewer.panels.inspector.formals import function_attributes
-from viewer.panels.inspector.graphs import ports_section
-from viewer.text import bytes_text, display, plural
-from viewer.widgets.fields.rows import Field, Row, RowAction, Suggestion
-from viewer.workspace import Workspace
+from onnx_workbench.viewer.panels.inspector.devices import configurations_section
+from onnx_workbench.viewer.panels.inspector.formals import function_attributes
+from onnx_workbench.viewer.panels.inspector.graphs import ports_section
+from onnx_workbench.viewer.text import bytes_text, display, plural
+from onnx_workbench.viewer.widgets.fields.rows import Field, Row, RowAction, Suggestion
+from onnx_workbench.viewer.workspace import Workspace
 
 
 def model_rows(workspace: Workspace, model: Model) -> list[Row]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from model import schemas
-from model.document import Transaction
-from model.edits import nodes, values
-from model.errors import ModelError
-from model.graph import Graph, Node, Value
-from model.operatortext import operator_for
-from model.queries.scope import nodes_downstream
-from model.schemas import Parameter, Schema
-from model.signatures import function_schema
-from viewer.panels.inspector.attributes import OpenList, attributes_section
-from viewer.panels.inspector.common import (
+from onnx_workbench.model import schemas
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import nodes, values
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.operatortext import operator_for
+from onnx_workbench.model.queries.scope import nodes_downstream
+from onnx_workbench.model.schemas import Parameter, Schema
+from onnx_workbench.model.signatures import function_schema
+from onnx_workbench.viewer.panels.inspector.attributes import OpenList, attributes_section
+from onnx_workbench.viewer.panels.inspector.common import (
     VisibleValues,
     act,
     add_row,
@@ -31,13 +31,13 @@ from viewer.panels.inspector.common import (
     texts_of,
     type_note,
 )
-from viewer.panels.inspector.devices import devices_section
-from viewer.panels.inspector.run_rows import run_rows
-from viewer.panels.inspector.tensors import Numbers, tensor_text
-from viewer.panels.inspector.types import value_type_field
-from viewer.text import display, plural, type_text
-from viewer.widgets.fields.rows import Field, Help, Row, RowAction, Suggestion
-from viewer.workspace import Workspace
+from onnx_workbench.viewer.panels.inspector.devices import devices_section
+from onnx_workbench.viewer.panels.inspector.run_rows import run_rows
+from onnx_workbench.viewer.panels.inspector.tensors import Numbers, tensor_text
+from onnx_workbench.viewer.panels.inspector.types import value_type_field
+from onnx_workbench.viewer.text import display, plural, type_text
+from onnx_workbench.viewer.widgets.fields.rows import Field, Help, Row, RowAction, Suggestion
+from onnx_workbench.viewer.workspace import Workspace
 
 _MOST_WITH_RUNS = 240  # outputs; of more, what a run gave is seen at the value
 
@@ -236,7 +236,7 @@ def _input_field(workspace: Workspace, node: Node, index: int, name: str) -> Fie
 
 def _named_or_new(edit: Transaction, graph: Graph, text: str) -> Value:
     """The value of a name, else the constant that the text writes."""
-    from model.edits.constants import add_constant, reads_as_constant
+    from onnx_workbench.model.edits.constants import add_constant, reads_as_constant
 
     try:
         return find_value(graph, text)

@@ -9,30 +9,30 @@ from PySide6.QtGui import QFont, QPainter, QPaintEvent, QShowEvent, QTextDocumen
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QTextBrowser, QToolButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
-from model import schemas
-from model.attributes import Attribute
-from model.checks import Problem
-from model.graph import Function, Graph, Model, Node, Value
-from viewer.changes import is_in_model
-from viewer.icons import icon
-from viewer.panels import Panel
-from viewer.panels.inspector.graphs import graph_rows
-from viewer.panels.inspector.lists import ListWindow
-from viewer.panels.inspector.many import MOST, many_rows
-from viewer.panels.inspector.models import function_rows, model_rows
-from viewer.panels.inspector.nodes import node_rows
-from viewer.panels.inspector.problems import problem_rows, problems_of
-from viewer.panels.inspector.run_rows import run_rows
-from viewer.panels.inspector.tensors import Numbers
-from viewer.panels.inspector.values import owner_text, value_rows
-from viewer.selection import Item
-from viewer.shifts import Once
-from viewer.text import display
-from viewer.theme import node_category, theme, themes
-from viewer.tips import plain_tip
-from viewer.widgets.fields.rows import Help, Row
-from viewer.widgets.fields.tree import RowTree
-from viewer.workspace import Workspace
+from onnx_workbench.model import schemas
+from onnx_workbench.model.attributes import Attribute
+from onnx_workbench.model.checks import Problem
+from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.viewer.changes import is_in_model
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.panels.inspector.graphs import graph_rows
+from onnx_workbench.viewer.panels.inspector.lists import ListWindow
+from onnx_workbench.viewer.panels.inspector.many import MOST, many_rows
+from onnx_workbench.viewer.panels.inspector.models import function_rows, model_rows
+from onnx_workbench.viewer.panels.inspector.nodes import node_rows
+from onnx_workbench.viewer.panels.inspector.problems import problem_rows, problems_of
+from onnx_workbench.viewer.panels.inspector.run_rows import run_rows
+from onnx_workbench.viewer.panels.inspector.tensors import Numbers
+from onnx_workbench.viewer.panels.inspector.values import owner_text, value_rows
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.shifts import Once
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import node_category, theme, themes
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.fields.rows import Help, Row
+from onnx_workbench.viewer.widgets.fields.tree import RowTree
+from onnx_workbench.viewer.workspace import Workspace
 
 _MOST_BACK = 10
 _LONGEST_HELP = 200_000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from model.checks import Problem
-from model.graph import Function, Graph, Model, Node
-from viewer.selection import Item
-from viewer.text import display
-from viewer.widgets.fields.rows import Help, Row, RowAction, Style
-from viewer.workspace import Workspace
+from onnx_workbench.model.checks import Problem
+from onnx_workbench.model.graph import Function, Graph, Model, Node
+from onnx_workbench.viewer.selection import Item
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.widgets.fields.rows import Help, Row, RowAction, Style
+from onnx_workbench.viewer.workspace import Workspace
 
 _STYLES: dict[str, Style] = {"error": "error", "warning": "warning", "info": "muted"}
 _LABELS = {"error": "error", "warning": "warning", "info": "remark"}

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from model.document import Transaction
-from model.edits import properties
-from model.errors import ModelError
-from model.graph import Graph, QuantizationAnnotation, Value
-from viewer.panels.inspector.common import VisibleValues, act, add_row, find_value, go, many, name_of, section
-from viewer.text import display
-from viewer.widgets.fields.rows import Field, Row, RowAction
-from viewer.workspace import Workspace
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import properties
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Graph, QuantizationAnnotation, Value
+from onnx_workbench.viewer.panels.inspector.common import (
+    VisibleValues,
+    act,
+    add_row,
+    find_value,
+    go,
+    many,
+    name_of,
+    section,
+)
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.widgets.fields.rows import Field, Row, RowAction
+from onnx_workbench.viewer.workspace import Workspace
 
 #: The parameters that ONNX's quantization annotations know.
 _KNOWN = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from model.graph import Value
-from model.types import ElementType, Shape, TensorType
-from viewer.canvas.captions import short_type
-from viewer.widgets.fields.rows import Row, RowAction
-from viewer.workspace import Workspace
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.canvas.captions import short_type
+from onnx_workbench.viewer.widgets.fields.rows import Row, RowAction
+from onnx_workbench.viewer.workspace import Workspace
 
 
 def run_rows(workspace: Workspace, value: Value, key: str = "run") -> list[Row]:

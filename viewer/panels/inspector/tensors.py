@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from model.errors import ModelError
-from model.progress import Progress
-from model.tensors import SparseTensor, Tensor
-from model.types import ElementType, element_type_text
-from viewer.panels.inspector.common import (
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType, element_type_text
+from onnx_workbench.viewer.panels.inspector.common import (
     Texts,
     description_row,
     metadata_section,
@@ -17,16 +17,16 @@ from viewer.panels.inspector.common import (
     text_field,
     text_row,
 )
-from viewer.text import bytes_text, display, number_text, shape_text, storage_text
-from viewer.widgets.fields.rows import Row, RowAction
+from onnx_workbench.viewer.text import bytes_text, display, number_text, shape_text, storage_text
+from onnx_workbench.viewer.widgets.fields.rows import Row, RowAction
 
 if TYPE_CHECKING:
-    from exec.inspection.distribution import Distribution
-    from model.edits.tensors import Place
-    from model.edits.tensortexts import Part
-    from model.graph import Node, Value
-    from viewer.jobs import Jobs
-    from viewer.workspace import Workspace
+    from onnx_workbench.exec.inspection.distribution import Distribution
+    from onnx_workbench.model.edits.tensors import Place
+    from onnx_workbench.model.edits.tensortexts import Part
+    from onnx_workbench.model.graph import Node, Value
+    from onnx_workbench.viewer.jobs import Jobs
+    from onnx_workbench.viewer.workspace import Workspace
 
 _FIRST = 24  # values shown
 _BARS_ROWS = 3  # rows are all of one height, so a histogram spans some
@@ -140,7 +140,7 @@ def tensor_texts(
 
     For a sparse one two: the format has its values and its indices as tensors of their own.
     """
-    from model.edits.tensors import Place
+    from onnx_workbench.model.edits.tensors import Place
 
     place = Place(owner, attribute, index)
     if isinstance(tensor, Tensor):
@@ -152,7 +152,7 @@ def tensor_texts(
 
 
 def _texts(workspace: Workspace, tensor: Tensor, place: Place, part: Part, called: str, label: str) -> Row:
-    from model.edits import tensortexts as edits
+    from onnx_workbench.model.edits import tensortexts as edits
 
     texts = Texts(
         called,
@@ -232,6 +232,6 @@ def one_value(value: Any) -> str:
 
 def spread(tensor: Tensor, progress: Progress) -> Distribution:
     """How the elements are spread, read in slices. Any thread but the GUI's."""
-    from exec.inspection.distribution import distribution
+    from onnx_workbench.exec.inspection.distribution import distribution
 
     return distribution(tensor.read, tuple(tensor.shape), tensor.size, progress)

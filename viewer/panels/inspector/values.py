@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from model.declaring import declare
-from model.document import Transaction
-from model.edits import initializers, interface, values
-from model.graph import Function, Graph, Node, TrainingInfo, Value
-from model.tensors import Tensor
-from viewer.panels.inspector.common import (
+from onnx_workbench.model.declaring import declare
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import initializers, interface, values
+from onnx_workbench.model.graph import Function, Graph, Node, TrainingInfo, Value
+from onnx_workbench.model.tensors import Tensor
+from onnx_workbench.viewer.panels.inspector.common import (
     act,
     description_row,
     go,
@@ -22,14 +22,14 @@ from viewer.panels.inspector.common import (
     text_row,
     texts_of,
 )
-from viewer.panels.inspector.quantization import annotation_of
-from viewer.panels.inspector.run_rows import run_rows
-from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
-from viewer.panels.inspector.types import denotation_rows, value_type_field
-from viewer.places import first_output
-from viewer.text import display, type_text
-from viewer.widgets.fields.rows import Field, Row, RowAction
-from viewer.workspace import Workspace
+from onnx_workbench.viewer.panels.inspector.quantization import annotation_of
+from onnx_workbench.viewer.panels.inspector.run_rows import run_rows
+from onnx_workbench.viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
+from onnx_workbench.viewer.panels.inspector.types import denotation_rows, value_type_field
+from onnx_workbench.viewer.places import first_output
+from onnx_workbench.viewer.text import display, type_text
+from onnx_workbench.viewer.widgets.fields.rows import Field, Row, RowAction
+from onnx_workbench.viewer.workspace import Workspace
 
 
 def value_rows(workspace: Workspace, value: Value, numbers: Numbers) -> list[Row]:
@@ -160,7 +160,7 @@ def _default_row(value: Value) -> Row:
     """What counts where nothing is fed: for an input, nothing yet."""
 
     def give(edit: Transaction, text: str) -> None:
-        from model.edits.constants import give_default
+        from onnx_workbench.model.edits.constants import give_default
 
         give_default(edit, value, text)
 

@@ -8,16 +8,16 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QToolButton, QWidget
 
-from exec.session import Breakpoint
-from model.graph import Node
-from viewer.icons import icon
-from viewer.panels.run.controls import Combo, Section, line
-from viewer.places import name_of
-from viewer.runs.breakpoints import Condition
-from viewer.text import display
-from viewer.theme import theme, themes
-from viewer.widgets.number_edit import NumberEdit
-from viewer.workspace import Workspace
+from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.model.graph import Node
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.panels.run.controls import Combo, Section, line
+from onnx_workbench.viewer.places import name_of
+from onnx_workbench.viewer.runs.breakpoints import Condition
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import theme, themes
+from onnx_workbench.viewer.widgets.number_edit import NumberEdit
+from onnx_workbench.viewer.workspace import Workspace
 
 _WHEN: dict[Literal[""] | Condition, str] = {
     "": "always",

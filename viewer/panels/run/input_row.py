@@ -24,20 +24,20 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from exec.images import SUFFIXES, ImageOptions, declared_size
-from exec.inputs import Constant, File, InputSource, Random, Range
-from model.errors import ModelError
-from model.graph import Value
-from model.io.arrays import npz_members
-from model.types import ElementType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
-from viewer.icons import icon
-from viewer.panels.run.controls import Combo, line
-from viewer.runs.inputs import RunInputs, SourceKind, kind_of
-from viewer.text import display, type_text
-from viewer.theme import theme
-from viewer.tips import plain_tip
-from viewer.widgets.elided_label import ElidedLabel
-from viewer.widgets.number_edit import NumberEdit
+from onnx_workbench.exec.images import SUFFIXES, ImageOptions, declared_size
+from onnx_workbench.exec.inputs import Constant, File, InputSource, Random, Range
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Value
+from onnx_workbench.model.io.arrays import npz_members
+from onnx_workbench.model.types import ElementType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.panels.run.controls import Combo, line
+from onnx_workbench.viewer.runs.inputs import RunInputs, SourceKind, kind_of
+from onnx_workbench.viewer.text import display, type_text
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from onnx_workbench.viewer.widgets.number_edit import NumberEdit
 
 _KINDS: list[tuple[str, object]] = [
     ("Random", "random"),

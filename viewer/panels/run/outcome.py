@@ -13,28 +13,28 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHeaderView, QPushButton, QSizePolicy, QTreeWidget, QTreeWidgetItem
 from shiboken6 import isValid
 
-from exec.inspection.glimpse import Glimpse
-from exec.inspection.overview import Contradiction, actual_type, contradictions, tensor_type
-from exec.inspection.statistics import ValueInfo
-from exec.inspection.verdicts import Verdict
-from model.document import Change
-from model.edits.initializers import constant_tensor
-from model.edits.values import set_type
-from model.graph import Graph, Node, Value
-from model.progress import Progress
-from model.steps import SetField
-from model.tensors import SparseTensor, Tensor
-from model.types import TensorType, Type, element_type_text
-from viewer.changes import is_in_model
-from viewer.panels.run.controls import Section, muted
-from viewer.places import name_of
-from viewer.results import Record, info_of
-from viewer.runs.edge_notes import glimpses_of, note_text
-from viewer.slices import Latest
-from viewer.text import bytes_text, display, number_text, shape_text, type_text
-from viewer.theme import theme, themes
-from viewer.tips import plain_tip
-from viewer.workspace import Workspace
+from onnx_workbench.exec.inspection.glimpse import Glimpse
+from onnx_workbench.exec.inspection.overview import Contradiction, actual_type, contradictions, tensor_type
+from onnx_workbench.exec.inspection.statistics import ValueInfo
+from onnx_workbench.exec.inspection.verdicts import Verdict
+from onnx_workbench.model.document import Change
+from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.edits.values import set_type
+from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import TensorType, Type, element_type_text
+from onnx_workbench.viewer.changes import is_in_model
+from onnx_workbench.viewer.panels.run.controls import Section, muted
+from onnx_workbench.viewer.places import name_of
+from onnx_workbench.viewer.results import Record, info_of
+from onnx_workbench.viewer.runs.edge_notes import glimpses_of, note_text
+from onnx_workbench.viewer.slices import Latest
+from onnx_workbench.viewer.text import bytes_text, display, number_text, shape_text, type_text
+from onnx_workbench.viewer.theme import theme, themes
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.workspace import Workspace
 
 _MOST_ROWS = 60
 _MOST_PARAMETERS = 5

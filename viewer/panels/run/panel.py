@@ -19,15 +19,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from viewer.icons import icon
-from viewer.panels import Panel
-from viewer.panels.run.breakpoints import BreakpointSection
-from viewer.panels.run.controls import Combo, Section, Spin, muted
-from viewer.panels.run.input_row import InputRow
-from viewer.panels.run.outcome import OutcomeSection
-from viewer.text import display
-from viewer.theme import themes
-from viewer.workspace import Workspace
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.panels.run.breakpoints import BreakpointSection
+from onnx_workbench.viewer.panels.run.controls import Combo, Section, Spin, muted
+from onnx_workbench.viewer.panels.run.input_row import InputRow
+from onnx_workbench.viewer.panels.run.outcome import OutcomeSection
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import themes
+from onnx_workbench.viewer.workspace import Workspace
 
 _MEGABYTE = 1_000_000
 _MOST_INPUTS = 200

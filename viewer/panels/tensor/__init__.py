@@ -5,12 +5,12 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
-from model.graph import Value
-from viewer.panels import Panel
-from viewer.panels.tensor.pane import TensorPane
-from viewer.panels.tensor.readers import Slice
-from viewer.shifts import Once
-from viewer.workspace import Workspace
+from onnx_workbench.model.graph import Value
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.panels.tensor.pane import TensorPane
+from onnx_workbench.viewer.panels.tensor.readers import Slice
+from onnx_workbench.viewer.shifts import Once
+from onnx_workbench.viewer.workspace import Workspace
 
 _MOST_PINNED = 3
 _IDLE_MS = 30

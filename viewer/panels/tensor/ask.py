@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QMoveEvent, QResizeEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from model.errors import ModelError
-from viewer.text import display
-from viewer.theme import monospace, theme, themes
-from viewer.widgets.scrolling import scroll_to
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import monospace, theme, themes
+from onnx_workbench.viewer.widgets.scrolling import scroll_to
 
 Answer = Callable[[str, Callable[[ModelError], object]], object]
 

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.document import Transaction
-from model.edits import sparse, tensors
-from model.edits.initializers import ConversionReport
-from model.edits.tensors import Place, Region
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.io.arrays import is_stored_outside, read_tensor, write_array
-from model.tensors import ArrayTensor, SparseTensor, Tensor
-from model.types import ElementType, element_type_text
-from viewer.after_edits import AfterEdits
-from viewer.panels.tensor.readers import Slice
-from viewer.passes.applying import edit_ahead
-from viewer.text import display, number_text, plural, shape_text
-from viewer.workspace import REFUSED, Workspace
+from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.edits import sparse, tensors
+from onnx_workbench.model.edits.initializers import ConversionReport
+from onnx_workbench.model.edits.tensors import Place, Region
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.io.arrays import is_stored_outside, read_tensor, write_array
+from onnx_workbench.model.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType, element_type_text
+from onnx_workbench.viewer.after_edits import AfterEdits
+from onnx_workbench.viewer.panels.tensor.readers import Slice
+from onnx_workbench.viewer.passes.applying import edit_ahead
+from onnx_workbench.viewer.text import display, number_text, plural, shape_text
+from onnx_workbench.viewer.workspace import REFUSED, Workspace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from viewer.panels.tensor.subject import Subject
+    from onnx_workbench.viewer.panels.tensor.subject import Subject
 
 Held = Tensor | SparseTensor
 Refused = Callable[[ModelError], object]
@@ -366,8 +366,8 @@ def _same_constant(place: Place, held: Held) -> bool:
 
 
 def _cast(array: NDArray[Any], kind: ElementType) -> NDArray[Any]:
-    from exec.errors import KernelError
-    from exec.kernels.shared.dtypes import cast
+    from onnx_workbench.exec.errors import KernelError
+    from onnx_workbench.exec.kernels.shared.dtypes import cast
 
     try:
         return cast(array, kind.numpy_dtype)

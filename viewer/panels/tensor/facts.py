@@ -12,20 +12,20 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from exec.inspection.distribution import PERCENTILES, Distribution, distribution
-from model.errors import ModelError
-from model.types import ElementType
-from viewer.panels.tensor.readers import Reader, SparseReader
-from viewer.text import number_text
-from viewer.theme import monospace, themes
-from viewer.widgets.plots.histogram import Histogram
+from onnx_workbench.exec.inspection.distribution import PERCENTILES, Distribution, distribution
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.types import ElementType
+from onnx_workbench.viewer.panels.tensor.readers import Reader, SparseReader
+from onnx_workbench.viewer.text import number_text
+from onnx_workbench.viewer.theme import monospace, themes
+from onnx_workbench.viewer.widgets.plots.histogram import Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from exec.inspection.statistics import Statistics
-    from model.progress import Progress
-    from viewer.jobs import Jobs
+    from onnx_workbench.exec.inspection.statistics import Statistics
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.viewer.jobs import Jobs
 
 Rows = list[tuple[str, str, tuple[int, ...] | None]]
 

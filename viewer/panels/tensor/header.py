@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from viewer.widgets.flow import FlowLayout
+from onnx_workbench.viewer.widgets.flow import FlowLayout
 
 
 class PaneHeader(QWidget):

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtGui import QAction, QGuiApplication, QImage, QImageWriter
 from PySide6.QtWidgets import QMenu, QWidget
 
-from model.edits.expressions import HINT
-from model.errors import ModelError
-from model.io.arrays import npz_members
-from model.tensors import SparseTensor, Tensor
-from model.types import ElementType
-from viewer.dialogs.files import ask_file, ask_save
-from viewer.panels.tensor.editing import is_outside
-from viewer.panels.tensor.subject import Subject
-from viewer.panels.tensor.trees import plane_text
-from viewer.text import display, shape_text
-from viewer.widgets.plots.focus import as_seen
+from onnx_workbench.model.edits.expressions import HINT
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.arrays import npz_members
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType
+from onnx_workbench.viewer.dialogs.files import ask_file, ask_save
+from onnx_workbench.viewer.panels.tensor.editing import is_outside
+from onnx_workbench.viewer.panels.tensor.subject import Subject
+from onnx_workbench.viewer.panels.tensor.trees import plane_text
+from onnx_workbench.viewer.text import display, shape_text
+from onnx_workbench.viewer.widgets.plots.focus import as_seen
 
 if TYPE_CHECKING:
-    from viewer.panels.tensor.pane import TensorPane
+    from onnx_workbench.viewer.panels.tensor.pane import TensorPane
 
 _KINDS = tuple(kind for kind in ElementType if kind is not ElementType.UNDEFINED)
 _EXPORTS = (

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.progress import SILENT, Progress
-from viewer.panels.tensor.pictures import (
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.panels.tensor.pictures import (
     Wish,
     heatmap,
     map_of,
@@ -20,11 +20,11 @@ from viewer.panels.tensor.pictures import (
     sampled,
     sampling_note,
 )
-from viewer.panels.tensor.readers import Reader, Slice
-from viewer.qt_models.tensor import number_cell, short_cell
-from viewer.text import number_text
-from viewer.widgets.plots.colormap import Scale, scale_of
-from viewer.widgets.plots.picture import Part, Picture
+from onnx_workbench.viewer.panels.tensor.readers import Reader, Slice
+from onnx_workbench.viewer.qt_models.tensor import number_cell, short_cell
+from onnx_workbench.viewer.text import number_text
+from onnx_workbench.viewer.widgets.plots.colormap import Scale, scale_of
+from onnx_workbench.viewer.widgets.plots.picture import Part, Picture
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

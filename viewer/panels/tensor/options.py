@@ -5,12 +5,12 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QWidget
 
-from viewer.panels.tensor.parts import combo
-from viewer.panels.tensor.pictures import CHANNEL_ORDERS, NORMALISATIONS, Wish
-from viewer.panels.tensor.slicing import SliceBar
-from viewer.panels.tensor.views import View
-from viewer.qt_models.tensor import FORMATS
-from viewer.widgets.flow import FlowLayout
+from onnx_workbench.viewer.panels.tensor.parts import combo
+from onnx_workbench.viewer.panels.tensor.pictures import CHANNEL_ORDERS, NORMALISATIONS, Wish
+from onnx_workbench.viewer.panels.tensor.slicing import SliceBar
+from onnx_workbench.viewer.panels.tensor.views import View
+from onnx_workbench.viewer.qt_models.tensor import FORMATS
+from onnx_workbench.viewer.widgets.flow import FlowLayout
 
 
 class ViewOptions(QWidget):

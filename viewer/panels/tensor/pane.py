@@ -17,33 +17,41 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.errors import ModelError
-from model.types import ElementType
-from viewer.icons import icon
-from viewer.panels.tensor import mosaics, pictures
-from viewer.panels.tensor.ask import AskLine
-from viewer.panels.tensor.editing import TensorEditing
-from viewer.panels.tensor.facts import Facts
-from viewer.panels.tensor.header import PaneHeader
-from viewer.panels.tensor.menu import TensorMenu
-from viewer.panels.tensor.options import ViewOptions
-from viewer.panels.tensor.parts import button, combo, notice_label, text_label, text_view
-from viewer.panels.tensor.pictures import Wish
-from viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, first_slice
-from viewer.panels.tensor.subject import Subject, Target, hint_of, likeliest, look_same, reader_of, resolve
-from viewer.panels.tensor.table import PartLabel, TensorTable
-from viewer.panels.tensor.trees import ValueTree, plane_text
-from viewer.panels.tensor.views import MOSAICS, View, first_view, seen_at_once, views_of
-from viewer.text import display
-from viewer.theme import monospace, theme, themes
-from viewer.tips import plain_tip
-from viewer.widgets.plots.lines import LinePlot
-from viewer.widgets.plots.picture import Part, Picture, PictureView
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.types import ElementType
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.panels.tensor import mosaics, pictures
+from onnx_workbench.viewer.panels.tensor.ask import AskLine
+from onnx_workbench.viewer.panels.tensor.editing import TensorEditing
+from onnx_workbench.viewer.panels.tensor.facts import Facts
+from onnx_workbench.viewer.panels.tensor.header import PaneHeader
+from onnx_workbench.viewer.panels.tensor.menu import TensorMenu
+from onnx_workbench.viewer.panels.tensor.options import ViewOptions
+from onnx_workbench.viewer.panels.tensor.parts import button, combo, notice_label, text_label, text_view
+from onnx_workbench.viewer.panels.tensor.pictures import Wish
+from onnx_workbench.viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, first_slice
+from onnx_workbench.viewer.panels.tensor.subject import (
+    Subject,
+    Target,
+    hint_of,
+    likeliest,
+    look_same,
+    reader_of,
+    resolve,
+)
+from onnx_workbench.viewer.panels.tensor.table import PartLabel, TensorTable
+from onnx_workbench.viewer.panels.tensor.trees import ValueTree, plane_text
+from onnx_workbench.viewer.panels.tensor.views import MOSAICS, View, first_view, seen_at_once, views_of
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import monospace, theme, themes
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.plots.lines import LinePlot
+from onnx_workbench.viewer.widgets.plots.picture import Part, Picture, PictureView
 
 if TYPE_CHECKING:
-    from model.progress import Progress
-    from viewer.jobs import Job
-    from viewer.workspace import Workspace
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.viewer.jobs import Job
+    from onnx_workbench.viewer.workspace import Workspace
 
 _NARROW = 420  # px: no room for every word about a tensor
 _FACTS = 250  # px: how wide statistics are at most, before a person makes them wider

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QLabel, QPlainTextEdit, QToolButton
 
-from viewer.icons import icon
+from onnx_workbench.viewer.icons import icon
 
 
 def text_label(name: str, *, bold: bool = False) -> QLabel:

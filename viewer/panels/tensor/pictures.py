@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from model.progress import SILENT, Progress
-from model.types import ElementType
-from viewer.panels.tensor.readers import Reader, Slice
-from viewer.qt_models.tensor import number_cell, short_cell
-from viewer.text import number_text
-from viewer.widgets.plots.colormap import Name, Scale, scale_of
-from viewer.widgets.plots.picture import Part, Picture
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.types import ElementType
+from onnx_workbench.viewer.panels.tensor.readers import Reader, Slice
+from onnx_workbench.viewer.qt_models.tensor import number_cell, short_cell
+from onnx_workbench.viewer.text import number_text
+from onnx_workbench.viewer.widgets.plots.colormap import Name, Scale, scale_of
+from onnx_workbench.viewer.widgets.plots.picture import Part, Picture
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.edits.tensors import kind_of, linear_indices
-from model.errors import ModelError
-from model.tensors import SparseTensor, Tensor
-from model.types import ElementType
+from onnx_workbench.model.edits.tensors import kind_of, linear_indices
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

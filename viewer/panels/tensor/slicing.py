@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
-from viewer.panels.tensor.readers import Slice, first_slice
-from viewer.widgets.flow import FlowLayout, labelled
+from onnx_workbench.viewer.panels.tensor.readers import Slice, first_slice
+from onnx_workbench.viewer.widgets.flow import FlowLayout, labelled
 
 _MOST = (1 << 31) - 1
 

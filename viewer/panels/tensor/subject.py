@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from exec.arrays import SparseArray
-from exec.inspection.overview import fits
-from exec.inspection.statistics import Summary, describe
-from model.edits.tensors import Place, places, tensor_at
-from model.errors import ModelError
-from model.graph import Node, Value
-from model.tensors import ArrayTensor, SparseTensor, Tensor
-from model.types import ElementType, element_type_text
-from viewer.panels.tensor.readers import ArrayReader, Reader, SparseReader, TensorReader
-from viewer.text import bytes_text, display, number_text, shape_text, storage_text, type_text
+from onnx_workbench.exec.arrays import SparseArray
+from onnx_workbench.exec.inspection.overview import fits
+from onnx_workbench.exec.inspection.statistics import Summary, describe
+from onnx_workbench.model.edits.tensors import Place, places, tensor_at
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.types import ElementType, element_type_text
+from onnx_workbench.viewer.panels.tensor.readers import ArrayReader, Reader, SparseReader, TensorReader
+from onnx_workbench.viewer.text import bytes_text, display, number_text, shape_text, storage_text, type_text
 
 if TYPE_CHECKING:
-    from viewer.workspace import Workspace
+    from onnx_workbench.viewer.workspace import Workspace
 
 Kind = Literal["tensor", "sparse", "tree", "none"]
 _KINDS: dict[str, Kind] = {"tensor": "tensor", "sparse": "sparse", "none": "none"}  # of results; others are trees

@@ -28,18 +28,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.edits.tensors import block_source
-from model.elements import parse_element
-from model.errors import ModelError
-from viewer.qt_models.tensor import TensorTableModel
-from viewer.text import display, number_text
-from viewer.theme import monospace, theme, themes
-from viewer.widgets.fields.editors import takes_the_document
+from onnx_workbench.model.edits.tensors import block_source
+from onnx_workbench.model.elements import parse_element
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.qt_models.tensor import TensorTableModel
+from onnx_workbench.viewer.text import display, number_text
+from onnx_workbench.viewer.theme import monospace, theme, themes
+from onnx_workbench.viewer.widgets.fields.editors import takes_the_document
 
 if TYPE_CHECKING:
-    from model.edits.tensors import Region
-    from model.types import ElementType
-    from viewer.jobs import Job, Jobs
+    from onnx_workbench.model.edits.tensors import Region
+    from onnx_workbench.model.types import ElementType
+    from onnx_workbench.viewer.jobs import Job, Jobs
 
 _COMMITS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
 _STAYS_HERE = (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason)
@@ -195,7 +195,7 @@ class TensorTable(QTableView):
 
     def paste(self) -> None:
         """Put what the clipboard holds where the selection begins."""
-        from viewer.clipboard import is_of_cells
+        from onnx_workbench.viewer.clipboard import is_of_cells
 
         text = QGuiApplication.clipboard().text()
         if not text or self.cells.commit is None:

@@ -9,13 +9,13 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
-from exec.arrays import SparseArray
-from exec.inspection.statistics import describe
-from viewer.qt_models.tensor import number_cell
-from viewer.text import display, number_text
+from onnx_workbench.exec.arrays import SparseArray
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.viewer.qt_models.tensor import number_cell
+from onnx_workbench.viewer.text import display, number_text
 
 if TYPE_CHECKING:
-    from viewer.panels.tensor.readers import Reader, Slice
+    from onnx_workbench.viewer.panels.tensor.readers import Reader, Slice
 
 _MOST_CHILDREN = 1000
 _MOST_SHOWN = 200

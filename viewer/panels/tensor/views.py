@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from model.graph import Node
-from model.types import ElementType
-from viewer.panels.tensor.mosaics import plane_axis
-from viewer.panels.tensor.pictures import channel_axis
+from onnx_workbench.model.graph import Node
+from onnx_workbench.model.types import ElementType
+from onnx_workbench.viewer.panels.tensor.mosaics import plane_axis
+from onnx_workbench.viewer.panels.tensor.pictures import channel_axis
 
 if TYPE_CHECKING:
-    from viewer.panels.tensor.readers import Slice
-    from viewer.panels.tensor.subject import Subject
+    from onnx_workbench.viewer.panels.tensor.readers import Slice
+    from onnx_workbench.viewer.panels.tensor.subject import Subject
 
 View = Literal["Table", "Heat map", "Feature maps", "Attention", "Image", "Lines", "Text", "Tree"]
 

@@ -8,11 +8,11 @@ from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QPe
 from PySide6.QtGui import QFocusEvent, QFont, QFontMetrics, QKeyEvent, QPainter
 from PySide6.QtWidgets import QLabel, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from model.errors import ModelError
-from viewer.icons import icon
-from viewer.text import display
-from viewer.theme import Theme, monospace, theme
-from viewer.widgets.fields.editors import (
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import Theme, monospace, theme
+from onnx_workbench.viewer.widgets.fields.editors import (
     Editor,
     LineField,
     TextField,
@@ -23,11 +23,11 @@ from viewer.widgets.fields.editors import (
     takes_the_document,
     unescaped,
 )
-from viewer.widgets.fields.model import RowRole
-from viewer.widgets.fields.rows import Field, Row, RowAction
+from onnx_workbench.viewer.widgets.fields.model import RowRole
+from onnx_workbench.viewer.widgets.fields.rows import Field, Row, RowAction
 
 if TYPE_CHECKING:
-    from viewer.widgets.fields.tree import RowTree
+    from onnx_workbench.viewer.widgets.fields.tree import RowTree
 
 Index = QModelIndex | QPersistentModelIndex
 

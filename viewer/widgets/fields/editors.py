@@ -32,11 +32,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from viewer.icons import icon
-from viewer.text import display
-from viewer.theme import monospace, theme
-from viewer.tips import plain_tip
-from viewer.widgets.fields.rows import LONGEST_TEXT, Field, Suggestion
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import monospace, theme
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.fields.rows import LONGEST_TEXT, Field, Suggestion
 
 _MOST_SHOWN = 200
 _WIDEST = 560  # px of a list of suggestions, unless its field is wider

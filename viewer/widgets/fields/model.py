@@ -7,9 +7,9 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 
-from viewer.qt_models.tree import Index, TreeModel
-from viewer.tips import plain_tip
-from viewer.widgets.fields.rows import LazyRows, Row
+from onnx_workbench.viewer.qt_models.tree import Index, TreeModel
+from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.widgets.fields.rows import LazyRows, Row
 
 #: The Row of an index.
 RowRole = Qt.ItemDataRole.UserRole + 1

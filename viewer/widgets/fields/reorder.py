@@ -10,11 +10,11 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QApplication
 
-from viewer.theme import theme
-from viewer.widgets.fields.rows import RowAction
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.widgets.fields.rows import RowAction
 
 if TYPE_CHECKING:
-    from viewer.widgets.fields.tree import RowTree
+    from onnx_workbench.viewer.widgets.fields.tree import RowTree
 
 _EDGE = 14  # pixels from the border at which the list scrolls
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
 
 if TYPE_CHECKING:
-    from model.document import Transaction
-    from viewer.selection import Item
+    from onnx_workbench.model.document import Transaction
+    from onnx_workbench.viewer.selection import Item
 
 Style = Literal["normal", "section", "muted", "error", "warning"]
 

@@ -28,16 +28,16 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QStyleOptionViewItem, QTreeView, QWidget
 
-from model.document import Document
-from model.errors import ModelError
-from viewer.icons import icon
-from viewer.text import display
-from viewer.theme import theme
-from viewer.widgets.fields.delegate import RowDelegate, button_rects
-from viewer.widgets.fields.editors import Editor
-from viewer.widgets.fields.model import RowModel
-from viewer.widgets.fields.reorder import Reorder
-from viewer.widgets.fields.rows import Field, Row, RowAction
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.widgets.fields.delegate import RowDelegate, button_rects
+from onnx_workbench.viewer.widgets.fields.editors import Editor
+from onnx_workbench.viewer.widgets.fields.model import RowModel
+from onnx_workbench.viewer.widgets.fields.reorder import Reorder
+from onnx_workbench.viewer.widgets.fields.rows import Field, Row, RowAction
 
 _CHEVRON = 10
 _SHIFT = Qt.KeyboardModifier.ShiftModifier

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
-from viewer.theme import theme
+from onnx_workbench.viewer.theme import theme
 
 #: Pixels of a picture for one of the widget: numbers can be read where the picture is enlarged or printed.
 FINENESS = 2

@@ -8,9 +8,9 @@ from PySide6.QtCore import QEvent, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from viewer.text import digits_apart, number_text
-from viewer.theme import monospace, theme, themes
-from viewer.widgets.plots.focus import paint_focus
+from onnx_workbench.viewer.text import digits_apart, number_text
+from onnx_workbench.viewer.theme import monospace, theme, themes
+from onnx_workbench.viewer.widgets.plots.focus import paint_focus
 
 
 class Histogram(QWidget):

@@ -10,9 +10,9 @@ from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
-from viewer.text import digits_apart, number_text
-from viewer.theme import monospace, theme, themes
-from viewer.widgets.plots.focus import paint_focus
+from onnx_workbench.viewer.text import digits_apart, number_text
+from onnx_workbench.viewer.theme import monospace, theme, themes
+from onnx_workbench.viewer.widgets.plots.focus import paint_focus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

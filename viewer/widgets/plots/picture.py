@@ -22,10 +22,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from viewer.text import digits_apart, number_text
-from viewer.theme import monospace, theme, themes
-from viewer.widgets.plots.colormap import NOT_FINITE, Scale, kinds_shown, table
-from viewer.widgets.plots.focus import paint_focus
+from onnx_workbench.viewer.text import digits_apart, number_text
+from onnx_workbench.viewer.theme import monospace, theme, themes
+from onnx_workbench.viewer.widgets.plots.colormap import NOT_FINITE, Scale, kinds_shown, table
+from onnx_workbench.viewer.widgets.plots.focus import paint_focus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,9 +7,9 @@ from math import pi, sqrt
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.errors import KernelError
-from exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
 
 Grads = Sequence[Array | None]
 

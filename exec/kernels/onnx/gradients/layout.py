@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
-from exec.kernels.registry import find
-from exec.kernels.shared.axes import normal_axis
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
+from onnx_workbench.exec.kernels.registry import find
+from onnx_workbench.exec.kernels.shared.axes import normal_axis
 
 Grads = Sequence[Array | None]
 

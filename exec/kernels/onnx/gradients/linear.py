@@ -7,9 +7,9 @@ from itertools import product
 
 import numpy as np
 
-from exec.arrays import Array, zeros
-from exec.context import checkpoint
-from exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
+from onnx_workbench.exec.arrays import Array, zeros
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
 
 Grads = Sequence[Array | None]
 

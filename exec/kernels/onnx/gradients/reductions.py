@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.kernels.onnx.gradients.tape import Step, rule
-from exec.kernels.onnx.reduction import mean_over
-from exec.kernels.shared.axes import normal_axes, normal_axis
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.kernels.onnx.gradients.tape import Step, rule
+from onnx_workbench.exec.kernels.onnx.reduction import mean_over
+from onnx_workbench.exec.kernels.shared.axes import normal_axes, normal_axis
 
 Grads = Sequence[Array | None]
 

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.context import Region, RegionNode, RuntimeValue, checkpoint
-from exec.errors import KernelError
-from exec.kernels.shared.dtypes import is_float
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.context import Region, RegionNode, RuntimeValue, checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.shared.dtypes import is_float
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from exec.arrays import Array, empty
-from exec.errors import KernelError
-from exec.kernels.registry import kernel
-from exec.kernels.shared.blocks import apply
-from exec.kernels.shared.broadcast import binary, broadcast_shape, check_one_type, legacy_operand
-from exec.kernels.shared.dtypes import FLOAT64, compute_dtype, is_float, narrow, widen
+from onnx_workbench.exec.arrays import Array, empty
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.blocks import apply
+from onnx_workbench.exec.kernels.shared.broadcast import binary, broadcast_shape, check_one_type, legacy_operand
+from onnx_workbench.exec.kernels.shared.dtypes import FLOAT64, compute_dtype, is_float, narrow, widen
 
 # A call fewer than a function of their own would take: for a few numbers that is a tenth of the time.
 add_7 = kernel("Add", since=7)(partial(binary, np.add))

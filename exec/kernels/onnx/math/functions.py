@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.context import checkpoint
-from exec.kernels.registry import kernel
-from exec.kernels.shared.blocks import apply, elementwise, temporary
-from exec.kernels.shared.dtypes import FLOAT64, is_float
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.blocks import apply, elementwise, temporary
+from onnx_workbench.exec.kernels.shared.dtypes import FLOAT64, is_float
 
 
 def _register(op_type: str, since: int, ufunc: np.ufunc) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty
-from exec.errors import KernelError
-from exec.kernels.registry import kernel, prepares
-from exec.kernels.shared.broadcast import check_one_type, unidirectional
-from exec.kernels.shared.dtypes import (
+from onnx_workbench.exec.arrays import Array, check_size, empty
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.shared.broadcast import check_one_type, unidirectional
+from onnx_workbench.exec.kernels.shared.dtypes import (
     FLOAT32,
     FLOAT64,
     cast,
@@ -22,9 +22,9 @@ from exec.kernels.shared.dtypes import (
     narrow,
     widen,
 )
-from exec.kernels.shared.products import LONGEST, matmul_stack
-from exec.kernels.shared.weights import LaidOut
-from exec.threads import parallel_for, split, threads
+from onnx_workbench.exec.kernels.shared.products import LONGEST, matmul_stack
+from onnx_workbench.exec.kernels.shared.weights import LaidOut
+from onnx_workbench.exec.threads import parallel_for, split, threads
 
 
 def product(a: Array, b: Array) -> Array:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from exec.arrays import Array, check_size
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import normal_axis, scalar_int
-from exec.kernels.shared.dtypes import is_float, narrow, widen
-from exec.kernels.shared.sorting import PART, argsort, smallest
+from onnx_workbench.exec.arrays import Array, check_size
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import normal_axis, scalar_int
+from onnx_workbench.exec.kernels.shared.dtypes import is_float, narrow, widen
+from onnx_workbench.exec.kernels.shared.sorting import PART, argsort, smallest
 
 #: Up to this many elements are found one after the other.
 _FEW = 8

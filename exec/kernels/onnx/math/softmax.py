@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, empty
-from exec.context import checkpoint
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import normal_axis
-from exec.kernels.shared.blocks import PARALLEL, PIECE, spread
-from exec.kernels.shared.dtypes import compute_dtype
-from exec.kernels.shared.scratch import scratch
+from onnx_workbench.exec.arrays import Array, empty
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import normal_axis
+from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, PIECE, spread
+from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype
+from onnx_workbench.exec.kernels.shared.scratch import scratch
 
 #: Longer rows are added up pairwise by numpy, which is more exact.
 _LONGEST_ROW = 4096

@@ -6,12 +6,12 @@ from math import prod
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.context import Context
-from exec.errors import KernelError
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import one_element, scalar_float
-from exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.context import Context
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import one_element, scalar_float
+from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 
 @kernel("Dropout", since=1)

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, empty
-from exec.context import Context
-from exec.errors import KernelError
-from exec.kernels.onnx.reduction import mean_over
-from exec.kernels.registry import kernel, prepares
-from exec.kernels.shared.axes import normal_axes
-from exec.kernels.shared.broadcast import unidirectional
-from exec.kernels.shared.dtypes import compute_dtype, dtype_of, is_float, narrow, widen
-from exec.kernels.shared.order import empty_features_first, features_first
-from exec.kernels.shared.scratch import scratch
-from exec.threads import PASSES, parallel_for
-from model.types import ElementType
+from onnx_workbench.exec.arrays import Array, empty
+from onnx_workbench.exec.context import Context
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.onnx.reduction import mean_over
+from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.shared.axes import normal_axes
+from onnx_workbench.exec.kernels.shared.broadcast import unidirectional
+from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, dtype_of, is_float, narrow, widen
+from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
+from onnx_workbench.exec.kernels.shared.scratch import scratch
+from onnx_workbench.exec.threads import PASSES, parallel_for
+from onnx_workbench.model.types import ElementType
 
 _BLOCK_BYTES = 1 << 20
 #: numpy spends longer on starting a row than on so few values; shorter rows are taken all at once.

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.inspection.statistics import describe
-from exec.kernels.registry import kernel
-from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
+from onnx_workbench.exec.arrays import Array, check_size, empty
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
 
 _MODES = ("nearest", "linear", "cubic")
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")

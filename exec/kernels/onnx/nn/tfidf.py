@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, zeros
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.kernels.registry import kernel
+from onnx_workbench.exec.arrays import Array, zeros
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel
 
 _MODES = ("TF", "IDF", "TFIDF")
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty, zeros
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.kernels.onnx.nn.convolution import conv_window
-from exec.kernels.registry import kernel, prepares
-from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
-from exec.kernels.shared.windows import Tap, Window
+from onnx_workbench.exec.arrays import Array, check_size, empty, zeros
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_window
+from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
+from onnx_workbench.exec.kernels.shared.windows import Tap, Window
 
 
 @kernel("ConvTranspose", since=1)

@@ -6,11 +6,11 @@ from math import prod
 
 import numpy as np
 
-from exec.arrays import Array, zeros
-from exec.context import checkpoint
-from exec.errors import KernelError
-from exec.kernels.registry import kernel
-from exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.arrays import Array, zeros
+from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 
 @kernel("MaxUnpool", since=9)

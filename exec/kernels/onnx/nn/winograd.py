@@ -17,11 +17,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from exec.arrays import Array
-from exec.kernels.shared import blas
-from exec.kernels.shared.scratch import scratch
-from exec.kernels.shared.windows import Window
-from exec.threads import parallel_for, threads
+from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.kernels.shared import blas
+from onnx_workbench.exec.kernels.shared.scratch import scratch
+from onnx_workbench.exec.kernels.shared.windows import Window
+from onnx_workbench.exec.threads import parallel_for, threads
 
 _Runner = Callable[[Array, Array], None]
 

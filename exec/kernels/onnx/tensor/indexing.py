@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, check_size, full
-from exec.errors import KernelError
-from exec.inspection.statistics import describe
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import normal_axis, scalar_int
-from exec.kernels.shared.blocks import parts
-from exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.arrays import Array, check_size, full
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import normal_axis, scalar_int
+from onnx_workbench.exec.kernels.shared.blocks import parts
+from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 _ALL = slice(None)
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, empty
-from exec.errors import KernelError
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import integers, normal_axes
+from onnx_workbench.exec.arrays import Array, empty
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import integers, normal_axes
 
 _ALL = slice(None)
 

@@ -6,15 +6,15 @@ from math import prod
 
 import numpy as np
 
-from exec.arrays import Array, check_size
-from exec.errors import KernelError
-from exec.inspection.statistics import describe
-from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import normal_axis
-from exec.kernels.shared.blocks import parts
-from exec.kernels.shared.broadcast import broadcast_shape
-from exec.kernels.shared.dtypes import widen
-from exec.kernels.shared.sorting import distinct
+from onnx_workbench.exec.arrays import Array, check_size
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.shared.axes import normal_axis
+from onnx_workbench.exec.kernels.shared.blocks import parts
+from onnx_workbench.exec.kernels.shared.broadcast import broadcast_shape
+from onnx_workbench.exec.kernels.shared.dtypes import widen
+from onnx_workbench.exec.kernels.shared.sorting import distinct
 
 
 @kernel("Where", since=9)

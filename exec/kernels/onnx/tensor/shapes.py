@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from exec.arrays import Array, check_size
-from exec.context import RuntimeValue
-from exec.errors import KernelError
-from exec.kernels.registry import kernel, prepares
-from exec.kernels.shared.axes import integers, normal_axes
+from onnx_workbench.exec.arrays import Array, check_size
+from onnx_workbench.exec.context import RuntimeValue
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.shared.axes import integers, normal_axes
 
 
 @kernel("Identity", since=1)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from exec.arrays import Array, check_size, zeros
-from exec.context import Context
-from exec.errors import KernelError
-from exec.inspection.statistics import describe
-from exec.kernels.registry import kernel, prepares
-from exec.kernels.shared.axes import integers, normal_axes, normal_axis, scalar_int
+from onnx_workbench.exec.arrays import Array, check_size, zeros
+from onnx_workbench.exec.context import Context
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.shared.axes import integers, normal_axes, normal_axis, scalar_int
 
 
 @kernel("Slice", since=1)

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.fold import evaluate
-from exec.inspection.agreement import compare_models
-from model.document import Document
-from model.io.read import load
-from model.io.save import to_bytes
-from model.passes.rehearsal import Rehearsal
-from model.passes.simplify.catalogue import PASSES
-from model.passes.simplify.driver import chosen_passes, figures, simplify
+from onnx_workbench.exec.fold import evaluate
+from onnx_workbench.exec.inspection.agreement import compare_models
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.passes.simplify.catalogue import PASSES
+from onnx_workbench.model.passes.simplify.driver import chosen_passes, figures, simplify
 from tests.model import builders
 
 _UNARY = (
@@ -77,7 +77,7 @@ _known: dict[int, Any] = {}
 
 def _types(document: Document) -> Any:
     """Inferred once per document, as passes keep what values are."""
-    from model.passes.simplify.driver import trusted_types
+    from onnx_workbench.model.passes.simplify.driver import trusted_types
 
     if id(document) not in _known:
         _known.clear()
@@ -110,7 +110,7 @@ def test_real_models_get_smaller_and_compute_the_same(shared_models: Path, name:
     onnx.checker.check_model(to_bytes(document.model))
     stored = shared_models / name / "inputs.npz"
     if stored.exists():
-        from exec.session import Session
+        from onnx_workbench.exec.session import Session
 
         feeds = dict(np.load(stored, allow_pickle=True))
         expected, found = (Session(m).run(feeds, values="outputs").outputs for m in (load(path), document.model))

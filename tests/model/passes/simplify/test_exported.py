@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from exec.fold import evaluate
-from exec.inspection.agreement import compare_models
-from model.document import Document
-from model.io.read import load
-from model.passes.simplify.driver import simplify
+from onnx_workbench.exec.fold import evaluate
+from onnx_workbench.exec.inspection.agreement import compare_models
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.passes.simplify.driver import simplify
 from tests.model.passes.simplify.exported import ALL, exported
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from exec.fold import evaluate
-from exec.inspection.agreement import compare_models
-from model.document import Document
-from model.passes.simplify.driver import chosen_passes, simplify
+from onnx_workbench.exec.fold import evaluate
+from onnx_workbench.exec.inspection.agreement import compare_models
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.passes.simplify.driver import chosen_passes, simplify
 from tests.model import builders
 
 ALL = (

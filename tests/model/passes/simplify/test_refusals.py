@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec.fold import evaluate
-from exec.inspection.agreement import compare_models
-from model.document import Document
-from model.edits.attributes import set_attribute
-from model.errors import ModelError
-from model.io.save import to_bytes
-from model.passes.inference import infer
-from model.passes.simplify.driver import Report, simplify
-from model.passes.simplify.framework import Options
-from model.steps import SetInputs, SetOutputs
-from model.tensors import Tensor
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.exec.fold import evaluate
+from onnx_workbench.exec.inspection.agreement import compare_models
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits.attributes import set_attribute
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.passes.inference import infer
+from onnx_workbench.model.passes.simplify.driver import Report, simplify
+from onnx_workbench.model.passes.simplify.framework import Options
+from onnx_workbench.model.steps import SetInputs, SetOutputs
+from onnx_workbench.model.tensors import Tensor
+from onnx_workbench.model.types import ElementType, Shape, TensorType
 from tests.model import builders
 
 
@@ -102,7 +102,7 @@ def test_a_wrong_declared_shape_is_not_trusted() -> None:
 def test_a_wrong_type_of_an_inner_value_is_not_trusted() -> None:
     document = builders.document(graph("a = Neg(x) b = Cast <to = 1> (a) y = Relu(b)", "(double[2] x) => (float[2] y)"))
     with document.edit("Lie") as edit:
-        from model.edits.values import set_type
+        from onnx_workbench.model.edits.values import set_type
 
         set_type(edit, builders.value(document, "a"), TensorType(ElementType.FLOAT, Shape((2,))))
     simplify(document, evaluate=evaluate)
@@ -224,7 +224,7 @@ def test_an_output_that_is_constant_is_still_made_by_a_node() -> None:
 
 
 def test_values_training_sets_are_no_constants() -> None:
-    from model.graph import TrainingInfo
+    from onnx_workbench.model.graph import TrainingInfo
 
     document = builders.document(
         graph("c = Add(w, w) y = Mul(x, c)", "(float[2] x) => (float[2] y)", "float w = {1.0}")

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.progress import Cancelled, Progress
+from onnx_workbench.model.progress import Cancelled, Progress
+from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, Spacing, layout, relayout
 from tests.benchmarks import layout_graphs as graphs
 from tests.benchmarks import layout_metrics as metrics
-from viewer.canvas.layout import Layout, LayoutRequest, Spacing, layout, relayout
 
 
 def request(nodes: int, edges: list[tuple[int, int]], **more: object) -> LayoutRequest:

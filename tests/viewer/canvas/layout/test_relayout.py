@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 from tests.benchmarks import layout_graphs as graphs
 from tests.benchmarks import layout_metrics as metrics
-from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 
 
 class Edited:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, api, layout, relayout, resize
 from tests.benchmarks import layout_graphs as graphs
 from tests.benchmarks import layout_metrics as metrics
-from viewer.canvas.layout import Layout, LayoutRequest, api, layout, relayout, resize
 
 
 def asked_for(sketch: graphs.Sketch, direction: str = "down", parents: np.ndarray | None = None) -> LayoutRequest:

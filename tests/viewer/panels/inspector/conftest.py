@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model import schemas
+from onnx_workbench.model import schemas
 from tests.viewer.panels.inspector.hands import conv_workspace, shown
 
 

@@ -5,14 +5,14 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication
 
-from model.attributes import make_attribute
-from model.document import Document
-from model.graph import Graph, Model, Node, Value
-from model.steps import InsertNode, SetGraphInputs, SetInitializer
-from model.tensors import ArrayTensor
-from model.types import ElementType, Shape, TensorType
-from viewer.panels.inspector import InspectorPanel
-from viewer.workspace import Workspace
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.steps import InsertNode, SetGraphInputs, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.panels.inspector import InspectorPanel
+from onnx_workbench.viewer.workspace import Workspace
 
 
 def shown(qtbot, workspace):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 
-from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from model.steps import SetField
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.types import ElementType, Shape, TensorType
 from tests.viewer.panels.inspector.hands import press, relu, row, write
 
 

@@ -5,12 +5,12 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication
 
-from model.attributes import make_attribute
-from model.steps import SetAttribute
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.steps import SetAttribute
+from onnx_workbench.viewer.dialogs.shortcuts import INSPECTOR
 from tests.viewer.painted import Painted
 from tests.viewer.panels.inspector.hands import begin, index, relu, row
 from tests.viewer.pointer import hover
-from viewer.dialogs.shortcuts import INSPECTOR
 
 
 def test_what_is_typed_survives_changes_elsewhere(qtbot, panel, workspace):

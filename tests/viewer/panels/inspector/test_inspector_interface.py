@@ -2,12 +2,12 @@
 
 from PySide6.QtCore import Qt
 
-from model.attributes import Attribute, AttributeKind, make_attribute
-from model.graph import QuantizationAnnotation
-from model.steps import SetField
-from model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.graph import QuantizationAnnotation
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.text import type_text
 from tests.viewer.panels.inspector.hands import choose, drag, index, press, relu, row, write
-from viewer.text import type_text
 
 
 def test_a_value_is_renamed_typed_and_made_an_output(qtbot, panel, workspace):

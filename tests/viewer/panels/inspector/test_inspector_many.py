@@ -1,10 +1,10 @@
 """Several objects at once in the inspector."""
 
-from model.document import Document
-from model.edits import attributes, nodes
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import attributes, nodes
+from onnx_workbench.viewer.workspace import Workspace
 from tests.viewer.canvas.graphs import long_chain
 from tests.viewer.panels.inspector.hands import press, relu, row, shown, write
-from viewer.workspace import Workspace
 
 
 def test_several_nodes_are_edited_as_one(qtbot, net):

@@ -3,16 +3,16 @@
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractItemView
 
-from model.attributes import make_attribute
-from model.document import Document
-from model.edits import attributes
-from model.graph import Graph, Model, Node, Value
-from model.steps import InsertNode, SetAttribute, SetField, SetGraphInputs
-from model.types import ElementType, TensorType
+from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import attributes
+from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.steps import InsertNode, SetAttribute, SetField, SetGraphInputs
+from onnx_workbench.model.types import ElementType, TensorType
+from onnx_workbench.viewer.panels.inspector import nodes as inspector_nodes
+from onnx_workbench.viewer.text import type_text
+from onnx_workbench.viewer.workspace import Workspace
 from tests.viewer.panels.inspector.hands import begin, drag, index, press, relu, row, shown, write
-from viewer.panels.inspector import nodes as inspector_nodes
-from viewer.text import type_text
-from viewer.workspace import Workspace
 
 
 def test_it_shows_the_selection_and_the_graph_without_one(panel, workspace):

@@ -3,14 +3,20 @@
 import numpy as np
 import pytest
 
-from model.edits.nodes import add_node
-from model.edits.tensors import to_sparse
-from model.io.arrays import storage_mark
-from model.progress import SILENT, Cancelled, Progress
-from model.tensors import ArrayTensor
+from onnx_workbench.model.edits.nodes import add_node
+from onnx_workbench.model.edits.tensors import to_sparse
+from onnx_workbench.model.io.arrays import storage_mark
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.viewer.panels.inspector.tensors import (
+    first_values,
+    spread,
+    statistics_rows,
+    tensor_text,
+    tensor_texts,
+)
+from onnx_workbench.viewer.text import display, storage_text
 from tests.viewer.panels.inspector.hands import conv_workspace, press, shown, write
-from viewer.panels.inspector.tensors import first_values, spread, statistics_rows, tensor_text, tensor_texts
-from viewer.text import display, storage_text
 
 
 def test_statistics_are_said_of_the_finite_values():

@@ -2,9 +2,9 @@
 
 import pytest
 
+from onnx_workbench.viewer.workspace import Workspace
 from tests.model import builders
 from tests.viewer.panels.tensor.hands import opened
-from viewer.workspace import Workspace
 
 
 @pytest.fixture

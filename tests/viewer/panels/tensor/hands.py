@@ -3,9 +3,9 @@
 import numpy as np
 from PySide6.QtCore import QTimer
 
-from model.edits.initializers import add_initializer
-from model.tensors import ArrayTensor, SparseTensor
-from viewer.panels.tensor import TensorPanel
+from onnx_workbench.model.edits.initializers import add_initializer
+from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.viewer.panels.tensor import TensorPanel
 
 
 def opened(qtbot, workspace):

@@ -6,12 +6,12 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog
 
-from model.edits import tensors
-from model.io.arrays import read_tensor
-from model.tensors import ArrayTensor, SparseTensor
-from model.types import ElementType
+from onnx_workbench.model.edits import tensors
+from onnx_workbench.model.io.arrays import read_tensor
+from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.model.types import ElementType
+from onnx_workbench.viewer.settings import LAST_FOLDER
 from tests.viewer.panels.tensor.hands import put, select
-from viewer.settings import LAST_FOLDER
 
 START = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -291,7 +291,7 @@ def test_numbers_have_no_picture_and_a_right_click_opens_the_menu(qtbot, panel, 
 
 
 def test_nothing_is_asked_for_where_there_is_nothing_to_export(panel, messages, monkeypatch):
-    monkeypatch.setattr("viewer.panels.tensor.menu.ask_save", lambda *_: pytest.fail("asked for a file"))
+    monkeypatch.setattr("onnx_workbench.viewer.panels.tensor.menu.ask_save", lambda *_: pytest.fail("asked for a file"))
     panel.workspace.selection.clear()
     panel.pane.show_targets([])
     panel.pane.menu.ask_export()

@@ -3,11 +3,11 @@
 import numpy as np
 import onnx
 
-from model.document import Document
-from model.io.read import load
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.io.read import load
+from onnx_workbench.viewer.panels.tensor.readers import TensorReader, first_slice
+from onnx_workbench.viewer.workspace import Workspace
 from tests.viewer.panels.tensor.hands import facts, opened
-from viewer.panels.tensor.readers import TensorReader, first_slice
-from viewer.workspace import Workspace
 
 
 def test_a_tensor_of_a_hundred_million_elements_opens_without_being_read_as_a_whole(qtbot, tmp_path):
@@ -39,7 +39,7 @@ def test_ranges_of_a_file_give_what_the_whole_gives(tmp_path, monkeypatch):
     proto.external_data.add(key="location", value="w.data")
     graph = onnx.helper.make_graph([], "g", [], [], [proto])
     (tmp_path / "m.onnx").write_bytes(onnx.helper.make_model(graph).SerializeToString())
-    monkeypatch.setattr("viewer.panels.tensor.readers.KEPT_BYTES", 16)
+    monkeypatch.setattr("onnx_workbench.viewer.panels.tensor.readers.KEPT_BYTES", 16)
     reader = TensorReader(load(tmp_path / "m.onnx").graph.initializers[0].initializer)
     which = first_slice(array.shape).through((2, 0, 0))
     assert reader.plane(which, range(0, 5, 2), range(1, 7, 3)).tolist() == array[2, 0:5:2, 1:7:3].tolist()

@@ -5,12 +5,12 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from exec.session import Session
-from model.edits import tensors
-from model.edits.tensors import Place
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.edits import tensors
+from onnx_workbench.model.edits.tensors import Place
+from onnx_workbench.viewer.results import Record
 from tests.model import builders
 from tests.viewer.panels.tensor.hands import look, put, select, settled
-from viewer.results import Record
 
 
 def run(workspace, session):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PySide6.QtWidgets import QLabel
 
+from onnx_workbench.viewer.panels.tensor import pictures
+from onnx_workbench.viewer.panels.tensor.readers import TensorReader
 from tests.viewer.panels.tensor.hands import facts, put, select, settled
-from viewer.panels.tensor import pictures
-from viewer.panels.tensor.readers import TensorReader
 
 
 @pytest.fixture

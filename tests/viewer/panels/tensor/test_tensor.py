@@ -9,24 +9,24 @@ from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QMimeDat
 from PySide6.QtGui import QFocusEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton
 
-from exec.session import Session
-from model.attributes import Attribute, AttributeKind, make_attribute
-from model.document import Document
-from model.edits import tensors
-from model.edits.tensors import Place
-from model.errors import ModelError
-from model.io.arrays import read_tensor
-from model.io.read import load
-from model.steps import SetAttribute, SetInitializer
-from model.tensors import ArrayTensor, SparseTensor
-from model.types import ElementType
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.edits import tensors
+from onnx_workbench.model.edits.tensors import Place
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.arrays import read_tensor
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.steps import SetAttribute, SetInitializer
+from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.model.types import ElementType
+from onnx_workbench.viewer.panels.tensor.readers import TensorReader
+from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.widgets.message_bar import MessageBar
+from onnx_workbench.viewer.workspace import Workspace
 from tests.model import builders
 from tests.viewer.panels.tensor.hands import facts, opened, put, select
 from tests.viewer.pointer import hover
-from viewer.panels.tensor.readers import TensorReader
-from viewer.results import Record
-from viewer.widgets.message_bar import MessageBar
-from viewer.workspace import Workspace
 
 E = ElementType
 

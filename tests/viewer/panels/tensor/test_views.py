@@ -9,25 +9,25 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QScrollArea, QSpinBox, QWidget
 
-from exec.inspection.statistics import Summary, describe
-from exec.plan import MISSING
-from exec.session import Session
-from model.document import Document
-from model.graph import Graph, Value
-from model.io.read import load
-from model.steps import SetField
-from model.tensors import ArrayTensor
-from model.types import ElementType
+from onnx_workbench.exec.inspection.statistics import Summary, describe
+from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.document import Document
+from onnx_workbench.model.graph import Graph, Value
+from onnx_workbench.model.io.read import load
+from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.types import ElementType
+from onnx_workbench.viewer.panels.tensor import pictures
+from onnx_workbench.viewer.panels.tensor.pane import _PICTURE_WORK
+from onnx_workbench.viewer.panels.tensor.readers import TensorReader
+from onnx_workbench.viewer.panels.tensor.subject import Subject, Target
+from onnx_workbench.viewer.panels.tensor.views import first_view
+from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.widgets.plots.colormap import NOT_FINITE, table
+from onnx_workbench.viewer.workspace import Workspace
 from tests.viewer.panels.tensor.hands import look, opened, put, select, settled
 from tests.viewer.pointer import hover
-from viewer.panels.tensor import pictures
-from viewer.panels.tensor.pane import _PICTURE_WORK
-from viewer.panels.tensor.readers import TensorReader
-from viewer.panels.tensor.subject import Subject, Target
-from viewer.panels.tensor.views import first_view
-from viewer.results import Record
-from viewer.widgets.plots.colormap import NOT_FINITE, table
-from viewer.workspace import Workspace
 
 
 def choose(qtbot, panel, box, text):

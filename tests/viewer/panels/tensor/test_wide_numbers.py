@@ -5,15 +5,15 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF
 
-from model.progress import SILENT
+from onnx_workbench.model.progress import SILENT
+from onnx_workbench.viewer.panels.tensor.mosaics import mosaic
+from onnx_workbench.viewer.panels.tensor.pictures import Wish, heatmap, series
+from onnx_workbench.viewer.panels.tensor.readers import ArrayReader, DifferenceReader, first_slice
+from onnx_workbench.viewer.qt_models.tensor import number_cell, short_cell
+from onnx_workbench.viewer.text import number_text
+from onnx_workbench.viewer.theme import monospace
+from onnx_workbench.viewer.widgets.plots.colormap import NOT_FINITE
 from tests.viewer.panels.tensor.hands import look, put, select
-from viewer.panels.tensor.mosaics import mosaic
-from viewer.panels.tensor.pictures import Wish, heatmap, series
-from viewer.panels.tensor.readers import ArrayReader, DifferenceReader, first_slice
-from viewer.qt_models.tensor import number_cell, short_cell
-from viewer.text import number_text
-from viewer.theme import monospace
-from viewer.widgets.plots.colormap import NOT_FINITE
 
 
 @pytest.mark.parametrize("draw", [heatmap, mosaic])
