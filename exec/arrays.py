@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from onnx_workbench.exec.context import current_limits
 from onnx_workbench.exec.errors import LimitError
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 
 Array = NDArray[Any]
 

@@ -24,8 +24,8 @@ from onnx_workbench.exec.snapshot import (
     ModelSnapshot,
     NodeSnapshot,
 )
-from onnx_workbench.model.passes.simplify.context import STOCHASTIC
 from onnx_workbench.model.schemas import registry as schemas
+from onnx_workbench.model.simplify.context import STOCHASTIC
 
 #: Steps that calls of functions may grow to, in bodies too; each call is expanded, and calls nest.
 MAX_EXPANDED = 1_000_000

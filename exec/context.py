@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.types import Type
 
 T = TypeVar("T")
 

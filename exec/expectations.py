@@ -19,10 +19,10 @@ from onnx_workbench.exec.inspection.statistics import describe
 from onnx_workbench.exec.kernels.registry import KernelFunction
 from onnx_workbench.exec.kernels.registry import find as kernel_of
 from onnx_workbench.exec.numpy_errors import in_plain_words
-from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceType, TensorType, Type
 from onnx_workbench.model.schemas.registry import find, versions
 from onnx_workbench.model.schemas.schema import Schema
-from onnx_workbench.model.types import ElementType, OptionalType, SequenceType, TensorType, Type
 
 #: What signatures can tell a value by: the dtype of a tensor, the kinds of what a sequence holds, else a class.
 Kind = np.dtype[Any] | tuple["Kind", ...] | type[Any]

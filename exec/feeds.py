@@ -10,7 +10,7 @@ from onnx_workbench.exec.arrays import Array, SparseArray
 from onnx_workbench.exec.context import RuntimeValue
 from onnx_workbench.exec.inspection.statistics import describe
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.types import (
+from onnx_workbench.model.ir.types import (
     ElementType,
     MapType,
     OptionalType,

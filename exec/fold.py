@@ -1,4 +1,4 @@
-"""Computes single nodes outside a run: what model.passes.simplify folds constants with."""
+"""Computes single nodes outside a run: what model.simplify folds constants with."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from onnx_workbench.exec.expectations import Guarded
 from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.registry import REQUIRED, Kernel, find
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Node
-from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.graph import Graph, Node
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
 _SECONDS = 10.0  # for one node
 

@@ -15,8 +15,8 @@ from onnx_workbench.exec.arrays import SparseArray
 from onnx_workbench.exec.context import RuntimeValue
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.snapshot import ABSENT, AttributeSnapshot, GraphSnapshot, NodeSnapshot, TensorReference
-from onnx_workbench.model.attributes import AttributeKind
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.types import ElementType
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto

@@ -10,7 +10,7 @@ import numpy as np
 
 from onnx_workbench.exec.arrays import Array
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.types import ElementType, TensorType, Type
+from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 

@@ -27,10 +27,10 @@ from onnx_workbench.exec.images import SUFFIXES as IMAGE_SUFFIXES
 from onnx_workbench.exec.images import ImageOptions, read_image
 from onnx_workbench.exec.numpy_errors import in_plain_words
 from onnx_workbench.exec.session import default_memory_limit
-from onnx_workbench.model.attributes import AttributeKind
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.types import (
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.types import (
     UNNAMED,
     ElementType,
     MapType,

@@ -23,10 +23,10 @@ from onnx_workbench.exec.snapshot import (
     TensorReference,
     attribute_key,
 )
-from onnx_workbench.model.attributes import AttributeKind
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.schemas import registry as schemas
-from onnx_workbench.model.tensors import SparseTensor, Tensor
 
 #: Attributes in force inside a function: what its caller and its defaults give.
 Environment = Mapping[str, AttributeSnapshot]

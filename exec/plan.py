@@ -21,7 +21,7 @@ from onnx_workbench.exec.layout import Layout, Path, StepLayout, Steps, ValueKey
 from onnx_workbench.exec.nodes import NodeResult, State
 from onnx_workbench.exec.operations import Operation
 from onnx_workbench.exec.snapshot import GraphSnapshot, NodeSnapshot
-from onnx_workbench.model.types import Type
+from onnx_workbench.model.ir.types import Type
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.regions import RegionFinder

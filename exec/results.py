@@ -24,7 +24,7 @@ from onnx_workbench.exec.nodes import ByNumber, Failure, NodeResult, NodeTable, 
 from onnx_workbench.exec.numpy_errors import with_lists
 from onnx_workbench.exec.plan import MISSING, NONE_SLOT, Plan, Step
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 
 T = TypeVar("T")

@@ -22,11 +22,11 @@ from onnx_workbench.exec.results import RunResult
 from onnx_workbench.exec.runner import Observer
 from onnx_workbench.exec.snapshot import ModelSnapshot, Snapshots
 from onnx_workbench.exec.walking import Place
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.types import TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.types import TensorType, Type
 
 #: What may be asked for: every value, only the outputs, or names and Value objects.
 Wanted = Literal["all", "outputs"] | Iterable[str | Value]

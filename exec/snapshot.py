@@ -16,11 +16,11 @@ from itertools import chain, islice
 from operator import attrgetter, is_
 from typing import Any, NamedTuple
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.tensors import SparseTensor, Tensor
-from onnx_workbench.model.types import Type
 
 #: The number of an input or output that is left out.
 ABSENT = 0

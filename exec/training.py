@@ -19,9 +19,9 @@ from onnx_workbench.exec.results import RunResult
 from onnx_workbench.exec.session import default_budget, default_memory_limit
 from onnx_workbench.exec.snapshot import ABSENT, GraphSnapshot, ModelSnapshot, NodeSnapshot, Snapshots
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model, TrainingInfo, Value
+from onnx_workbench.model.ir.graph import Graph, Model, TrainingInfo, Value
+from onnx_workbench.model.ir.types import TensorType
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.types import TensorType
 
 
 class Trainer:

@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.document import Document
     from onnx_workbench.model.errors import ModelError
-    from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-    from onnx_workbench.model.io.read import load, load_operator_set
-    from onnx_workbench.model.io.save import save
+    from onnx_workbench.model.history.document import Document
+    from onnx_workbench.model.io.reader.read import load, load_operator_set
+    from onnx_workbench.model.io.writer.save import save
+    from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 
 __all__ = [
     "Document",
@@ -29,16 +29,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Document": "onnx_workbench.model.document",
-    "Function": "onnx_workbench.model.graph",
-    "Graph": "onnx_workbench.model.graph",
-    "Model": "onnx_workbench.model.graph",
+    "Document": "onnx_workbench.model.history.document",
+    "Function": "onnx_workbench.model.ir.graph",
+    "Graph": "onnx_workbench.model.ir.graph",
+    "Model": "onnx_workbench.model.ir.graph",
     "ModelError": "onnx_workbench.model.errors",
-    "Node": "onnx_workbench.model.graph",
-    "Value": "onnx_workbench.model.graph",
-    "load": "onnx_workbench.model.io.read",
-    "load_operator_set": "onnx_workbench.model.io.read",
-    "save": "onnx_workbench.model.io.save",
+    "Node": "onnx_workbench.model.ir.graph",
+    "Value": "onnx_workbench.model.ir.graph",
+    "load": "onnx_workbench.model.io.reader.read",
+    "load_operator_set": "onnx_workbench.model.io.reader.read",
+    "save": "onnx_workbench.model.io.writer.save",
 }
 
 

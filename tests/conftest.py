@@ -60,4 +60,4 @@ def onnx_models() -> tuple[Path, ...]:
 @pytest.fixture
 def dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every journal look like that of a program that is gone."""
-    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)

@@ -9,10 +9,8 @@ from typing import Any, assert_never
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.model.attributes import Attribute
-from onnx_workbench.model.document import Change, Document
-from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from onnx_workbench.model.steps import (
+from onnx_workbench.model.history.document import Change, Document
+from onnx_workbench.model.history.steps import (
     InsertNode,
     MoveUses,
     RemoveNode,
@@ -27,6 +25,8 @@ from onnx_workbench.model.steps import (
     Step,
     mentioned,
 )
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from onnx_workbench.viewer.precedence import acts
 
 #: So many nodes and values a change may touch for views to follow it at once.

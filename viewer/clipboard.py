@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable
 from PySide6.QtCore import QMimeData
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.model.edits import subgraphs
-from onnx_workbench.model.edits.subgraphs import Fragment
+from onnx_workbench.model.analysis.search import value_text
+from onnx_workbench.model.edits import copy_paste
+from onnx_workbench.model.edits.copy_paste import Fragment
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.queries.search import value_text
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 
 #: A model whose graph holds the nodes.
 MODEL_FORMAT = "application/x-onnx-workbench-nodes"
@@ -32,7 +32,7 @@ _copied: dict[str, Fragment] = {}  # what was copied here last, under its token:
 
 def copy(nodes: Collection[Node]) -> int:
     """Put nodes of one graph on the clipboard; returns how many. ModelError when they are of several graphs."""
-    fragment = subgraphs.copy(nodes)
+    fragment = copy_paste.copy(nodes)
     token = uuid.uuid4().hex
     data = QMimeData()
     data.setText(_clean(text_of(fragment.graph.nodes)))
@@ -68,7 +68,7 @@ def copied() -> Fragment:
     content = bytes(data.data(MODEL_FORMAT).data())
     if not content:
         raise ModelError("There are no nodes on the clipboard", "Select nodes and copy them first.")
-    from onnx_workbench.model.io.read import load
+    from onnx_workbench.model.io.reader.read import load
 
     model = load(content)
     return Fragment(model.graph, model.functions, dict(model.opset_imports), configurations=model.configurations)
@@ -76,7 +76,7 @@ def copied() -> Fragment:
 
 def _as_bytes(fragment: Fragment) -> bytes | None:
     """The nodes as a serialised model; None when that is too much for a clipboard or cannot be written."""
-    from onnx_workbench.model.io.save import to_bytes
+    from onnx_workbench.model.io.writer.save import to_bytes
 
     weights = sum(v.initializer.nbytes for v in fragment.graph.initializers if v.initializer is not None)
     if weights > MOST_WEIGHTS:

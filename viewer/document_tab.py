@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.queries.calls import holders
+from onnx_workbench.model.analysis.call_graph import holders
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer import garbage
 from onnx_workbench.viewer.files.keeper import Keeper
 from onnx_workbench.viewer.files.opening import identity_at, identity_read
@@ -19,8 +19,8 @@ from onnx_workbench.viewer.widgets.message_bar import MessageBar
 from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.io.source import Identity
-    from onnx_workbench.model.recording.beginning import Beginning
+    from onnx_workbench.model.io.reader.source import Identity
+    from onnx_workbench.model.recovery.baseline import Beginning
     from onnx_workbench.viewer.canvas.view import GraphView
     from onnx_workbench.viewer.comparison.beside import Beside
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.model.graph import Graph
+from onnx_workbench.model.analysis.name_scopes import ScopeTree, scope_tree
+from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.scopes import ScopeTree, scope_tree
 from onnx_workbench.viewer.changes import Changes
 from onnx_workbench.viewer.slices import Latest, Slices
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.queries.blocks import Blocks
+    from onnx_workbench.model.analysis.block_tree import Blocks
 
 #: Up to so many nodes a tree is made in less time than a person notices.
 AT_ONCE = 4000
@@ -72,7 +72,7 @@ class Grouping(QObject):
         blocks = self._blocks.get(graph)
         if blocks is None:
             return scope_tree(graph, progress)
-        from onnx_workbench.model.queries.blocks import block_tree
+        from onnx_workbench.model.analysis.block_tree import block_tree
 
         return block_tree(graph, blocks, progress)
 
@@ -136,7 +136,7 @@ class Grouping(QObject):
             ready()
 
         def search(progress: Progress) -> Blocks:
-            from onnx_workbench.model.queries.blocks import find_blocks  # brings numpy
+            from onnx_workbench.model.analysis.block_tree import find_blocks  # brings numpy
 
             return find_blocks(graph, progress)
 

@@ -9,11 +9,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.scoping import is_visible
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.edits.values import connect
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Node, Value
-from onnx_workbench.model.queries.scope import is_visible
+from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.viewer.changes import is_in_model
 from onnx_workbench.viewer.places import place_text
 from onnx_workbench.viewer.selection import Item

@@ -27,9 +27,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.model.attributes import Attribute
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Value
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.actions import action
 from onnx_workbench.viewer.actions.binding import ActionBinding
 from onnx_workbench.viewer.app_icon import app_icon

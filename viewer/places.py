@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from onnx_workbench.viewer.text import display
 
 _LABEL_LIMIT = 60

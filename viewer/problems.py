@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from onnx_workbench.model.document import Change, Document
+from onnx_workbench.model.history.document import Change, Document
 from onnx_workbench.viewer.shifts import SLICE_SECONDS, Shift
 from onnx_workbench.viewer.slices import Latest
 from onnx_workbench.viewer.text import type_text
 
 if TYPE_CHECKING:
     from onnx_workbench.model.checks import Checker, Problem
-    from onnx_workbench.model.graph import Model
-    from onnx_workbench.model.passes.inference import Inferred
+    from onnx_workbench.model.inference import Inferred
+    from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.jobs import Jobs
     from onnx_workbench.viewer.types import Types
@@ -155,7 +155,7 @@ def find_problems(model: Model, inferred: Inferred, progress: Progress) -> list[
     """All that `Problems` lists of a model but what reading its file found, errors first; on any thread."""
     from onnx_workbench.model.checks.inferred import beside
     from onnx_workbench.model.checks.models import steps_of_check
-    from onnx_workbench.model.checks.parts import concerning
+    from onnx_workbench.model.checks.partial_models import concerning
     from onnx_workbench.model.checks.problem import errors_first
 
     found = concerning(model, (problem for problem in progress.paced(steps_of_check(model)) if problem is not None))
@@ -169,7 +169,7 @@ def _mended(problem: Problem, inferred: Inferred | None) -> Problem:
     if found is None:
         return problem
     from onnx_workbench.model.checks.problem import Fix
-    from onnx_workbench.model.declaring import declare, is_shapeless
+    from onnx_workbench.model.inference.declare_types import declare, is_shapeless
 
     if problem.rule == "interface-shape" and is_shapeless(found):
         return problem
@@ -181,8 +181,8 @@ def _contradictions(model: Model, inferred: Inferred, progress: Progress) -> Ite
     """Nodes that do not take what they get, and declared types that cannot be, each with a fix."""
     from onnx_workbench.model.checks.inferred import check_inferred, is_other_kind
     from onnx_workbench.model.checks.problem import Fix, error, warning
-    from onnx_workbench.model.declaring import declare
-    from onnx_workbench.model.passes.inference import disagreements
+    from onnx_workbench.model.inference import disagreements
+    from onnx_workbench.model.inference.declare_types import declare
 
     yield from progress.paced(check_inferred(inferred))
     for value, declared, found in disagreements(model, inferred, progress):

@@ -25,15 +25,15 @@ from onnx_workbench.exec.layout import ValueKey
 from onnx_workbench.exec.nodes import Failure, NodeResult
 from onnx_workbench.exec.plan import MISSING
 from onnx_workbench.exec.results import RunResult
+from onnx_workbench.model.analysis.topology import Thing
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.topology import Thing
 from onnx_workbench.viewer.runs.staleness import Stale, concerns_inputs, rewires, sources, stale_after
 from onnx_workbench.viewer.slices import Latest
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.document import Change
+    from onnx_workbench.model.history.document import Change
     from onnx_workbench.viewer.jobs import Job
     from onnx_workbench.viewer.workspace import Workspace
 

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 
 #: What can be selected. An initializer is the Value that holds it; a group on the canvas is its nodes.
 Item = Node | Value | Graph | Function | Model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import floor, log10
 from typing import TYPE_CHECKING, Literal
 
-from onnx_workbench.model.types import (
+from onnx_workbench.model.ir.types import (
     MapType,
     OpaqueType,
     OptionalType,
@@ -19,8 +19,8 @@ from onnx_workbench.model.types import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from onnx_workbench.model.tensors import Tensor
-    from onnx_workbench.model.types import Dimension, Type
+    from onnx_workbench.model.ir.tensors import Tensor
+    from onnx_workbench.model.ir.types import Dimension, Type
 
 _NAMED_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _DEEPEST_TYPE = 6
@@ -174,7 +174,7 @@ def duration_text(seconds: float) -> str:
 
 def storage_text(tensor: Tensor) -> str:
     """Where the values of a tensor are, and those in memory from the next save on."""
-    from onnx_workbench.model.io.arrays import is_stored_outside  # brings numpy
+    from onnx_workbench.model.io.tensors.array_files import is_stored_outside  # brings numpy
 
     match tensor.storage:
         case "external":

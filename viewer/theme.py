@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication
 from onnx_workbench import resources
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.graph import Node
+    from onnx_workbench.model.ir.graph import Node
 
 Mode = Literal["system", "light", "dark"]
 

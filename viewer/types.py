@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from onnx_workbench.model.document import Change, Document, Transaction
-from onnx_workbench.model.graph import Function, Graph, Value
-from onnx_workbench.model.queries.types import declared_type
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.types import Type
+from onnx_workbench.model.analysis.value_types import declared_type
+from onnx_workbench.model.history.document import Change, Document, Transaction
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Function, Graph, Value
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.slices import Latest
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.passes.inference import Inferred
-    from onnx_workbench.model.passes.inference.infer import Request
+    from onnx_workbench.model.inference import Inferred
+    from onnx_workbench.model.inference.infer import Request
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.jobs import Job, Jobs
 
@@ -80,8 +80,8 @@ class Types(QObject):
 
     def make_outputs(self, edit: Transaction, graph: Graph, values: Mapping[Value, Value]) -> None:
         """The same for many; for each the one of the document that it is or is a copy of. Of copies on any thread."""
-        from onnx_workbench.model.declaring import declare, is_shapeless
         from onnx_workbench.model.edits.interface import add_outputs
+        from onnx_workbench.model.inference.declare_types import declare, is_shapeless
 
         add_outputs(edit, graph, [*values])
         if isinstance(graph.owner, Function):
@@ -107,7 +107,7 @@ class Types(QObject):
 
     def _infer(self) -> None:
         from onnx_workbench.model.errors import ModelError
-        from onnx_workbench.model.passes.inference.infer import answer, request
+        from onnx_workbench.model.inference.infer import answer, request
 
         model, rules = self._document.model, dict(self._rules)
 

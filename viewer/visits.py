@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.model.graph import Graph
+from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.viewer.selection import Item
 
 _MOST = 200

@@ -11,9 +11,9 @@ from weakref import WeakSet
 
 from PySide6.QtCore import QObject, QPoint, Signal
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.changes import Changes, is_in_model
 from onnx_workbench.viewer.grouping import Grouping
 from onnx_workbench.viewer.jobs import Job, Jobs
@@ -24,7 +24,7 @@ from onnx_workbench.viewer.types import Types
 from onnx_workbench.viewer.visits import Visit, Visits
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.recording.journal import Journal
+    from onnx_workbench.model.recovery.journal import Journal
     from onnx_workbench.viewer.canvas.notes import Note
     from onnx_workbench.viewer.comparison.pairing import Comparing
     from onnx_workbench.viewer.results import Results

@@ -14,10 +14,10 @@ from onnx_workbench.exec.results import RunResult
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits.initializers import constant_tensor
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Model
-from onnx_workbench.model.passes.simplify.context import STOCHASTIC
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.types import ElementType, TensorType
+from onnx_workbench.model.simplify.context import STOCHASTIC
 
 _RTOL, _ATOL = 1e-3, 1e-5  # of what reordering of float arithmetic may do
 #: How much outputs may differ in relation to their size where a model computes with fewer bits.

@@ -19,8 +19,7 @@ from onnx_workbench.exec.layout import ValueKey
 from onnx_workbench.exec.plan import MISSING
 from onnx_workbench.exec.results import RunResult
 from onnx_workbench.exec.values import same_value
-from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.types import (
+from onnx_workbench.model.ir.types import (
     Dimension,
     ElementType,
     MapType,
@@ -31,6 +30,7 @@ from onnx_workbench.model.types import (
     TensorType,
     Type,
 )
+from onnx_workbench.model.progress import SILENT, Progress
 
 
 def changed_values(result: RunResult, before: RunResult) -> list[int]:

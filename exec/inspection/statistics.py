@@ -10,7 +10,7 @@ import numpy as np
 
 from onnx_workbench.exec.arrays import Array, SparseArray
 from onnx_workbench.exec.context import RuntimeValue
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 
 Kind = Literal["tensor", "sequence", "map", "sparse", "none"]
 

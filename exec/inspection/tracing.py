@@ -14,9 +14,9 @@ from onnx_workbench.exec.inspection.reaching import Called, Reach, at_index
 from onnx_workbench.exec.inspection.statistics import describe
 from onnx_workbench.exec.layout import ValueKey
 from onnx_workbench.exec.results import RunResult
-from onnx_workbench.model.attributes import Attribute
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.queries.calls import called_by
+from onnx_workbench.model.analysis.call_graph import called_by
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.graph import Node, Value
 
 #: Elements of an input that are told one by one.
 _TOLD = 256

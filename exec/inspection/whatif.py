@@ -15,8 +15,8 @@ from onnx_workbench.exec.inspection.compare import Inside, Row, compare_values, 
 from onnx_workbench.exec.results import RunResult
 from onnx_workbench.exec.session import Request
 from onnx_workbench.exec.snapshot import ABSENT, AttributeSnapshot, FunctionSnapshot, GraphSnapshot, NodeSnapshot
-from onnx_workbench.model.attributes import AttributeKind
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.types import ElementType
 
 Precision = Literal["float16", "bfloat16", "int8"]
 

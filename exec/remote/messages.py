@@ -27,12 +27,12 @@ from onnx_workbench.exec.snapshot import (
     TensorReference,
 )
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.payloads import Payload
-from onnx_workbench.model.io.source import FileSource, Identity, identity_of
-from onnx_workbench.model.io.tensors import ProtoTensor
+from onnx_workbench.model.io.reader.payloads import Payload
+from onnx_workbench.model.io.reader.source import FileSource, Identity, identity_of
+from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.tensors import SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType, Type
 
 #: Tensors below this size are sent, larger ones in a file are read there by the worker.
 _IN_FILE_BYTES = 1 << 16

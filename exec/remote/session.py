@@ -24,9 +24,9 @@ from onnx_workbench.exec.remote.tables import ResultTables
 from onnx_workbench.exec.results import RunNumber, RunResult
 from onnx_workbench.exec.session import Asked, Request, Runs, default_budget, physical_memory
 from onnx_workbench.exec.snapshot import GraphSnapshot, ModelSnapshot, NodeSnapshot
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model, Node
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Graph, Model, Node
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 #: Seconds a cancelled run gets to stop by itself before the worker is killed.

@@ -27,8 +27,8 @@ import numpy as np
 from onnx_workbench.exec.arrays import Array, SparseArray
 from onnx_workbench.exec.context import RuntimeValue
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.isolation import is_running
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.sandbox import is_running
 
 #: Arrays below this size go as messages.
 SHARED_BYTES = 1 << 15

@@ -8,16 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind, is_same
-from onnx_workbench.model.attributetext import attribute_source, convert_value, has_text
 from onnx_workbench.model.checks.graphs import OTHER_NAMES, is_identifier
 from onnx_workbench.model.checks.problem import Fix, Problem, error, info, warning
 from onnx_workbench.model.checks.tensors import check_tensor
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.graph import Function, Model, Node
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetAttribute
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, is_same
+from onnx_workbench.model.ir.graph import Function, Model, Node
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.schemas import Schema
-from onnx_workbench.model.steps import SetAttribute
-from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.text.attributes import attribute_source, convert_value, has_text
 
 #: The field of AttributeProto that holds a value of each kind.
 _FIELDS = {

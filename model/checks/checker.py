@@ -6,15 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import chain
 
+from onnx_workbench.model.analysis.scoping import enclosing
+from onnx_workbench.model.checks.incremental import Standing, Touched
 from onnx_workbench.model.checks.models import check_properties
-from onnx_workbench.model.checks.parts import concerning
+from onnx_workbench.model.checks.partial_models import concerning
 from onnx_workbench.model.checks.problem import Problem, errors_first
-from onnx_workbench.model.checks.standing import Standing, Touched
-from onnx_workbench.model.document import Change, Document
-from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo
-from onnx_workbench.model.lookup import Lookup
-from onnx_workbench.model.queries.scope import enclosing
-from onnx_workbench.model.steps import (
+from onnx_workbench.model.history.document import Change, Document
+from onnx_workbench.model.history.steps import (
     InsertNode,
     MoveUses,
     RemoveNode,
@@ -27,6 +25,8 @@ from onnx_workbench.model.steps import (
     SetOutputs,
     Step,
 )
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo
+from onnx_workbench.model.ir.name_index import Lookup
 
 #: What no rule speaks of, whatever it describes.
 _DESCRIPTIONS = frozenset({

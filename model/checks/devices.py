@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from onnx_workbench.model.analysis.value_types import declared_type
 from onnx_workbench.model.checks.problem import Fix, Problem, error
-from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec, with_names
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.graph import Model, Node, Value
-from onnx_workbench.model.queries.types import declared_type
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.types import TensorType
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec, with_names
+from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.model.ir.types import TensorType
 
 
 def check_configurations(model: Model) -> Iterator[Problem]:

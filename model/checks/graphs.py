@@ -8,17 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from onnx_workbench.model.checks.entries import check_keys, check_tensor_keys
-from onnx_workbench.model.checks.problem import Fix, Problem, error, info, warning
-from onnx_workbench.model.checks.tensors import check_tensor
-from onnx_workbench.model.checks.types import check_interface_types, check_type, symbols_of
-from onnx_workbench.model.checks.versions import TYPE_SINCE, raise_ir_version
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.edits.initializers import initializer_to_constant
-from onnx_workbench.model.edits.names import regenerate_node_names
-from onnx_workbench.model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
-from onnx_workbench.model.lookup import Lookup
-from onnx_workbench.model.queries.scope import (
+from onnx_workbench.model.analysis.scoping import (
     dependencies,
     enclosing,
     names_taken,
@@ -26,8 +16,16 @@ from onnx_workbench.model.queries.scope import (
     run_order,
     unique_name,
 )
-from onnx_workbench.model.queries.topology import downstream
-from onnx_workbench.model.steps import (
+from onnx_workbench.model.analysis.topology import downstream
+from onnx_workbench.model.checks.duplicate_metadata import check_keys, check_tensor_keys
+from onnx_workbench.model.checks.problem import Fix, Problem, error, info, warning
+from onnx_workbench.model.checks.tensors import check_tensor
+from onnx_workbench.model.checks.types import check_interface_types, check_type, symbols_of
+from onnx_workbench.model.checks.versions import TYPE_SINCE, raise_ir_version
+from onnx_workbench.model.edits.initializers import initializer_to_constant
+from onnx_workbench.model.edits.names import regenerate_node_names
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import (
     InsertNode,
     RemoveNode,
     SetField,
@@ -36,8 +34,10 @@ from onnx_workbench.model.steps import (
     SetInitializer,
     Step,
 )
-from onnx_workbench.model.tensors import SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType, TensorType
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
+from onnx_workbench.model.ir.name_index import Lookup
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, TensorType
 
 _UNCOMPUTED = "Remove outputs that nothing computes"
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from onnx_workbench.model import schemas
 from onnx_workbench.model.checks.nodes import check_types
 from onnx_workbench.model.checks.problem import Problem, error, warning
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.schemas.schema import type_text
-from onnx_workbench.model.types import Type
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.passes.inference.infer import Inferred, Misfit
+    from onnx_workbench.model.inference.infer import Inferred, Misfit
 
 
 def check_inferred(inferred: Inferred) -> Iterator[Problem]:

@@ -6,22 +6,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.attributes import AttributeKind
+from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.checks.attributes import check_against, check_attributes, check_given
 from onnx_workbench.model.checks.devices import check_devices_of
-from onnx_workbench.model.checks.entries import check_keys
+from onnx_workbench.model.checks.duplicate_metadata import check_keys
 from onnx_workbench.model.checks.problem import Fix, Problem, error, warning
 from onnx_workbench.model.checks.types import check_type
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.edits.bodies import carried_input, hand_on_all, lacks_inputs_alone, least_outputs, take_all
 from onnx_workbench.model.edits.constants import zeros_of
 from onnx_workbench.model.edits.initializers import add_initializer
 from onnx_workbench.model.edits.nodes import set_output_count
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.queries.types import TypeOf, declared_type
+from onnx_workbench.model.edits.subgraph_interface import (
+    carried_input,
+    hand_on_all,
+    lacks_inputs_alone,
+    least_outputs,
+    take_all,
+)
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import (
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+)
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.schemas import Parameter, Schema
 from onnx_workbench.model.schemas.schema import type_text
-from onnx_workbench.model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInput, SetInputs, SetOutputs
 
 
 def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.history.document import Transaction
 
 Severity = Literal["error", "warning", "info"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from onnx_workbench.model.checks.problem import Problem, error
-from onnx_workbench.model.tensors import SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType
 
 _DATA = frozenset({
     "raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data",

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from onnx_workbench.model.checks.problem import Fix, Problem, error, warning
 from onnx_workbench.model.checks.versions import TYPE_SINCE, raise_ir_version
-from onnx_workbench.model.graph import Graph, Model, Value
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.types import (
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Graph, Model, Value
+from onnx_workbench.model.ir.types import (
     ElementType,
     MapType,
     OpaqueType,

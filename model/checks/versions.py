@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from onnx_workbench.model.checks.problem import Fix, Problem, warning
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.graph import Model
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.ir.types import ElementType
 
 #: The IR version that introduced an element type.
 TYPE_SINCE = {

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.model.attributes import AttributeKind
-from onnx_workbench.model.attributetext import parse_any, parse_attribute
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.analysis.scoping import names_taken
 from onnx_workbench.model.edits.initializers import add_initializer, put_constant, set_tensor
 from onnx_workbench.model.edits.tensors import fill, paste
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Node, Value
-from onnx_workbench.model.queries.scope import names_taken
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, TensorType, Type
-from onnx_workbench.model.typetext import parse_type, type_source
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, TensorType, Type
+from onnx_workbench.model.text.attributes import parse_any, parse_attribute
+from onnx_workbench.model.text.types import parse_type, type_source
 
 _MOST = 1 << 30  # bytes that are made from a few letters
 _MOST_DIMENSIONS = 64  # of a numpy array

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
-from onnx_workbench.model.document import Transaction
 from onnx_workbench.model.edits.nodes import set_device_configurations
 from onnx_workbench.model.edits.properties import set_configurations
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Model, Node, Value
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.types import TensorType, Type
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.model.ir.types import TensorType, Type
 
 
 def rename_configuration(edit: Transaction, configuration: DeviceConfiguration, name: str) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.analysis.call_graph import callers_of
 from onnx_workbench.model.edits.attributes import refer_to_function_attribute, rename_attribute
 from onnx_workbench.model.edits.functions import set_signature
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Node
-from onnx_workbench.model.queries.calls import callers_of
-from onnx_workbench.model.steps import SetAttribute
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetAttribute
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Function, Node
 
 
 def formal_names(function: Function) -> tuple[str, ...]:

@@ -7,15 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.clone import Cloner
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.edits.nodes import drop_unused_constants, fresh_names, is_constant
-from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value, Values
-from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.calls import Operator, callers_of
-from onnx_workbench.model.queries.scope import (
+from onnx_workbench.model.analysis.call_graph import Operator, callers_of
+from onnx_workbench.model.analysis.scoping import (
     dependencies,
     names_taken,
     node_names,
@@ -23,8 +16,11 @@ from onnx_workbench.model.queries.scope import (
     nodes_upstream,
     unique_name,
 )
-from onnx_workbench.model.queries.topology import outer_values
-from onnx_workbench.model.steps import (
+from onnx_workbench.model.analysis.topology import outer_values
+from onnx_workbench.model.edits.nodes import drop_unused_constants, fresh_names, is_constant
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import (
     InsertNode,
     RemoveNode,
     SetField,
@@ -33,6 +29,10 @@ from onnx_workbench.model.steps import (
     SetInputs,
     SetOutputs,
 )
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.clone import Cloner
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value, Values
+from onnx_workbench.model.progress import SILENT, Progress
 
 
 def boundary(nodes: Collection[Node]) -> tuple[list[Value], list[Value]]:

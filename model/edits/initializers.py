@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.analysis.scoping import names_taken, node_names, unique_name
 from onnx_workbench.model.edits.nodes import replace_uses
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Node, QuantizationAnnotation, Value
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Function, Graph, Node, QuantizationAnnotation, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.scope import names_taken, node_names, unique_name
-from onnx_workbench.model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

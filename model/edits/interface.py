@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.edits.bodies import (
+from onnx_workbench.model.analysis.scoping import by_graph, is_visible, names_taken, unique_name
+from onnx_workbench.model.analysis.topology import downstream
+from onnx_workbench.model.edits.functions import set_signature
+from onnx_workbench.model.edits.subgraph_interface import (
     add_body_inputs,
     add_body_outputs,
     remove_body_inputs,
     remove_body_outputs,
 )
-from onnx_workbench.model.edits.functions import set_signature
 from onnx_workbench.model.edits.values import disconnect_inputs, follow_in_sharding, set_type, set_types
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
+from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
+from onnx_workbench.model.ir.types import UNNAMED, Dimension, Shape, TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.scope import by_graph, is_visible, names_taken, unique_name
-from onnx_workbench.model.queries.topology import downstream
-from onnx_workbench.model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
-from onnx_workbench.model.types import UNNAMED, Dimension, Shape, TensorType, Type
 
 
 def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type | None = None) -> Value:
@@ -34,7 +34,7 @@ def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type |
 
 
 def remove_input(edit: Transaction, graph: Graph, value: Value) -> None:
-    """Remove a graph input; of a body what belongs to it goes too, see `model.edits.bodies`.
+    """Remove a graph input; of a body what belongs to it goes too, see `model.edits.subgraph_interface`.
 
     Refused while nodes use it and it has no initializer to take its place.
     """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.analysis.node_subset import is_used
+from onnx_workbench.model.analysis.scoping import Taken, names_taken, node_names, unique_name
 from onnx_workbench.model.edits.values import follow_names
-from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.parts import is_used
-from onnx_workbench.model.queries.scope import Taken, names_taken, node_names, unique_name
-from onnx_workbench.model.steps import SetField
 
 
 def regenerate_node_names(

@@ -6,17 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.attributes import Attribute, make_attribute
-from onnx_workbench.model.clone import Cloner
-from onnx_workbench.model.devices import NodeDeviceConfiguration
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.analysis.scoping import names_taken, node_names, run_order, unique_name
 from onnx_workbench.model.edits.values import ensure_order, follow_in_sharding
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.lookup import ancestor_in
-from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.scope import names_taken, node_names, run_order, unique_name
-from onnx_workbench.model.steps import (
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import (
     InsertNode,
     MoveUses,
     RemoveNode,
@@ -26,7 +20,13 @@ from onnx_workbench.model.steps import (
     SetInputs,
     SetOutputs,
 )
-from onnx_workbench.model.types import TensorType
+from onnx_workbench.model.ir.attributes import Attribute, make_attribute
+from onnx_workbench.model.ir.clone import Cloner
+from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.name_index import ancestor_in
+from onnx_workbench.model.ir.types import TensorType
+from onnx_workbench.model.progress import SILENT, Progress
 
 
 def add_node(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from onnx_workbench.model.devices import DeviceConfiguration
-from onnx_workbench.model.document import Transaction
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.devices import DeviceConfiguration
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
 
 _INT64_MAX = (1 << 63) - 1
 

@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.edits.expressions import Expression
 from onnx_workbench.model.edits.initializers import (
     ConversionReport,
     constant_tensor,
@@ -26,12 +23,15 @@ from onnx_workbench.model.edits.initializers import (
     set_constant_tensor,
     set_tensor,
 )
-from onnx_workbench.model.elements import fit, parse_element, with_points
+from onnx_workbench.model.edits.tensor_expressions import Expression
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.steps import SetAttribute, SetField
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetAttribute, SetField
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.model.text.elements import fit, parse_element, with_points
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -307,7 +307,7 @@ def retype(
 
 def store(tensor: Tensor, *, external: bool) -> ArrayTensor:
     """The tensor, to be saved in a data file beside the model, or inside it. Reads the values."""
-    from onnx_workbench.model.io.arrays import storage_mark
+    from onnx_workbench.model.io.tensors.array_files import storage_mark
 
     if external and kind_of(tensor) is ElementType.STRING:
         raise ModelError("Strings cannot be stored in a data file", "The format allows it for numbers only.")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.devices import with_names
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.analysis.scoping import is_visible, makes_cycle, needed_from, value_named
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.lookup import ancestor_in, comes_before
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetField, SetInput, SetInputs
+from onnx_workbench.model.ir.devices import with_names
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.name_index import ancestor_in, comes_before
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.scope import is_visible, makes_cycle, needed_from, value_named
-from onnx_workbench.model.steps import InsertNode, RemoveNode, SetField, SetInput, SetInputs
-from onnx_workbench.model.types import Type
 
 
 def why_not_connect(node: Node, value: Value) -> str:

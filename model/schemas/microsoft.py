@@ -8,8 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from onnx_workbench.model.attributes import AttributeKind, make_attribute
-from onnx_workbench.model.schemas.choices import choices
+from onnx_workbench.model.ir.attributes import AttributeKind, make_attribute
+from onnx_workbench.model.schemas.attribute_choices import choices
 from onnx_workbench.model.schemas.schema import AttributeSchema, Parameter, Schema
 
 DOMAIN = "com.microsoft"

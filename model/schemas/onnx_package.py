@@ -6,8 +6,8 @@ import re
 from functools import cache
 from typing import Any
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.schemas.choices import choices
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.schemas.attribute_choices import choices
 from onnx_workbench.model.schemas.schema import AttributeSchema, Option, Parameter, Schema
 
 _LINE_END = re.compile(r"\s*<br */?>\s*", re.IGNORECASE)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.types import (
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.types import (
     ElementType,
     MapType,
     OpaqueType,

@@ -28,14 +28,20 @@ from PySide6.QtGui import QColor, QPainter, QPixmap
 from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits.nodes import insert_on_edge
-from onnx_workbench.model.graph import Graph, Model, Node, Value
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import (
+    InsertNode,
+    SetAttribute,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+)
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import SILENT
-from onnx_workbench.model.steps import InsertNode, SetAttribute, SetGraphInputs, SetGraphOutputs, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.export import export_scene
 from onnx_workbench.viewer.canvas.surface import SETTLE_SECONDS
 from onnx_workbench.viewer.canvas.view import GraphView

@@ -8,8 +8,8 @@ import time
 import onnx
 from onnx import TensorProto, helper
 
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.queries.differences import compare
+from onnx_workbench.model.diff import compare
+from onnx_workbench.model.io.reader.read import load
 
 
 def chain(count: int, extra: int = -1) -> bytes:

@@ -23,8 +23,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QEventLoop
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.steps import SetAttribute
+from onnx_workbench.model.history.steps import SetAttribute
+from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.settings import Settings
 from tests.benchmarks.large_models import write_nodes_model

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from onnx_workbench.model import load
-from onnx_workbench.model.graph import Model
+from onnx_workbench.model.inference.child import Inference
+from onnx_workbench.model.inference.infer import answer, infer, request
 from onnx_workbench.model.io.protobuf import ModelProto
-from onnx_workbench.model.passes.inference.child import Inference
-from onnx_workbench.model.passes.inference.infer import answer, infer, request
-from onnx_workbench.model.types import ElementType, TensorType, Type
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 from tests.benchmarks.large_models import tagged, text
 
 MODELS = Path(__file__).parents[3] / "shared" / "models"

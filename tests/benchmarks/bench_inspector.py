@@ -14,11 +14,11 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import attributes
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.steps import InsertNode, SetGraphInputs
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.viewer.panels.inspector import InspectorPanel
 from onnx_workbench.viewer.workspace import Workspace
 

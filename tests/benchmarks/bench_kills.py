@@ -31,7 +31,7 @@ import json, os, random, sys
 from pathlib import Path
 from PySide6.QtCore import QTimer
 from onnx_workbench.model.edits.nodes import insert_on_edge
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.app import Application
 from onnx_workbench.viewer.files.saving import SaveOptions
 
@@ -90,9 +90,9 @@ def write_model(path: Path) -> None:
 
 def next_start(state: Path, files: list[Path]) -> list[tuple[str, int]]:
     """What the next start has: what is recovered, or what the files hold when there is nothing to recover."""
-    from onnx_workbench.model.document import Document
-    from onnx_workbench.model.io.read import load
-    from onnx_workbench.model.recording.leftovers import leftovers, recover
+    from onnx_workbench.model.history.document import Document
+    from onnx_workbench.model.io.reader.read import load
+    from onnx_workbench.model.recovery.recover import leftovers, recover
 
     found = [leftover for leftover in leftovers(state / "journals") if leftover.titles or leftover.is_unsaved]
     if len(found) > 1 or not all(leftover.fits for leftover in found):

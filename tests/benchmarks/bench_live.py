@@ -39,7 +39,7 @@ from PySide6.QtCore import QEvent, QEventLoop, QPointF, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from onnx_workbench.model.graph import Node
+from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.app import Application
 from onnx_workbench.viewer.garbage import Collector
 from onnx_workbench.viewer.main_window import MainWindow

@@ -31,7 +31,7 @@ def peak():  # of this program alone: ru_maxrss also counts the one that started
 if way.startswith("ours"):
     import numpy, google.protobuf.message
     from onnx_workbench.model import load
-    import onnx_workbench.model.io.read, onnx_workbench.model.io.packing, onnx_workbench.model.types
+    import onnx_workbench.model.io.reader.read, onnx_workbench.model.io.tensors.packing, onnx_workbench.model.ir.types
 elif way == "onnx": import onnx
 elif way == "upb":
     from onnx_workbench.model.io.protobuf import ModelProto

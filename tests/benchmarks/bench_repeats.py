@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import time
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.passes.convert import extract_blocks
-from onnx_workbench.model.queries.repeats import repeated_blocks
+from onnx_workbench.model.analysis.repeated_blocks import repeated_blocks
+from onnx_workbench.model.convert import extract_blocks
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
 from tests.benchmarks.bench_differences import chain
 
 

@@ -32,7 +32,7 @@ if way == "copy":
         while left: left -= os.copy_file_range(source.fileno(), target.fileno(), left)
 elif way == "ours":
     from onnx_workbench.model import load, save
-    from onnx_workbench.model.steps import SetField
+    from onnx_workbench.model.history.steps import SetField
     model = load(path)
     SetField(model.graph.nodes.first, "name", "edited").apply()
     before = peak(); start = time.perf_counter()
@@ -49,7 +49,7 @@ print(json.dumps([time.perf_counter() - start, (peak() - before) / 1024, peak() 
 _KILLED = """
 import sys
 from onnx_workbench.model import load, save
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
 model = load(sys.argv[1])
 SetField(model.graph.nodes.first, "name", "edited").apply()
 print("ready", flush=True)

@@ -45,7 +45,7 @@ print(json.dumps(cpu()))
 _SCRIPTS = {
     "ours": _WORK.format(
         imports="from onnx_workbench.exec.fold import evaluate\nfrom model import Document, load, save\n"
-        "from onnx_workbench.model.passes.simplify.driver import simplify",
+        "from onnx_workbench.model.simplify.pipeline import simplify",
         work="d = Document(load(source)); simplify(d, evaluate=evaluate); save(d.model, target)",
     ),
     "onnxsim": _WORK.format(

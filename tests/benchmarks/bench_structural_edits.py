@@ -26,12 +26,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.edits.attributes import set_attribute
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.document_tab import DocumentTab
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.workspace import Workspace

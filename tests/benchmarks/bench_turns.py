@@ -35,7 +35,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from onnx_workbench.model.edits.attributes import set_attribute
-from onnx_workbench.model.graph import Node
+from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.app import Application
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
 from onnx_workbench.viewer.garbage import Collector

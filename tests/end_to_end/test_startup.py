@@ -27,7 +27,16 @@ import os; os._exit(0)
 """
 
 #: What may be loaded only after the first paint: each costs a tenth of a second or more.
-HEAVY = ("numpy", "onnx", "networkx", "google.protobuf", "ml_dtypes", "PIL", "exec", "onnx_workbench.model.io.read")
+HEAVY = (
+    "numpy",
+    "onnx",
+    "networkx",
+    "google.protobuf",
+    "ml_dtypes",
+    "PIL",
+    "onnx_workbench.exec",
+    "onnx_workbench.model.io.reader.read",
+)
 
 
 def run(code: str, state: Path, **environment: str) -> subprocess.CompletedProcess[str]:

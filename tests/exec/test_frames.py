@@ -11,8 +11,8 @@ from onnx_workbench.exec import Session
 from onnx_workbench.exec.nodes import State
 from onnx_workbench.exec.remote.session import WorkerSession
 from onnx_workbench.exec.results import RunResult
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits.nodes import change_operator
+from onnx_workbench.model.history.document import Document
 from tests.exec.texts import node, parse
 
 NESTED = """g (float[3] x, int64 n, bool flag) => (float[3] y) {

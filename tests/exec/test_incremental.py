@@ -18,11 +18,11 @@ from onnx_workbench.exec.arrays import SparseArray
 from onnx_workbench.exec.plan import MISSING
 from onnx_workbench.exec.snapshot import Snapshots
 from onnx_workbench.model import Document, load
-from onnx_workbench.model.attributes import make_attribute
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.steps import SetAttribute, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, TensorType
+from onnx_workbench.model.history.steps import SetAttribute, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, TensorType
 from tests.exec.texts import node, parse, states
 
 X = np.array([1.0, -2.0, 3.0], np.float32)

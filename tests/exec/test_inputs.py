@@ -31,9 +31,9 @@ from onnx_workbench.exec.inputs import (
     symbols,
 )
 from onnx_workbench.model import ModelError
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.types import ElementType, SequenceType, Shape, SparseTensorType, TensorType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.types import ElementType, SequenceType, Shape, SparseTensorType, TensorType
 from tests.exec.texts import parse
 
 MODEL = """g (float[batch,3,H,W] image, int64[batch,seq] ids, float[N] scale, bool[2] b, string[2] s, seq(float[2]) q)

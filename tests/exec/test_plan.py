@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from onnx_workbench.exec import Session
 from onnx_workbench.exec.compiler import assumed_opset
 from onnx_workbench.model import Model, load
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
 from tests.exec.texts import parse, states
 
 X = np.array([1.0, 2.0, 3.0], np.float32)
@@ -159,8 +159,8 @@ def test_a_body_sees_values_around_it_and_keeps_its_last_turn() -> None:
 
 
 def test_an_edit_inside_a_body_is_noticed() -> None:
-    from onnx_workbench.model.attributes import make_attribute
-    from onnx_workbench.model.steps import SetAttribute
+    from onnx_workbench.model.history.steps import SetAttribute
+    from onnx_workbench.model.ir.attributes import make_attribute
 
     text = """g (float[3] x, bool c) => (float[3] y) {
       y = If (c) <

@@ -18,11 +18,11 @@ from onnx_workbench.exec import Session
 from onnx_workbench.exec.nodes import NodeTable, State
 from onnx_workbench.exec.values import same_value
 from onnx_workbench.model import Document, Model, ModelError, Node, load
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.graph import Value
+from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
-from onnx_workbench.model.types import ElementType
 from tests.exec.texts import CHAIN, node, parse, states
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -495,7 +495,7 @@ def test_progress_of_constants_is_a_part_of_the_whole(monkeypatch: pytest.Monkey
 def test_a_model_built_by_hand_runs() -> None:
     model = Model(opset=21)
     x, y = Value("x"), Value("y")
-    from onnx_workbench.model.steps import SetGraphInputs, SetGraphOutputs
+    from onnx_workbench.model.history.steps import SetGraphInputs, SetGraphOutputs
 
     SetGraphInputs(model.graph, (x,)).apply()
     InsertNode(model.graph, Node("Neg", (x,), (y,))).apply()

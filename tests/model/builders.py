@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx.parser
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.io.read import load
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 
 CHAIN = """
 <ir_version: 10, opset_import: ["" : 21]>

@@ -3,9 +3,9 @@
 from collections import Counter
 from contextlib import contextmanager
 
-from onnx_workbench.model.graph import Graph, Model, Node, TrainingInfo, Value, Values
-from onnx_workbench.model.lookup import Lookup, ancestor_in
-from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.graph import Graph, Model, Node, TrainingInfo, Value, Values
+from onnx_workbench.model.ir.name_index import Lookup, ancestor_in
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
 
 def snapshot(model: Model, *, saved: bool = False):

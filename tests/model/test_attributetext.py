@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
-from onnx_workbench.model.attributetext import (
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.ir.types import ElementType, MapType, SequenceType, Shape, TensorType
+from onnx_workbench.model.text.attributes import (
     attribute_source,
     convert_value,
     has_text,
@@ -16,8 +18,6 @@ from onnx_workbench.model.attributetext import (
     parse_int,
     plainest,
 )
-from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.types import ElementType, MapType, SequenceType, Shape, TensorType
 
 K = AttributeKind
 

@@ -5,14 +5,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant
 
-from onnx_workbench.model.attributes import make_attribute
 from onnx_workbench.model.checks import Checker, check_model
+from onnx_workbench.model.checks.incremental import check_graph
 from onnx_workbench.model.checks.models import check_properties
-from onnx_workbench.model.checks.standing import check_graph
 from onnx_workbench.model.edits import nodes, values
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.lookup import Lookup
-from onnx_workbench.model.steps import (
+from onnx_workbench.model.history.steps import (
     InsertNode,
     RemoveNode,
     SetAttribute,
@@ -21,7 +18,10 @@ from onnx_workbench.model.steps import (
     SetGraphOutputs,
     SetInput,
 )
-from onnx_workbench.model.types import ElementType, TensorType
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.name_index import Lookup
+from onnx_workbench.model.ir.types import ElementType, TensorType
 from tests.model import builders
 from tests.model.checking import assert_agrees
 from tests.model.edits.test_any_edits import AnyEdits

@@ -9,17 +9,12 @@ import onnx.numpy_helper
 import onnx.parser
 import pytest
 
-from onnx_workbench.model.attributes import make_attribute
 from onnx_workbench.model.checks import Checker, check_model
-from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import properties
 from onnx_workbench.model.edits.interface import remove_values
 from onnx_workbench.model.edits.values import disconnect
-from onnx_workbench.model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.steps import (
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import (
     InsertNode,
     RemoveNode,
     SetAttribute,
@@ -31,8 +26,13 @@ from onnx_workbench.model.steps import (
     SetInputs,
     SetOutputs,
 )
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, MapType, SequenceType, Shape, TensorType
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, MapType, SequenceType, Shape, TensorType
 from tests.model import builders
 from tests.model.checking import assert_agrees
 from tests.model.edits.rich_models import rich_bytes
@@ -149,7 +149,7 @@ def test_bodies_are_checked():
     document = builders.document(builders.BRANCHES)
     body = builders.graph(document, "yes")
     with document.edit("Return twice") as edit:
-        from onnx_workbench.model.steps import SetGraphOutputs
+        from onnx_workbench.model.history.steps import SetGraphOutputs
 
         edit.do(SetGraphOutputs(body, ()))
     assert "body" in rules(document.model)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from onnx_workbench.model.checks import check_model
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.steps import SetGraphInputs, SetInitializer, SetInput
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.steps import SetGraphInputs, SetInitializer, SetInput
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from tests.model import builders
 
 IF = """y{second} = If (k) <then_branch = t () => (s{then}) {{ s = Neg(x) s2 = Abs(x) }},

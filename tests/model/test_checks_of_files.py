@@ -10,10 +10,10 @@ import onnx.parser
 import pytest
 
 from onnx_workbench.model.checks import check_model
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import attributes, properties
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
 from tests.model import builders
 
 

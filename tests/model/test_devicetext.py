@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.model.devices import ShardedDimension
-from onnx_workbench.model.devicetext import (
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.devices import ShardedDimension
+from onnx_workbench.model.text.sharding import (
     devices_source,
     groups_source,
     parse_devices,
@@ -13,7 +14,6 @@ from onnx_workbench.model.devicetext import (
     parse_sharded_dimensions,
     sharded_dimensions_source,
 )
-from onnx_workbench.model.errors import ModelError
 
 numbers = st.integers(-(1 << 63), (1 << 63) - 1)
 lists = st.lists(numbers, max_size=4).map(tuple)

@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 
-from onnx_workbench.model.attributes import AttributeKind, make_attribute
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.steps import (
+from onnx_workbench.model.history.steps import (
     InsertNode,
     RemoveNode,
     SetAttribute,
@@ -14,7 +12,9 @@ from onnx_workbench.model.steps import (
     SetInput,
     SetOutputs,
 )
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.ir.attributes import AttributeKind, make_attribute
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 

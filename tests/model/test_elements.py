@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.model.elements import element_text, fit, integer_range, parse_element
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.text.elements import element_text, fit, integer_range, parse_element
 
 E = ElementType
 KINDS = [kind for kind in E if kind not in (E.UNDEFINED, E.STRING)]

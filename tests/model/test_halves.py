@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from onnx_workbench.model.devices import DeviceConfiguration
-from onnx_workbench.model.edits import attributes, initializers, interface, nodes, properties, replacing, values
+from onnx_workbench.model.edits import attributes, find_replace, initializers, interface, nodes, properties, values
 from onnx_workbench.model.edits.functions import add_function
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.steps import InsertNode, SetGraphOutputs, SetInput, SetInputs
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, SequenceType, Shape, TensorType
+from onnx_workbench.model.history.steps import InsertNode, SetGraphOutputs, SetInput, SetInputs
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.devices import DeviceConfiguration
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, SequenceType, Shape, TensorType
 from tests.model import builders
 from tests.model.snapshots import snapshot
 
@@ -53,8 +53,8 @@ EDITS = {
     "batch": lambda e, t: interface.set_batch(e, e.model.graph, t),
     "input": lambda e, t: interface.add_input(e, e.model.graph, t),
     "devices": lambda e, t: properties.set_configurations(e, (DeviceConfiguration(t, 1, ("a",)),)),
-    "replacement": lambda e, t: replacing.replace_all(
-        e, filter(None, replacing.find_replacements(e.model.graphs(), "first", t, ["node names"]))
+    "replacement": lambda e, t: find_replace.replace_all(
+        e, filter(None, find_replace.find_replacements(e.model.graphs(), "first", t, ["node names"]))
     ),
     "function": add_function,
     "input of a new node": lambda e, t: e.do(InsertNode(e.model.graph, Node("Relu", (Value(t),), (Value("new"),)))),

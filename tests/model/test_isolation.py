@@ -5,18 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from onnx_workbench.model import isolation
+from onnx_workbench.model import sandbox
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.passes.inference.reply import encode
+from onnx_workbench.model.inference.protocol import encode
 from onnx_workbench.model.progress import Cancelled, Progress
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the limits are POSIX ones")
 
 
 def run(function, payload=b"", **limits):
-    return isolation.run_isolated(
-        f"onnx_workbench.model.isolation_cases:{function}", payload, what="The test", **limits
-    )
+    return sandbox.run_isolated(f"onnx_workbench.model.isolation_cases:{function}", payload, what="The test", **limits)
 
 
 @pytest.fixture(autouse=True)
@@ -41,9 +39,9 @@ def _cases(monkeypatch, tmp_path):
     )
     start = (
         f"import sys; from onnx_workbench import model; model.__path__.append({str(tmp_path)!r}); "
-        "from onnx_workbench.model.isolated import child_main; child_main(sys.argv[1:])"
+        "from onnx_workbench.model.sandbox_child import child_main; child_main(sys.argv[1:])"
     )
-    monkeypatch.setattr(isolation, "child_command", lambda: [sys.executable, "-P", "-c", start])
+    monkeypatch.setattr(sandbox, "child_command", lambda: [sys.executable, "-P", "-c", start])
 
 
 def test_bytes_go_in_and_come_out():
@@ -63,7 +61,7 @@ def test_a_hang_ends_at_the_time_limit(function):
 
 def test_memory_is_limited():
     with pytest.raises(ModelError, match=r"limit of 1\.0 GiB"):
-        run("grow", memory=isolation.GIB)
+        run("grow", memory=sandbox.GIB)
 
 
 def test_an_error_inside_comes_out_as_it_was():
@@ -92,41 +90,41 @@ def test_a_frozen_program_starts_itself_as_the_child(monkeypatch, tmp_path):
     monkeypatch.undo()  # starts children as the program does
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     monkeypatch.setattr(sys, "executable", str(program))
-    assert isolation.run_isolated("onnx_workbench.model.passes.inference.reply:encode", b"") == encode([])
+    assert sandbox.run_isolated("onnx_workbench.model.inference.protocol:encode", b"") == encode([])
 
 
 def test_cancelling_kills_the_child():
     progress = Progress()
     progress.cancel()
     with pytest.raises(Cancelled):
-        isolation.run_isolated("model.isolation_cases:sleep", b"", progress=progress)
+        sandbox.run_isolated("model.isolation_cases:sleep", b"", progress=progress)
 
 
 def test_only_our_own_functions_run():
     with pytest.raises(ModelError, match="os:system is not part of this program"):
-        isolation.run_isolated("os:system", b"true", what="The test")
+        sandbox.run_isolated("os:system", b"true", what="The test")
 
 
 def test_processes_that_run_and_that_ended_are_told_apart():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    assert isolation.is_running(child.pid)
-    assert isolation.is_running(os.getpid())
+    assert sandbox.is_running(child.pid)
+    assert sandbox.is_running(os.getpid())
     child.communicate(b"\n")
-    assert not isolation.is_running(child.pid)
-    assert not isolation.is_running(10**30)
+    assert not sandbox.is_running(child.pid)
+    assert not sandbox.is_running(10**30)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
 def test_a_later_process_of_the_same_number_does_not_pass_for_an_earlier_one():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    started = isolation.start_of(child.pid)
-    assert started not in ("", isolation.start_of(os.getpid()))
-    assert isolation.is_running(child.pid, started)
-    assert not isolation.is_running(child.pid, isolation.start_of(os.getpid()))
-    assert not isolation.is_running(os.getpid(), started)
+    started = sandbox.start_of(child.pid)
+    assert started not in ("", sandbox.start_of(os.getpid()))
+    assert sandbox.is_running(child.pid, started)
+    assert not sandbox.is_running(child.pid, sandbox.start_of(os.getpid()))
+    assert not sandbox.is_running(os.getpid(), started)
     child.communicate(b"\n")
-    assert not isolation.is_running(child.pid, started)
-    assert isolation.start_of(child.pid) == ""
+    assert not sandbox.is_running(child.pid, started)
+    assert sandbox.start_of(child.pid) == ""
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
@@ -134,7 +132,7 @@ def test_a_killed_process_does_not_run_although_nobody_asked_for_its_end():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert not isolation.is_running(child.pid)
+    assert not sandbox.is_running(child.pid)
     child.communicate()
 
 

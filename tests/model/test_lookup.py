@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from onnx_workbench.model.analysis.scoping import makes_cycle, names_taken, nodes_upstream, unique_name
 from onnx_workbench.model.edits import nodes, values
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.lookup import Lookup
-from onnx_workbench.model.queries.scope import makes_cycle, names_taken, nodes_upstream, unique_name
-from onnx_workbench.model.steps import InsertNode, MoveUses, RemoveNode, SetAttribute, SetField, SetInput
+from onnx_workbench.model.history.steps import InsertNode, MoveUses, RemoveNode, SetAttribute, SetField, SetInput
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.name_index import Lookup
 from tests.model import builders
 from tests.model.snapshots import assert_known, is_sorted
 

@@ -3,7 +3,7 @@
 import pytest
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.operatortext import operator_for, parse_operator
+from onnx_workbench.model.text.operators import operator_for, parse_operator
 from tests.model import builders
 
 

@@ -11,14 +11,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import initializers
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import prepare, save
-from onnx_workbench.model.recording import script
-from onnx_workbench.model.recording.journal import Journal
-from onnx_workbench.model.recording.leftovers import leftovers, recover
-from onnx_workbench.model.tensors import Tensor
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import prepare, save
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.recovery.journal import Journal
+from onnx_workbench.model.recovery.recover import leftovers, recover
+from onnx_workbench.model.scripts import edit_script
 from tests.conftest import REPOSITORY
 from tests.model import builders
 from tests.model.edits.rich_models import rich_bytes
@@ -104,7 +104,7 @@ class Session(AnyEdits):
         lost = snapshot(self.document.model, saved=True)
         abandon(self.journal)
         self._open()
-        with mock.patch("onnx_workbench.model.recording.leftovers.is_running", return_value=False):
+        with mock.patch("onnx_workbench.model.recovery.recover.is_running", return_value=False):
             for leftover in leftovers(self.folder / "state"):
                 assert leftover.fits
                 recover(self.document, leftover)
@@ -133,7 +133,7 @@ class Session(AnyEdits):
     def _end(self):
         """Undo of everything gives the bytes it began with; redo, what it was; the script does the same to the file."""
         again = Document(load(self.began_with))
-        script.replay(again, script.export(self.document))
+        edit_script.replay(again, edit_script.export(self.document))
         assert snapshot(again.model) == snapshot(self.document.model)
         final = self.document.current
         self.document.go_to(self.document.root)

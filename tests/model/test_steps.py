@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnx_workbench.model.edits import nodes
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.steps import MoveUses
+from onnx_workbench.model.history.steps import MoveUses
+from onnx_workbench.model.ir.graph import Value
 from tests.model import builders
 from tests.model.snapshots import assert_known, assert_linked, snapshot
 

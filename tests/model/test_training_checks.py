@@ -5,9 +5,9 @@ import pytest
 from onnx_workbench.model.checks import check_model
 from onnx_workbench.model.edits import properties, values
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Node, TrainingInfo, Value
-from onnx_workbench.model.steps import InsertNode, SetField, SetGraphInputs
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.steps import InsertNode, SetField, SetGraphInputs
+from onnx_workbench.model.ir.graph import Graph, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from tests.model import builders
 
 

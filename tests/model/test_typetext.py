@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.types import (
+from onnx_workbench.model.ir.types import (
     ElementType,
     MapType,
     OptionalType,
@@ -12,7 +12,7 @@ from onnx_workbench.model.types import (
     SparseTensorType,
     TensorType,
 )
-from onnx_workbench.model.typetext import parse_type, type_source
+from onnx_workbench.model.text.types import parse_type, type_source
 
 elements = st.sampled_from([e for e in ElementType if e])
 symbols = st.from_regex(r"[A-Za-z_][A-Za-z0-9_./+*x-]{0,8}", fullmatch=True) | st.text(min_size=1, max_size=8)

@@ -15,11 +15,11 @@ from PySide6.QtWidgets import QApplication, QDialog, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from onnx_workbench.model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.garbage import Collector
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.settings import Settings

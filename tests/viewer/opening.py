@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
 
 
 def opened(window, qtbot, *paths):

@@ -1,8 +1,6 @@
 import pytest
 
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.steps import (
+from onnx_workbench.model.history.steps import (
     InsertNode,
     MoveUses,
     RemoveNode,
@@ -15,6 +13,8 @@ from onnx_workbench.model.steps import (
     SetInputs,
     SetOutputs,
 )
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.changes import Changes, is_in_model, touched_by
 
 
@@ -141,7 +141,7 @@ def test_the_interface_of_a_graph(document, signals):
 def test_an_initializer_changes_structure_only_when_it_comes_or_goes(document, signals):
     import numpy as np
 
-    from onnx_workbench.model.tensors import ArrayTensor
+    from onnx_workbench.model.ir.tensors import ArrayTensor
 
     graph, value = document.model.graph, document.model.graph.inputs[0]
     do(document, SetInitializer(graph, value, ArrayTensor(np.zeros(3, np.float32))))

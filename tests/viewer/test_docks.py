@@ -4,11 +4,11 @@ from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication, QDockWidget, QScrollArea
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits.initializers import add_initializer
-from onnx_workbench.model.graph import Model
-from onnx_workbench.model.steps import RemoveNode, SetField
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import RemoveNode, SetField
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.actions.controls import control_entries
 from onnx_workbench.viewer.files.opening import sample_model
 from onnx_workbench.viewer.main_window import MainWindow

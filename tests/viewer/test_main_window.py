@@ -3,8 +3,8 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtWidgets import QApplication, QTabWidget, QToolButton, QTreeView
 from shiboken6 import isValid
 
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.actions.binding import ActionBinding
 from onnx_workbench.viewer.files.opening import sample_model
@@ -400,8 +400,8 @@ def test_every_window_binds_every_action(window):
 
 
 def test_errors_are_counted_in_the_status_line_and_lead_to_the_list(window, qtbot, write_model):
-    from onnx_workbench.model.attributes import make_attribute
-    from onnx_workbench.model.steps import SetAttribute
+    from onnx_workbench.model.history.steps import SetAttribute
+    from onnx_workbench.model.ir.attributes import make_attribute
 
     tab = opened(window, qtbot, write_model())
     document, button = tab.workspace.document, window.status.problems

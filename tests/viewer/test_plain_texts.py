@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt as Core
 from PySide6.QtGui import Qt
 from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QLabel, QWidget
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.document_tab import DocumentTab
 from onnx_workbench.viewer.panels import PANELS
 from onnx_workbench.viewer.workspace import Workspace

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits.nodes import rename_node
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.steps import SetAttribute, SetField
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetAttribute, SetField
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.viewer.workspace import Workspace
 from tests.model import builders
 from tests.viewer.opening import added

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.model.types import (
+from onnx_workbench.model.ir.types import (
     ElementType,
     MapType,
     OpaqueType,

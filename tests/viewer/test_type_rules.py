@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 
 from onnx_workbench.model.edits.attributes import set_attribute
-from onnx_workbench.model.io.save import save
+from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.viewer import types
 from onnx_workbench.viewer.canvas.drawing import Kind
 from onnx_workbench.viewer.dialogs.ask_text import AskText
@@ -67,7 +67,7 @@ def test_the_graph_shows_sizes_that_only_an_output_declares(make_window, qtbot, 
 def test_types_are_inferred_once_typing_rests(window, qtbot, monkeypatch):
     workspace = window.tabs()[-1].workspace
     qtbot.waitUntil(lambda: workspace.types.inferred is not None, timeout=30_000)
-    infer = import_module("onnx_workbench.model.passes.inference.infer")  # the package has a function of that name
+    infer = import_module("onnx_workbench.model.inference.infer")  # the package has a function of that name
     asked, request = [], infer.request
     monkeypatch.setattr(infer, "request", lambda *given, **more: asked.append(given) or request(*given, **more))
 

@@ -16,7 +16,7 @@ def test_an_edit_ends_what_is_asked_about_the_model_as_it_was(qtbot, workspace, 
         while True:
             progress.check()
 
-    monkeypatch.setattr(importlib.import_module("onnx_workbench.model.passes.inference.infer"), "answer", answer)
+    monkeypatch.setattr(importlib.import_module("onnx_workbench.model.inference.infer"), "answer", answer)
     workspace.types.start()
     qtbot.waitUntil(begun.is_set)
     (asked,) = workspace.jobs.running

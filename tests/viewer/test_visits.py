@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 from PySide6.QtCore import QPoint, Qt
 
-from onnx_workbench.model.steps import RemoveNode
+from onnx_workbench.model.history.steps import RemoveNode
 from onnx_workbench.viewer.visits import Visit, Visits
 from tests.viewer.pointer import hover
 

@@ -5,8 +5,8 @@ import pytest
 from PySide6.QtCore import QModelIndex, QObject, QPoint, QRect, Qt
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
-from onnx_workbench.model.graph import Function, Graph, Node, TrainingInfo, Value
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.viewer.jobs import Jobs
 from onnx_workbench.viewer.places import name_of, path_to, place_text
 from onnx_workbench.viewer.qt_models.raw import RawModel

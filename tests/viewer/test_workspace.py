@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits.nodes import delete_and_bridge
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Model, Value
-from onnx_workbench.model.steps import RemoveNode, SetField, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import RemoveNode, SetField, SetInitializer
+from onnx_workbench.model.ir.graph import Function, Model, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.changes import is_in_model
 from onnx_workbench.viewer.workspace import Workspace, graph_of
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from onnx_workbench.viewer.settings import RECENT_FILES
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.graph import Node, Value
+    from onnx_workbench.model.ir.graph import Node, Value
     from onnx_workbench.viewer.main_window import MainWindow
     from onnx_workbench.viewer.selection import Item
     from onnx_workbench.viewer.workspace import Workspace

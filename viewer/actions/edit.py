@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.edits import functions, interface, nodes, subgraphs
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.edits import copy_paste, functions, interface, nodes
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
 from onnx_workbench.viewer.actions.targets import (
@@ -104,7 +104,7 @@ def _paste(context: Context) -> None:
     before = clipboard.paste_target(graph, context.selected)
 
     def paste(edit: Transaction, copy_of: CopyOf, _progress: Progress) -> list[Node]:
-        return subgraphs.paste(edit, copy_of(graph), fragment, before=None if before is None else copy_of(before))
+        return copy_paste.paste(edit, copy_of(graph), fragment, before=None if before is None else copy_of(before))
 
     along = set(fragment.along)
     chosen = [node for node in fragment.graph.nodes if node not in along]

@@ -7,9 +7,9 @@ from functools import partial
 
 from PySide6.QtCore import Qt
 
-from onnx_workbench.model.graph import Function, Graph, Node, TrainingInfo, Value
-from onnx_workbench.model.queries import topology
-from onnx_workbench.model.queries.bodies import origin
+from onnx_workbench.model.analysis import topology
+from onnx_workbench.model.analysis.subgraph_ports import origin
+from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, with_document
 from onnx_workbench.viewer.actions.targets import has_several_documents
 

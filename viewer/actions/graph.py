@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.analysis.scoping import by_graph
 from onnx_workbench.model.edits import interface
 from onnx_workbench.model.edits.initializers import constants_to_initializers, initializers_to_constants
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.queries.scope import by_graph
-from onnx_workbench.model.typetext import parse_dimensions, parse_type, type_source
+from onnx_workbench.model.text.types import parse_dimensions, parse_type, type_source
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
 from onnx_workbench.viewer.dialogs.lifetime import show_for
@@ -240,8 +240,8 @@ def _set_batch(context: Context) -> None:
 
 
 def _set_type(context: Context) -> None:
-    from onnx_workbench.model.declaring import declarable, size_names
     from onnx_workbench.model.edits.values import set_type
+    from onnx_workbench.model.inference.declare_types import declarable, size_names
     from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
 
     workspace, values = context.opened, selected_values(context)

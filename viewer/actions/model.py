@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model
+from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, always, with_document
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_node, has_several, has_several_documents
 from onnx_workbench.viewer.dialogs.lifetime import show_aside, show_for
 from onnx_workbench.viewer.text import display, lost_text, plural
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.passes.convert import Report
-    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.model.convert import Report
+    from onnx_workbench.model.history.working_copy import Rehearsal
     from onnx_workbench.viewer.dialogs.extract import Way
     from onnx_workbench.viewer.document_tab import DocumentTab
     from onnx_workbench.viewer.main_window import MainWindow
@@ -38,7 +38,7 @@ def _new(context: Context) -> None:
 
 
 def _save_with_options(context: Context, *, copy: bool = False) -> None:
-    from onnx_workbench.model.queries.parts import part_of, tensors_of
+    from onnx_workbench.model.analysis.node_subset import part_of, tensors_of
     from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 
     window, tab = context.window, context.window.tab
@@ -97,8 +97,8 @@ def merge_file(context: Context, path: Path) -> None:
 
 def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
     """Ask how another model is to be connected; what does not fit in as it is, is made to on a copy of it."""
-    from onnx_workbench.model.passes.joining import clashing_functions, fit, means_something_else
-    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.model.convert.align_for_merge import clashing_functions, fit, means_something_else
+    from onnx_workbench.model.history.working_copy import Rehearsal
     from onnx_workbench.viewer.dialogs.merge import MergeDialog
     from onnx_workbench.viewer.passes.converting import told
 
@@ -164,7 +164,7 @@ def _export_script(context: Context) -> None:
 
 def export_script(context: Context, path: Path) -> None:
     """Write the edits from the model as opened to its state now, to be replayed on a newer export of it."""
-    from onnx_workbench.model.recording.script import export
+    from onnx_workbench.model.scripts.edit_script import export
 
     text = export(context.opened.document)
     try:
@@ -182,7 +182,7 @@ def _replay_script(context: Context) -> None:
 
 def replay_script(context: Context, path: Path) -> None:
     """Do the edits of a script here, each as one entry of the history; all or nothing."""
-    from onnx_workbench.model.recording.script import replay, text_of
+    from onnx_workbench.model.scripts.edit_script import replay, text_of
 
     try:
         if path.stat().st_size > _LONGEST_SCRIPT:

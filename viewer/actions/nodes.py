@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model.document import Transaction
 from onnx_workbench.model.edits import functions, nodes
 from onnx_workbench.model.edits.values import disconnect_inputs
-from onnx_workbench.model.graph import Node
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from onnx_workbench.viewer.actions.targets import has_node, selected_nodes

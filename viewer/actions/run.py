@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeGuard
 
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, always, once_open, with_document_soon
 from onnx_workbench.viewer.actions.targets import has_results
 from onnx_workbench.viewer.dialogs.files import ask_file, ask_save

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TypeVar
 
+from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Node, Value
-from onnx_workbench.model.queries import topology
+from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.viewer.actions.action import Context
 
 _Kind = TypeVar("_Kind")

@@ -15,7 +15,7 @@ from onnx_workbench.viewer.settings import COMPARE_MERGED
 from onnx_workbench.viewer.text import display, plural
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.graph import Node
+    from onnx_workbench.model.ir.graph import Node
     from onnx_workbench.viewer.document_tab import DocumentTab
     from onnx_workbench.viewer.main_window import MainWindow
     from onnx_workbench.viewer.runs.comparing import Reference
@@ -43,7 +43,7 @@ def _custom_nodes(context: Context) -> list[Node]:
 
 def _set_type_rule(context: Context) -> None:
     from onnx_workbench.model.errors import ModelError
-    from onnx_workbench.model.passes.inference.rules import user_rule
+    from onnx_workbench.model.inference.rules import user_rule
     from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
 
     workspace, custom = context.opened, _custom_nodes(context)

@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Value
+from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from onnx_workbench.viewer.actions.targets import has_results, may_have
 

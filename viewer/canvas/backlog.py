@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.changes import Touched
 from onnx_workbench.viewer.shifts import SLICE_SECONDS, Shift
 

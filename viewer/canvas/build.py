@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.queries.scopes import Scope, ScopeTree, scope_tree
-from onnx_workbench.model.queries.topology import outer_values
-from onnx_workbench.model.queries.types import TypeOf, declared_type
+from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree, scope_tree
+from onnx_workbench.model.analysis.topology import outer_values
+from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.canvas.cards import Cards
 from onnx_workbench.viewer.canvas.drawing import COMMUTATIVE, Box, Button, Drawing, Kind, Measure, Options
 from onnx_workbench.viewer.places import name_of

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.devices import ShardingSpec
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.devices import ShardingSpec
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType, Type, element_type, element_type_text
 from onnx_workbench.model.schemas import Schema
-from onnx_workbench.model.tensors import SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType, Type, element_type, element_type_text
 from onnx_workbench.viewer.text import display, number_text, plural, shape_text, type_text
 
 #: More rows than this end in one that says how many are left out.

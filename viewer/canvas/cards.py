@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.schemas import Schema, find
-from onnx_workbench.model.types import Type
 from onnx_workbench.viewer.canvas import captions
 from onnx_workbench.viewer.canvas.captions import Row
 from onnx_workbench.viewer.canvas.drawing import (

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtGui import QColor
 
-from onnx_workbench.model.graph import Node
-from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.canvas.drawing import Kind
 from onnx_workbench.viewer.canvas.scene import Scene
 from onnx_workbench.viewer.text import digits_apart, number_text

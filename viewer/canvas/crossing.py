@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.queries.bodies import argument, result
+from onnx_workbench.model.analysis.subgraph_ports import argument, result
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.drawing import Drawing, Kind
 
 _MOST = 200

@@ -15,8 +15,8 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.captions import Row
 from onnx_workbench.viewer.canvas.layout import Direction
 

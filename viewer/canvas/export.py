@@ -19,12 +19,12 @@ from PySide6.QtCore import QMarginsF, QRectF, QSaveFile, QSizeF
 from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
 
 from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.block_tree import groups_of
+from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
+from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph
+from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.blocks import groups_of
-from onnx_workbench.model.queries.scopes import Scope, ScopeTree
-from onnx_workbench.model.queries.types import TypeOf, declared_type
 from onnx_workbench.viewer.canvas.build import build, initial_expansion
 from onnx_workbench.viewer.canvas.colouring import Colouring, by_category
 from onnx_workbench.viewer.canvas.drawing import Options

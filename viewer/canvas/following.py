@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
-from onnx_workbench.model.document import Change
-from onnx_workbench.model.graph import Value
+from onnx_workbench.model.history.document import Change
+from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.canvas.backlog import Backlog
 from onnx_workbench.viewer.canvas.loader import Loader, concerns
 from onnx_workbench.viewer.canvas.patching import Patch, can_patch, pills, put_in_place, resize_in_place

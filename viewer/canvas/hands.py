@@ -13,7 +13,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QMouseEvent, QNativeGestureEvent, QWheelEvent
 from PySide6.QtWidgets import QGestureEvent, QPinchGesture, QToolTip
 
-from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.viewer.canvas.tips import tip_of
 from onnx_workbench.viewer.canvas.tools import TOOLS, Press, Tool
 from onnx_workbench.viewer.settings import WHEEL_ZOOMS

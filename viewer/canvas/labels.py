@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.viewer.canvas.captions import short_type, split_text
 from onnx_workbench.viewer.canvas.drawing import Kind, Measure, Style
 from onnx_workbench.viewer.canvas.grid import Ids

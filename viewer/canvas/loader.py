@@ -15,9 +15,9 @@ import numpy as np
 from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.types import TypeOf
 from onnx_workbench.viewer import garbage
 from onnx_workbench.viewer.canvas.build import Builder, Ids
 from onnx_workbench.viewer.canvas.cards import Cards

@@ -8,7 +8,7 @@ from itertools import islice
 
 from PySide6.QtWidgets import QWidget
 
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.canvas import colouring
 from onnx_workbench.viewer.canvas.colouring import Colouring
 from onnx_workbench.viewer.canvas.crossing import Crossings

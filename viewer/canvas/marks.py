@@ -13,8 +13,8 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.queries.topology import Wire
+from onnx_workbench.model.analysis.topology import Wire
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.canvas.drawing import Kind
 from onnx_workbench.viewer.canvas.grid import Ids
 from onnx_workbench.viewer.canvas.painter import BLOCKS_BELOW, RADIUS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from onnx_workbench.model.graph import Value
+from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.canvas.drawing import Measure, Style
 
 #: An outline is this high, px at 100 %; each bar this wide.

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from onnx_workbench.model.document import Change
-from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from onnx_workbench.model.queries.types import TypeOf
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.history.document import Change
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from onnx_workbench.viewer.canvas.cards import Cards
 from onnx_workbench.viewer.canvas.drawing import Box, Drawing, Kind
 from onnx_workbench.viewer.canvas.layout import resize

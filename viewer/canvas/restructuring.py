@@ -12,9 +12,9 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.queries.calls import called_by
-from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.model.analysis.call_graph import called_by
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.build import Builder, Ids
 from onnx_workbench.viewer.canvas.cards import Cards
 from onnx_workbench.viewer.canvas.drawing import Drawing, Kind

@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.captions import Row
 from onnx_workbench.viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, STACK, Box, Button, Drawing, Kind
 from onnx_workbench.viewer.canvas.grid import Grid, Ids

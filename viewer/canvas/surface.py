@@ -14,8 +14,8 @@ from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QRegion, QResizeEvent
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.types import Type
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.canvas import walking
 from onnx_workbench.viewer.canvas.colouring import Colouring
 from onnx_workbench.viewer.canvas.fonts import canvas_fonts

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import islice
 
-from onnx_workbench.model.attributes import Attribute
-from onnx_workbench.model.devices import ShardingSpec
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.queries.bodies import origin
-from onnx_workbench.model.queries.scopes import Scope
-from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.analysis.subgraph_ports import origin
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.devices import ShardingSpec
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.captions import attribute_text, tensor_text, value_text
 from onnx_workbench.viewer.canvas.scene import Hit, Scene
 from onnx_workbench.viewer.places import name_of, place_text

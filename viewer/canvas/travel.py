@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from onnx_workbench.model.attributes import Attribute
-from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.viewer.canvas import walking
 from onnx_workbench.viewer.canvas.build import inner_graph
 from onnx_workbench.viewer.canvas.drawing import Drawing, Kind, Subject

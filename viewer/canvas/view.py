@@ -23,9 +23,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.queries.types import TypeOf
-from onnx_workbench.model.types import Type
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.canvas.build import initial_expansion
 from onnx_workbench.viewer.canvas.drawing import Box, Kind, Options
 from onnx_workbench.viewer.canvas.following import Following

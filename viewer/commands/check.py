@@ -11,8 +11,8 @@ from typing import Any
 from onnx_workbench.model.checks import Problem, check_model
 from onnx_workbench.model.checks.inferred import beside, check_inferred, is_other_kind
 from onnx_workbench.model.checks.problem import error, errors_first, warning
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.passes.inference import disagreements, infer
+from onnx_workbench.model.inference import disagreements, infer
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
 from onnx_workbench.viewer.places import name_of
 from onnx_workbench.viewer.text import display, plural, type_text

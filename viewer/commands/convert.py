@@ -11,9 +11,9 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.passes.rehearsal import Rehearsal
-from onnx_workbench.model.queries.parts import tensors_of
+from onnx_workbench.model.analysis.node_subset import tensors_of
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.working_copy import Rehearsal
 from onnx_workbench.viewer.commands.arguments import add_check_arguments
 from onnx_workbench.viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model

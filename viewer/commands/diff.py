@@ -13,19 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model.attributetext import attribute_source, has_text
+from onnx_workbench.model.analysis.node_subset import concerns, part_of
+from onnx_workbench.model.diff import Comparison, Difference, compare
+from onnx_workbench.model.diff.fingerprints import fingerprint
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.queries.differences import Comparison, Difference, compare
-from onnx_workbench.model.queries.fingerprints import fingerprint
-from onnx_workbench.model.queries.parts import concerns, part_of
-from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.text.attributes import attribute_source, has_text
 from onnx_workbench.viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.commands.terminal import EXIT_FOUND, EXIT_OK, error_lines, print_json, progress, read_model
 from onnx_workbench.viewer.text import display, plural, shape_text, type_text
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.attributes import Attribute
+    from onnx_workbench.model.ir.attributes import Attribute
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "renamed": "=", "moved": ">"}
 

@@ -6,9 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.recording import script
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.scripts import edit_script
 from onnx_workbench.viewer.commands.terminal import EXIT_OK, print_json, read_model
 from onnx_workbench.viewer.commands.writing import add_output_arguments, write_model
 from onnx_workbench.viewer.text import plural
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """All edits or none: when one does not fit the model, nothing is written."""
     document = Document(read_model(options.model))
-    count = script.replay(document, _read(options.script))
+    count = edit_script.replay(document, _read(options.script))
     write_model(document.model, options)
     if options.json:
         print_json({"output": str(options.output), "edits": [e.title for e in list(document.entries())[1:]]})
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 def _read(name: str) -> str:
     try:
         if name == "-":
-            return script.text_of(sys.stdin.buffer.read())
-        return script.text_of(Path(name).read_bytes())
+            return edit_script.text_of(sys.stdin.buffer.read())
+        return edit_script.text_of(Path(name).read_bytes())
     except OSError as error:
         raise ModelError(f"{name} cannot be read", error.strerror or str(error)) from error

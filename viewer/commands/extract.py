@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from onnx_workbench.model.edits.cutting import Cut, cut_between, cut_out, cut_selection
-from onnx_workbench.model.edits.wholes import forgotten
+from onnx_workbench.model.analysis.scoping import visible_values
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.edits.extract import Cut, cut_between, cut_out, cut_selection
+from onnx_workbench.model.edits.split_metadata import forgotten
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.queries.scope import visible_values
-from onnx_workbench.model.queries.types import TypeOf
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.viewer.commands.render import find_graph
 from onnx_workbench.viewer.commands.terminal import EXIT_OK, print_json, read_model
 from onnx_workbench.viewer.commands.writing import add_output_arguments, write_model
@@ -91,7 +91,7 @@ def part_facts(output: Path, part: Model) -> dict[str, Any]:
 
 def types_of(model: Model, values: Sequence[Value]) -> TypeOf:
     """Declared types, or where one is missing what can be inferred."""
-    from onnx_workbench.model.passes.inference import infer
+    from onnx_workbench.model.inference import infer
 
     if all(value.type is not None for value in values):
         return lambda value: value.type

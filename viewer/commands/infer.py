@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from onnx_workbench.model.document import Document
+from onnx_workbench.model.analysis.node_subset import part_of
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.passes.inference import declare_all, infer
-from onnx_workbench.model.queries.parts import part_of
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.inference import declare_all, infer
 from onnx_workbench.viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
 from onnx_workbench.viewer.commands.writing import add_output_arguments, write_model
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _rules(given: list[str]) -> dict[str, str]:
-    from onnx_workbench.model.passes.inference.rules import user_rule
+    from onnx_workbench.model.inference.rules import user_rule
 
     rules = {}
     for text in given:

@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Model, Node, Value
+from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.viewer.commands.arguments import sizes
 from onnx_workbench.viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.commands.terminal import EXIT_OK, print_json, print_table, progress, read_model
 from onnx_workbench.viewer.text import bytes_text, display, number_text, plural, type_text
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.queries.polynomial import Polynomial
-    from onnx_workbench.model.queries.statistics import Total
+    from onnx_workbench.model.analysis.polynomial import Polynomial
+    from onnx_workbench.model.analysis.statistics import Total
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,9 +123,9 @@ def costs(
 
     Nodes of the same title are summed up; with `nodes` those alone, with their bodies.
     """
-    from onnx_workbench.model.passes.inference import infer
-    from onnx_workbench.model.queries.parts import part_of
-    from onnx_workbench.model.queries.statistics import scope_of, statistics
+    from onnx_workbench.model.analysis.node_subset import part_of
+    from onnx_workbench.model.analysis.statistics import scope_of, statistics
+    from onnx_workbench.model.inference import infer
 
     with progress("Inferring types") as inferring:
         inferred = infer(model, progress=inferring)
@@ -172,7 +172,7 @@ def _print_costs(told: dict[str, Any], by: str) -> None:
 
 def _write_csv(told: dict[str, Any], by: str) -> None:
     """A row for each operator, scope or node, numbers in full. Sums are left to whoever reads it."""
-    from onnx_workbench.model.queries.polynomial import ungrouped
+    from onnx_workbench.model.analysis.polynomial import ungrouped
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow((by, *told["model"]))

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.edits.subgraphs import merge
+from onnx_workbench.model.analysis.scoping import visible_values
+from onnx_workbench.model.convert.align_for_merge import clashing_functions, fit
+from onnx_workbench.model.edits.copy_paste import merge
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph
-from onnx_workbench.model.passes.inference.infer import compatible
-from onnx_workbench.model.passes.joining import clashing_functions, fit
-from onnx_workbench.model.queries.scope import visible_values
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.inference.infer import compatible
+from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.viewer.commands.extract import values_named
 from onnx_workbench.viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
 from onnx_workbench.viewer.commands.writing import add_output_arguments, write_model

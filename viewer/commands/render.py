@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model
+from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
 from onnx_workbench.viewer.places import name_of
 

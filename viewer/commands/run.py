@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from onnx_workbench.exec.images import ImageOptions
     from onnx_workbench.exec.inputs import InputSource
     from onnx_workbench.exec.results import RunResult
-    from onnx_workbench.model.graph import Model
+    from onnx_workbench.model.ir.graph import Model
 
 _MOST_NAMES = 12  # in a message
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from onnx_workbench.model.graph import Model, Node
+from onnx_workbench.model.ir.graph import Model, Node
 from onnx_workbench.viewer.commands.extract import nodes_named
 
 

@@ -11,11 +11,11 @@ from collections import Counter
 from dataclasses import asdict
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node
-from onnx_workbench.model.passes.rehearsal import Rehearsal
-from onnx_workbench.model.passes.simplify.catalogue import DEFAULT_PASSES, PASSES
-from onnx_workbench.model.passes.simplify.driver import Figures, Report, chosen_passes
-from onnx_workbench.model.passes.simplify.framework import Options, Pass
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.simplify.pass_list import DEFAULT_PASSES, PASSES
+from onnx_workbench.model.simplify.passes import Options, Pass
+from onnx_workbench.model.simplify.pipeline import Figures, Report, chosen_passes
 from onnx_workbench.viewer.commands.arguments import add_check_arguments, natural
 from onnx_workbench.viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         outcome = work.run(chosen, options=options, checks=arguments.check, progress=running)
     differs = outcome.agreement.agrees is False
     if not differs:
-        from onnx_workbench.model.document import Document
+        from onnx_workbench.model.history.document import Document
 
         outcome.apply(Document(model))
         write_model(model, arguments)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 
-from onnx_workbench.model.edits.cutting import cut_in_two, cut_out
-from onnx_workbench.model.edits.wholes import forgotten
+from onnx_workbench.model.edits.extract import cut_in_two, cut_out
+from onnx_workbench.model.edits.split_metadata import forgotten
 from onnx_workbench.viewer.commands.extract import add_cut_arguments, part_facts, print_lost, types_of, values_named
 from onnx_workbench.viewer.commands.render import find_graph
 from onnx_workbench.viewer.commands.terminal import EXIT_OK, print_json, read_model

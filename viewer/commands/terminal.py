@@ -15,7 +15,7 @@ from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:
     from onnx_workbench.model.errors import ModelError
-    from onnx_workbench.model.graph import Model
+    from onnx_workbench.model.ir.graph import Model
 
 #: Exit statuses of every command.
 EXIT_OK, EXIT_FOUND, EXIT_FAILED = 0, 1, 2

@@ -13,9 +13,9 @@ from onnx_workbench.viewer.commands.terminal import progress
 from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.graph import Model
-    from onnx_workbench.model.io.save import Saved
-    from onnx_workbench.model.tensors import Tensor
+    from onnx_workbench.model.io.writer.save import Saved
+    from onnx_workbench.model.ir.graph import Model
+    from onnx_workbench.model.ir.tensors import Tensor
 
 _LAYOUTS = ("keep", "inline", "one-file", "file-per-tensor")
 
@@ -37,8 +37,8 @@ def write_model(model: Model, options: argparse.Namespace, among: Collection[Ten
 
     `among` are the tensors that --external is about, where these are not all.
     """
-    from onnx_workbench.model.io.place import Layout, Storage
-    from onnx_workbench.model.io.save import form_for, names_form, save
+    from onnx_workbench.model.io.writer.save import form_for, names_form, save
+    from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
 
     layouts = dict(zip(_LAYOUTS, (Layout.KEEP, Layout.INLINE, Layout.ONE_FILE, Layout.FILE_PER_TENSOR), strict=True))
     storage = Storage(layouts[options.external], options.threshold, among)

@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.model.graph import Graph
-from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.viewer.comparison.merged import Merged
 from onnx_workbench.viewer.panels.differences import told
 from onnx_workbench.viewer.settings import COMPARE_MERGED

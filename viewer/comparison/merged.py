@@ -13,10 +13,10 @@ from PySide6.QtCore import QPoint, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.queries.topology import Wire
-from onnx_workbench.model.types import Type
+from onnx_workbench.model.analysis.topology import Wire
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.canvas.memory import Spot
 from onnx_workbench.viewer.canvas.view import GraphView
 from onnx_workbench.viewer.comparison.pairing import mark_kinds, note_kind
@@ -24,7 +24,7 @@ from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
 from onnx_workbench.viewer.workspace import Workspace, graph_of
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.queries.differences.union import Sides, Union
+    from onnx_workbench.model.diff.union import Sides, Union
     from onnx_workbench.viewer.comparison.pairing import Comparing
     from onnx_workbench.viewer.selection import Item
 

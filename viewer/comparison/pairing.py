@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.analysis.call_graph import Operator, callers
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.queries.calls import Operator, callers
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.passes.applying import edit_ahead
 from onnx_workbench.viewer.passes.rehearsing import Rehearsing
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.model.diff import Comparison, Difference
+    from onnx_workbench.model.diff.union import Union
+    from onnx_workbench.model.history.working_copy import Rehearsal
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.model.queries.differences import Comparison, Difference
-    from onnx_workbench.model.queries.differences.union import Union
     from onnx_workbench.viewer.workspace import Workspace
 
 _DELAY_MS = 400  # after the last edit
@@ -221,7 +221,7 @@ class Comparing(QObject):
 
     def take_over(self, differences: Sequence[Difference], into: Workspace) -> None:
         """Make one document like the other in these respects, as one edit of it; tells what could not be copied."""
-        from onnx_workbench.model.edits.takeover import take_over_all
+        from onnx_workbench.model.diff.apply import take_over_all
 
         result = self.result
         refused: list[tuple[Difference, ModelError]] = []
@@ -313,8 +313,8 @@ def _compare(
     """Compare copies, and tell in terms of the documents' own objects."""
     from dataclasses import replace
 
-    from onnx_workbench.model.queries.differences import compare
-    from onnx_workbench.model.queries.differences.union import unite
+    from onnx_workbench.model.diff import compare
+    from onnx_workbench.model.diff.union import unite
 
     result = compare(old.document.model, new.document.model, progress)
     union = unite(result, progress) if with_union else None

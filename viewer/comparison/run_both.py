@@ -7,7 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.model.graph import Value
+from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.comparison.pairing import Comparing
 from onnx_workbench.viewer.runs.comparing import Reference, with_partners
 from onnx_workbench.viewer.workspace import Workspace

@@ -24,11 +24,11 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.polynomial import is_name
 from onnx_workbench.model.checks.models import NEWEST_IR_VERSION
+from onnx_workbench.model.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.passes.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
-from onnx_workbench.model.queries.polynomial import is_name
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
 from onnx_workbench.viewer.dialogs.buttons import without_icons
 from onnx_workbench.viewer.passes.applying import Applying
@@ -41,7 +41,7 @@ from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspection.agreement import Agreement
-    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.model.history.working_copy import Rehearsal
     from onnx_workbench.viewer.jobs import Job
 
 _DELAY_MS = 400

@@ -18,11 +18,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.model.edits.cutting import Cut, cut_between, cut_in_two, cut_selection
-from onnx_workbench.model.edits.wholes import forgotten
+from onnx_workbench.model.analysis import topology
+from onnx_workbench.model.edits.extract import Cut, cut_between, cut_in_two, cut_selection
+from onnx_workbench.model.edits.split_metadata import forgotten
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.queries import topology
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
 from onnx_workbench.viewer.dialogs.buttons import without_icons
 from onnx_workbench.viewer.passes.cutting import Cutting

@@ -23,10 +23,10 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.edits.replacing import Replacement, Where, find_replacements, replace_all
+from onnx_workbench.model.edits.find_replace import Replacement, Where, find_replacements, replace_all
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Node
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
 from onnx_workbench.viewer.dialogs.buttons import close_button

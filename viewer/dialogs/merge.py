@@ -18,16 +18,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.model.edits.subgraphs import merge
+from onnx_workbench.model.analysis.scoping import names_taken, visible_values
+from onnx_workbench.model.edits.copy_paste import merge
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model, Value
-from onnx_workbench.model.passes.inference.infer import compatible
-from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.inference.infer import compatible
+from onnx_workbench.model.ir.graph import Graph, Model, Value
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.queries.scope import names_taken, visible_values
 from onnx_workbench.model.schemas.schema import type_text as signature_text
-from onnx_workbench.model.tensors import Tensor
-from onnx_workbench.model.types import Type
 from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
 from onnx_workbench.viewer.dialogs.buttons import without_icons
 from onnx_workbench.viewer.passes.whole import Outcome, WholeEdit

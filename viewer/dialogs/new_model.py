@@ -18,12 +18,12 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model import schemas
+from onnx_workbench.model.convert.ir_version import features
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.passes.convert.claim import features
-from onnx_workbench.model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
-from onnx_workbench.model.types import Type
-from onnx_workbench.model.typetext import parse_type
+from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.types import Type
+from onnx_workbench.model.text.types import parse_type
 from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
 from onnx_workbench.viewer.dialogs.buttons import without_icons
 from onnx_workbench.viewer.theme import monospace

@@ -24,12 +24,12 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Model
-from onnx_workbench.model.io.place import UNMOVED, Layout, Storage
-from onnx_workbench.model.io.scan import MESSAGE_LIMIT
-from onnx_workbench.model.io.sniff import Form
+from onnx_workbench.model.io.reader.scan import MESSAGE_LIMIT
+from onnx_workbench.model.io.reader.sniff import Form
+from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Layout, Storage
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.tensors import SparseTensor, Tensor
 from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
 from onnx_workbench.viewer.dialogs.buttons import without_icons
 from onnx_workbench.viewer.dialogs.files import ask_save_model

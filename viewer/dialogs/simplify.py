@@ -19,11 +19,11 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.passes.rehearsal import Rehearsal
-from onnx_workbench.model.passes.simplify.catalogue import PASSES
-from onnx_workbench.model.passes.simplify.driver import chosen_passes
-from onnx_workbench.model.passes.simplify.framework import Match, Options, Refusal
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.simplify.pass_list import PASSES
+from onnx_workbench.model.simplify.passes import Match, Options, Refusal
+from onnx_workbench.model.simplify.pipeline import chosen_passes
 from onnx_workbench.viewer.commands.simplify import refusal_counts, table
 from onnx_workbench.viewer.dialogs.buttons import without_icons
 from onnx_workbench.viewer.dialogs.simplify_matches import MatchTree, make_tree

@@ -9,8 +9,8 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.passes.simplify.framework import Match, Pass
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.simplify.passes import Match, Pass
 from onnx_workbench.viewer.text import display, number_text
 from onnx_workbench.viewer.tips import plain_tip
 

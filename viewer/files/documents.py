@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Model
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer import garbage
 from onnx_workbench.viewer.dialogs.files import ask_open
@@ -25,8 +25,8 @@ from onnx_workbench.viewer.widgets.fields.editors import take_typed
 from onnx_workbench.viewer.workspace import Message, Severity, Workspace
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.io.save import Saved
-    from onnx_workbench.model.recording.beginning import Beginning
+    from onnx_workbench.model.io.writer.save import Saved
+    from onnx_workbench.model.recovery.baseline import Beginning
     from onnx_workbench.viewer.document_tab import DocumentTab
     from onnx_workbench.viewer.files.saving import Coming, Save, SaveOptions
     from onnx_workbench.viewer.main_window import MainWindow
@@ -194,13 +194,13 @@ class Files(QObject):
         folder, title = journal_folder(), models[0][1]
 
         def work(progress: Progress) -> list[Beginning]:
-            from onnx_workbench.model.recording.beginning import write_beginning
+            from onnx_workbench.model.recovery.baseline import write_beginning
 
             opening.import_view()
             return [write_beginning(model, folder, progress) for model, _ in models]
 
         def finished() -> None:
-            from onnx_workbench.model.recording.beginning import Beginning
+            from onnx_workbench.model.recovery.baseline import Beginning
 
             self.keeping.remove(job)
             show(job.result or [Beginning.missing(folder)] * len(models))

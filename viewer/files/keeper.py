@@ -15,10 +15,10 @@ from onnx_workbench.viewer.files.preparation import Preparation
 from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
-    from onnx_workbench.model.io.save import Saving
+    from onnx_workbench.model.io.writer.save import Saving
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.model.recording.beginning import Beginning
-    from onnx_workbench.model.recording.journal import Journal
+    from onnx_workbench.model.recovery.baseline import Beginning
+    from onnx_workbench.model.recovery.journal import Journal
     from onnx_workbench.viewer.files.saving import Coming
     from onnx_workbench.viewer.jobs import Job
     from onnx_workbench.viewer.workspace import Workspace
@@ -37,8 +37,8 @@ class Keeper(QObject):
     _failed = Signal()  # from the thread that writes
 
     def __init__(self, workspace: Workspace, beginning: Beginning | None = None, holds: Path | None = None) -> None:
-        from onnx_workbench.model.recording.journal import Journal
-        from onnx_workbench.model.recording.log import BaseFile
+        from onnx_workbench.model.recovery.journal import Journal
+        from onnx_workbench.model.recovery.log import BaseFile
 
         super().__init__(workspace)
         self._workspace = workspace
@@ -113,7 +113,7 @@ class Keeper(QObject):
         if coming.kept is not None and not coming.kept.problem:
             self.journal.begin_anew(coming.kept, state)
         elif not coming.left_out:
-            from onnx_workbench.model.recording.log import BaseFile
+            from onnx_workbench.model.recovery.log import BaseFile
 
             self.journal.expect(BaseFile.of(coming.path, coming.identity), state)
 
@@ -131,8 +131,8 @@ class Keeper(QObject):
         if not (self._lacks_file and workspace.document.modified) or workspace.jobs.making("edit"):
             return
         from onnx_workbench.model.progress import Cancelled
-        from onnx_workbench.model.recording.beginning import Beginning, prepare_beginning, reason_of
-        from onnx_workbench.model.recording.store import new_path
+        from onnx_workbench.model.recovery.baseline import Beginning, prepare_beginning, reason_of
+        from onnx_workbench.model.recovery.journal_files import new_path
 
         self._is_writing = True
         path, model, title = new_path(journal_folder()), workspace.model, f"Keep {display(workspace.title, 60)}"
@@ -150,7 +150,7 @@ class Keeper(QObject):
             self.look_at_file()
 
     def _write(self, title: str, path: Path, saving: Saving, state: int) -> None:
-        from onnx_workbench.model.recording.beginning import Beginning, finish_beginning
+        from onnx_workbench.model.recovery.baseline import Beginning, finish_beginning
 
         job: Job[Beginning] = self._workspace.jobs.start(
             title,
@@ -160,7 +160,7 @@ class Keeper(QObject):
 
     def _begun(self, beginning: Beginning, state: int) -> None:
         """What was written is what edits are done again on, if that is still needed."""
-        from onnx_workbench.model.recording.store import remove_files
+        from onnx_workbench.model.recovery.journal_files import remove_files
 
         self._is_writing = self._lacks_file = False  # not again for each edit, where it did not succeed
         entry = self._workspace.document.entry(state)

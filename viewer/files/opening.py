@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from onnx_workbench.model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.graph import Model
-    from onnx_workbench.model.io.source import Identity
+    from onnx_workbench.model.io.reader.source import Identity
+    from onnx_workbench.model.ir.graph import Model
 
 STANDARD_INPUT = "-"
 
@@ -34,7 +34,7 @@ def import_view() -> None:
     for name in (
         "onnx_workbench.viewer.document_tab",
         "onnx_workbench.viewer.canvas.view",
-        "onnx_workbench.model.recording.journal",
+        "onnx_workbench.model.recovery.journal",
     ):
         import_module(name)
     for info in import_module("onnx_workbench.viewer.panels").PANELS:
@@ -57,7 +57,7 @@ def identity_read(model: Model) -> Identity | None:
 
 def identity_at(path: Path) -> Identity | None:
     """What tells the file there is now from what it was or will be; None when there is none to look at."""
-    from onnx_workbench.model.io.source import identity_of
+    from onnx_workbench.model.io.reader.source import identity_of
 
     try:
         return identity_of(path.stat())

@@ -13,7 +13,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.settings import OPERATOR_SETS, Settings
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.io.read import OperatorSet
+    from onnx_workbench.model.io.reader.read import OperatorSet
     from onnx_workbench.model.schemas import Schema
 
 
@@ -61,8 +61,8 @@ class OperatorSets(QObject):
     def open(self, path: Path) -> OpenOperatorSet:
         """Read a document and make its operators known; one that is open already is read anew."""
         from onnx_workbench.model import schemas
-        from onnx_workbench.model.io.read import load_operator_set
-        from onnx_workbench.model.schemas.documents import schemas_of
+        from onnx_workbench.model.io.reader.read import load_operator_set
+        from onnx_workbench.model.schemas.operator_set_documents import schemas_of
 
         content = load_operator_set(path)
         for other in [one for one in self.opened if one.path == path]:
@@ -90,7 +90,7 @@ def documents() -> OperatorSets:
 
 def is_document(path: Path) -> bool:
     """Whether a file is an operator-set document; looks at its first bytes."""
-    from onnx_workbench.model.io.read import identify
+    from onnx_workbench.model.io.reader.read import identify
 
     try:
         return identify(path).message == "OperatorSetProto"

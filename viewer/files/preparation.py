@@ -11,7 +11,7 @@ from onnx_workbench.viewer.after_edits import AfterEdits
 from onnx_workbench.viewer.slices import Slices
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.io.save import Saving
+    from onnx_workbench.model.io.writer.save import Saving
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.jobs import Job
     from onnx_workbench.viewer.workspace import Workspace

@@ -15,9 +15,9 @@ from onnx_workbench.viewer.text import display, plural
 from onnx_workbench.viewer.workspace import Message
 
 if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
-    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.model.history.working_copy import Rehearsal
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.model.recording.leftovers import Leftover
+    from onnx_workbench.model.recovery.recover import Leftover
     from onnx_workbench.viewer.document_tab import DocumentTab
     from onnx_workbench.viewer.main_window import MainWindow
     from onnx_workbench.viewer.workspace import Workspace
@@ -31,7 +31,7 @@ def offer(window: MainWindow) -> None:
     folder = journal_folder()
     if not folder.is_dir() or not any(folder.iterdir()):
         return  # as at nearly every start, which then loads nothing for it
-    from onnx_workbench.model.recording.leftovers import discard, leftovers
+    from onnx_workbench.model.recovery.recover import discard, leftovers
 
     for leftover in list(leftovers(folder, partial(_tell_unreadable, window))):
         if leftover.titles or leftover.is_unsaved:
@@ -41,14 +41,14 @@ def offer(window: MainWindow) -> None:
 
 
 def _tell_unreadable(window: MainWindow, path: Path, reason: str) -> None:
-    from onnx_workbench.model.recording.leftovers import DAYS_KEPT
+    from onnx_workbench.model.recovery.recover import DAYS_KEPT
 
     detail = f"{display(reason, 200)} It is kept for {DAYS_KEPT} days as {display(str(path), 300)}."
     window.show_message(Message("warning", "Edits of an earlier session cannot be read", detail))
 
 
 def _question(window: MainWindow, leftover: Leftover) -> Message:
-    from onnx_workbench.model.recording.leftovers import discard
+    from onnx_workbench.model.recovery.recover import discard
 
     name = display(Path(leftover.base.path).name or leftover.name, 80) or "a new model"
     when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
@@ -114,7 +114,7 @@ def _replay(window: MainWindow, tab: DocumentTab, leftover: Leftover) -> None:
 
 
 def _replay_at_once(tab: DocumentTab, leftover: Leftover) -> None:
-    from onnx_workbench.model.recording.leftovers import recover
+    from onnx_workbench.model.recovery.recover import recover
 
     workspace, journal = tab.workspace, tab.workspace.journal
     try:
@@ -139,7 +139,7 @@ def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: Leftover) ->
     A copy brings what is in force alone, so that edits that were undone, and can be done again, are left to
     `_replay_at_once`.
     """
-    from onnx_workbench.model.recording.leftovers import recover
+    from onnx_workbench.model.recovery.recover import recover
     from onnx_workbench.viewer.passes.whole import Outcome, WholeEdit
 
     workspace, document = tab.workspace, tab.workspace.document

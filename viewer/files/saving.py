@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.place import UNMOVED, Storage
-from onnx_workbench.model.io.save import Saved, Saving, prepare
-from onnx_workbench.model.recording.beginning import Beginning, finish_beginning, prepare_beginning
-from onnx_workbench.model.recording.store import new_path
+from onnx_workbench.model.io.writer.save import Saved, Saving, prepare
+from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Storage
+from onnx_workbench.model.recovery.baseline import Beginning, finish_beginning, prepare_beginning
+from onnx_workbench.model.recovery.journal_files import new_path
 from onnx_workbench.viewer.files.folders import journal_folder
 from onnx_workbench.viewer.files.preparation import Preparation
 from onnx_workbench.viewer.jobs import post_and_wait
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.io.sniff import Form
-    from onnx_workbench.model.io.source import Identity
+    from onnx_workbench.model.io.reader.sniff import Form
+    from onnx_workbench.model.io.reader.source import Identity
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.workspace import Workspace
 

@@ -14,7 +14,7 @@ from onnx_workbench.viewer.text import plural
 from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.io.save import Saved
+    from onnx_workbench.model.io.writer.save import Saved
 
 #: The topic of the offer. To be withdrawn before the next save, which may name the files again.
 UNUSED: Final = "unused data files"

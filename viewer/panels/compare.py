@@ -16,7 +16,7 @@ from onnx_workbench.exec.inspection.compare import Difference, first_divergence
 from onnx_workbench.exec.inspection.compare import Row as Compared
 from onnx_workbench.exec.inspection.whatif import Precision
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.dialogs.files import ask_file
 from onnx_workbench.viewer.panels import Panel

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.model.queries.differences import Difference
+from onnx_workbench.model.diff import Difference
 from onnx_workbench.viewer.commands.diff import location
 from onnx_workbench.viewer.comparison.pairing import SIGNS, WORDS, Comparing
 from onnx_workbench.viewer.panels import Panel

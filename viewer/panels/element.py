@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.exec.inspection.tracing import Origin, Trace, trace
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.icons import icon
 from onnx_workbench.viewer.panels import Panel

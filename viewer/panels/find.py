@@ -17,10 +17,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from onnx_workbench.model.analysis.search import parse, search
+from onnx_workbench.model.analysis.value_types import declared_type
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.queries.search import parse, search
-from onnx_workbench.model.queries.types import declared_type
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.icons import dot, icon
 from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.qt_models.outline_rows import graph_title

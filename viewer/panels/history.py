@@ -11,7 +11,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QFont, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 
-from onnx_workbench.model.document import Document, Entry
+from onnx_workbench.model.history.document import Document, Entry
 from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.patience import busy_over
 from onnx_workbench.viewer.shifts import SLICE_SECONDS

@@ -22,11 +22,11 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.analysis.search import Query, parse
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.queries.search import Query, parse
 from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
 from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.passes.many import CopyOf, change_many

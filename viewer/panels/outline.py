@@ -9,8 +9,8 @@ from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIn
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QVBoxLayout, QWidget
 
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.qt_models.outline import ObjectRole, OutlineModel
 from onnx_workbench.viewer.qt_models.outline_rows import Stretch

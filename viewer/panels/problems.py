@@ -14,9 +14,9 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.checks import Problem
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.changes import is_in_model
 from onnx_workbench.viewer.icons import icon
@@ -31,7 +31,7 @@ from onnx_workbench.viewer.widgets.row_table import Index, RowModel, RowTable
 from onnx_workbench.viewer.workspace import Workspace, graph_of
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.model.history.working_copy import Rehearsal
     from onnx_workbench.viewer.passes.whole import Outcome
 
 _MEND_ALL = "Mend all problems"

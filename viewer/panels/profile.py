@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QSplitter, QStackedWidget, QVBo
 
 from onnx_workbench.exec.nodes import NodeResult, State
 from onnx_workbench.exec.results import Moment
-from onnx_workbench.model.graph import Function, Node, Value
+from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.places import name_of

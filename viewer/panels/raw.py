@@ -9,11 +9,11 @@ from PySide6.QtCore import QModelIndex, Qt, QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTreeView, QVBoxLayout, QWidget
 
-from onnx_workbench.model.edits.raw import path_of, place_of, plain_path, set_field
+from onnx_workbench.model.edits.raw_fields import path_of, place_of, plain_path, set_field
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.io.messages import Path
-from onnx_workbench.model.io.rawview import Branches, Contents, contents_of, long_branches
+from onnx_workbench.model.io.message_fields import Path
+from onnx_workbench.model.io.raw_view import Branches, Contents, contents_of, long_branches
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
 from onnx_workbench.viewer.panels import Panel

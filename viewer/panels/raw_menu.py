@@ -9,11 +9,11 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, 
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QMenu
 
-from onnx_workbench.model.edits.raw import place_of, plain_path
-from onnx_workbench.model.edits.rawchanges import add_field, add_unknown_field, addable, can_remove, remove_field
+from onnx_workbench.model.edits.raw_add_remove import add_field, add_unknown_field, addable, can_remove, remove_field
+from onnx_workbench.model.edits.raw_fields import place_of, plain_path
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.io.messages import Path
+from onnx_workbench.model.io.message_fields import Path
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
 from onnx_workbench.viewer.text import display
 

@@ -30,15 +30,22 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from onnx_workbench.model.analysis.name_scopes import DEEPEST
+from onnx_workbench.model.analysis.node_subset import part_of
+from onnx_workbench.model.analysis.polynomial import Polynomial, is_name, ungrouped
+from onnx_workbench.model.analysis.statistics import (
+    EACH_CALL,
+    NodeStatistics,
+    Statistics,
+    Total,
+    scope_of,
+    statistics,
+)
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.queries.parts import part_of
-from onnx_workbench.model.queries.polynomial import Polynomial, is_name, ungrouped
-from onnx_workbench.model.queries.scopes import DEEPEST
-from onnx_workbench.model.queries.statistics import EACH_CALL, NodeStatistics, Statistics, Total, scope_of, statistics
-from onnx_workbench.model.types import Type
 from onnx_workbench.viewer.commands.arguments import sizes
 from onnx_workbench.viewer.dialogs.files import ask_save
 from onnx_workbench.viewer.panels import Panel

@@ -11,8 +11,8 @@ from shiboken6 import isValid
 
 from onnx_workbench.exec.inspection.overview import Watched, watch
 from onnx_workbench.exec.layout import ValueKey
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.types import element_type_text
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.types import element_type_text
 from onnx_workbench.viewer.changes import is_in_model
 from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.places import name_of

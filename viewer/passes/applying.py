@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.model.document import Document, Transaction
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph
+from onnx_workbench.model.history.document import Document, Transaction
+from onnx_workbench.model.history.steps import InsertNode, SetAttribute, SetField, SetInitializer, Step
+from onnx_workbench.model.ir.graph import Function, Graph
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.steps import InsertNode, SetAttribute, SetField, SetInitializer, Step
-from onnx_workbench.model.tensors import SparseTensor, Tensor
 from onnx_workbench.viewer.jobs import Job, Jobs
 from onnx_workbench.viewer.patience import busy_over
 from onnx_workbench.viewer.shifts import Shift
 from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.recording.ahead import Recording
-    from onnx_workbench.model.recording.journal import Journal
+    from onnx_workbench.model.recovery.journal import Journal
+    from onnx_workbench.model.recovery.write_ahead import Recording
 
 _AT_ONCE = 1_000  # steps that take some 10 ms, and that the journal writes within the turn
 _MUCH = 1 << 20  # bytes of tensors, the same

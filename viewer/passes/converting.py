@@ -9,25 +9,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.exec.inspection.agreement import Agreement, compare_models
-from onnx_workbench.model.document import Document
+from onnx_workbench.model.analysis.call_graph import callers_of
 from onnx_workbench.model.edits.names import (
     regenerate_initializer_names,
     regenerate_node_names,
     regenerate_value_names,
 )
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Model, Node, Value
-from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.calls import callers_of
 from onnx_workbench.viewer.commands.arguments import sizes
 from onnx_workbench.viewer.text import display, number_text, plural
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.passes.convert import Report
-    from onnx_workbench.model.recording.ahead import Recording
-    from onnx_workbench.model.steps import Step
-    from onnx_workbench.model.types import Type
+    from onnx_workbench.model.convert import Report
+    from onnx_workbench.model.history.steps import Step
+    from onnx_workbench.model.ir.types import Type
+    from onnx_workbench.model.recovery.write_ahead import Recording
 
 #: What can get new names, and the edit that gives them.
 RENAMED: dict[str, Callable[..., int]] = {
@@ -147,7 +147,7 @@ class _Conversions:
 
     def run(self) -> list[Report]:
         """Convert; a report for each conversion."""
-        from onnx_workbench.model.passes.convert import extract_blocks, strip
+        from onnx_workbench.model.convert import extract_blocks, strip
 
         options = self._options
         reports: list[Report] = []
@@ -175,12 +175,12 @@ class _Conversions:
         return reports
 
     def _type_of(self) -> Callable[[Value], Type | None]:
-        from onnx_workbench.model.passes.inference import infer
+        from onnx_workbench.model.inference import infer
 
         return infer(self._document.model, progress=self._progress).type_of
 
     def _freeze(self) -> Report:
-        from onnx_workbench.model.passes.convert import freeze
+        from onnx_workbench.model.convert import freeze
 
         part, wanted = self.part, sizes(self._options.freeze)
         if part is None:
@@ -191,7 +191,7 @@ class _Conversions:
             return freeze(edit, wanted, part, type_of)
 
     def _free(self) -> Report:
-        from onnx_workbench.model.passes.convert import batch_places, free_dimensions, inputs_of
+        from onnx_workbench.model.convert import batch_places, free_dimensions, inputs_of
 
         type_of, graph, given = self._type_of(), self._document.model.graph, self._options.free
         inputs = inputs_of(graph, self.part)
@@ -211,8 +211,8 @@ class _Conversions:
             return free_dimensions(edit, graph, places, type_of)
 
     def _inline(self) -> Report:
+        from onnx_workbench.model.convert import Report
         from onnx_workbench.model.edits.functions import inline_all, inline_calls
-        from onnx_workbench.model.passes.convert import Report
 
         report, model, part = Report(), self._document.model, self.part
         before = len(model.functions)
@@ -229,7 +229,7 @@ class _Conversions:
         return report
 
     def _opset(self) -> Report:
-        from onnx_workbench.model.passes.convert import convert_opset
+        from onnx_workbench.model.convert import convert_opset
 
         version, part = self._options.opset, self.part
         known = self._type_of()
@@ -253,7 +253,7 @@ class _Conversions:
         return agreement.reason if agreement.agrees is False else ""
 
     def _rename(self, what: str) -> Report:
-        from onnx_workbench.model.passes.convert import Report
+        from onnx_workbench.model.convert import Report
 
         report = Report()
         with self._document.edit(f"Regenerate names of {what}") as edit:
@@ -264,8 +264,8 @@ class _Conversions:
         return report
 
     def _sort(self) -> Report:
+        from onnx_workbench.model.convert import Report
         from onnx_workbench.model.edits.nodes import sort_nodes
-        from onnx_workbench.model.passes.convert import Report
 
         if self._others is not None:
             raise ModelError("The order of nodes is that of whole graphs", "No selection has one of its own.")
@@ -278,7 +278,7 @@ class _Conversions:
 
     def _precision(self) -> list[Report]:
         """From whatever other precision the model has."""
-        from onnx_workbench.model.passes.convert import PRECISIONS, Wish, convert_precision, inline_calls_that_differ
+        from onnx_workbench.model.convert import PRECISIONS, Wish, convert_precision, inline_calls_that_differ
 
         options = self._options
         target = PRECISIONS[options.precision]
@@ -299,7 +299,7 @@ class _Conversions:
         return reports
 
     def _claim(self) -> Report:
-        from onnx_workbench.model.passes.convert import claim_ir_version
+        from onnx_workbench.model.convert import claim_ir_version
 
         if self._others is not None:
             raise ModelError("The IR version is that of the whole model", "No selection has one of its own.")

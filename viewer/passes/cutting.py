@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.model.edits.cutting import Cut, cut_out
-from onnx_workbench.model.graph import Model
+from onnx_workbench.model.edits.extract import Cut, cut_out
+from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.slices import Slices
 from onnx_workbench.viewer.workspace import Workspace

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from onnx_workbench.model.document import Transaction
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.passes.applying import edit_ahead
 from onnx_workbench.viewer.selection import Item
 from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.passes.rehearsal import Rehearsal
+    from onnx_workbench.model.history.working_copy import Rehearsal
     from onnx_workbench.viewer.passes.whole import Outcome
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.history.working_copy import Rehearsal
 from onnx_workbench.viewer.slices import Latest
 from onnx_workbench.viewer.workspace import Workspace
 

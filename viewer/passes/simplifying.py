@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.exec.fold import evaluate
 from onnx_workbench.exec.inspection.agreement import Agreement, compare_models
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.passes.rehearsal import Rehearsal
-from onnx_workbench.model.passes.simplify.driver import TITLE, Report, simplify, survey, trusted_types
-from onnx_workbench.model.passes.simplify.framework import Match, Options, Pass, Refusal
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import Step
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.steps import Step
-from onnx_workbench.model.types import Type
+from onnx_workbench.model.simplify.passes import Match, Options, Pass, Refusal
+from onnx_workbench.model.simplify.pipeline import TITLE, Report, simplify, survey, trusted_types
 from onnx_workbench.viewer.text import plural
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.recording.ahead import Recording
+    from onnx_workbench.model.recovery.write_ahead import Recording
 
 
 @dataclass(slots=True)

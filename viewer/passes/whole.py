@@ -13,12 +13,12 @@ from PySide6.QtCore import QObject
 from onnx_workbench.model.edits.functions import inline_call
 from onnx_workbench.model.edits.interface import remove_unused_inputs
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Node
-from onnx_workbench.model.passes.inference import Inferred, declare_all
-from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.history.steps import Step
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.inference import Inferred, declare_all
+from onnx_workbench.model.ir.graph import Graph, Node
+from onnx_workbench.model.ir.types import Dimension
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.steps import Step
-from onnx_workbench.model.types import Dimension
 from onnx_workbench.viewer.jobs import Job
 from onnx_workbench.viewer.passes.applying import Applying
 from onnx_workbench.viewer.passes.converting import attempt, told
@@ -28,7 +28,7 @@ from onnx_workbench.viewer.text import display, plural
 from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.recording.ahead import Recording
+    from onnx_workbench.model.recovery.write_ahead import Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ def set_batch(workspace: Workspace, graph: Graph, batch: Dimension, text: str) -
     """Give inputs and outputs of a graph another first dimension, which a person wrote as `text`."""
 
     def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
-        from onnx_workbench.model.passes.convert.dimensions import change_batch
+        from onnx_workbench.model.convert.dimensions import change_batch
 
         known = known_of(workspace, rehearsal)
         with rehearsal.document.edit("Set the batch") as edit:

@@ -9,18 +9,18 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.attributetext import attribute_source, has_text, parse_any, parse_attribute
-from onnx_workbench.model.document import Document, Transaction
 from onnx_workbench.model.edits.attributes import expected_kind, remove_attribute, set_attribute
 from onnx_workbench.model.edits.function_attributes import refer_as_written
 from onnx_workbench.model.edits.nodes import change_operator, rename_node
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Node
-from onnx_workbench.model.operatortext import operator_for
+from onnx_workbench.model.history.document import Document, Transaction
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import AttributeSchema
-from onnx_workbench.model.signatures import signature_of
+from onnx_workbench.model.schemas.signatures import signature_of
+from onnx_workbench.model.text.attributes import attribute_source, has_text, parse_any, parse_attribute
+from onnx_workbench.model.text.operators import operator_for
 from onnx_workbench.viewer.canvas.captions import attribute_text
 from onnx_workbench.viewer.places import first_output, trail
 from onnx_workbench.viewer.slices import Latest

@@ -9,9 +9,9 @@ from typing import Any
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 from shiboken6 import isValid
 
-from onnx_workbench.model.graph import Graph, Model, Node
-from onnx_workbench.model.lookup import comes_before
-from onnx_workbench.model.queries.scopes import Path, Scope, scope_path
+from onnx_workbench.model.analysis.name_scopes import Path, Scope, scope_path
+from onnx_workbench.model.ir.graph import Graph, Model, Node
+from onnx_workbench.model.ir.name_index import comes_before
 from onnx_workbench.viewer.grouping import Grouping
 from onnx_workbench.viewer.icons import dot, icon
 from onnx_workbench.viewer.qt_models.outline_rows import Row, Stretch

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from onnx_workbench.model.graph import Function, Graph, Model, Node
-from onnx_workbench.model.queries.scopes import Scope, ScopeTree
+from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
 from onnx_workbench.viewer.places import first_output
 from onnx_workbench.viewer.text import count_text, display, number_text, plural
 

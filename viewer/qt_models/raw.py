@@ -9,11 +9,10 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 
-from onnx_workbench.model.edits.raw import can_set
+from onnx_workbench.model.edits.raw_fields import can_set
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Model
-from onnx_workbench.model.io.messages import Path
-from onnx_workbench.model.io.rawview import (
+from onnx_workbench.model.io.message_fields import Path
+from onnx_workbench.model.io.raw_view import (
     PAGE,
     Branches,
     Contents,
@@ -31,6 +30,7 @@ from onnx_workbench.model.io.rawview import (
     source_text,
     value_text,
 )
+from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.viewer.qt_models.tree import Index, TreeModel
 from onnx_workbench.viewer.text import display, plural
 from onnx_workbench.viewer.theme import monospace, theme

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from onnx_workbench.model.elements import element_text
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.text.elements import element_text
 from onnx_workbench.viewer.text import display
 from onnx_workbench.viewer.theme import monospace, theme
 

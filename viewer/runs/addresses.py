@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.exec.layout import Path, ValueKey
 from onnx_workbench.exec.saved import Address
-from onnx_workbench.model.graph import Function, Graph, Node, Value
+from onnx_workbench.model.analysis.call_graph import called_by
+from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.calls import called_by
 from onnx_workbench.viewer.places import name_of
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from onnx_workbench.exec.nodes import NodeResult, NodeTable, State
 from onnx_workbench.exec.plan import MISSING
 from onnx_workbench.exec.results import RunResult
 from onnx_workbench.exec.saved import Address, Cost, SavedRun, load_run, save_run
+from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.queries.calls import called_by
 from onnx_workbench.viewer.runs.addresses import Addresses, addresses_in
 from onnx_workbench.viewer.slices import Latest
 from onnx_workbench.viewer.text import plural

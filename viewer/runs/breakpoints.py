@@ -8,7 +8,7 @@ from typing import Literal
 from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.exec.session import Breakpoint
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.changes import is_in_model
 
 Condition = Literal["non-finite", "above", "shape"]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from onnx_workbench.exec.inspection import tracing
 from onnx_workbench.exec.inspection.tracing import Call
 from onnx_workbench.exec.layout import Path, ValueKey
-from onnx_workbench.model.graph import Function, Node, Value
-from onnx_workbench.model.queries.calls import called_by
+from onnx_workbench.model.analysis.call_graph import called_by
+from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.viewer.results import Record
 
 

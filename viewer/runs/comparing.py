@@ -22,10 +22,10 @@ from onnx_workbench.exec.results import RunResult
 from onnx_workbench.exec.saved import load_run
 from onnx_workbench.exec.values import same_value
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.io.save import prepare
+from onnx_workbench.model.io.writer.save import prepare
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.types import ElementType, TensorType
 from onnx_workbench.viewer.results import Record
 from onnx_workbench.viewer.runs.addresses import addresses_in, inside_nodes
 from onnx_workbench.viewer.slices import Slices

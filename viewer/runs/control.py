@@ -23,11 +23,11 @@ from onnx_workbench.exec.remote.session import WorkerSession
 from onnx_workbench.exec.results import RunResult
 from onnx_workbench.exec.session import Breakpoint, Request, Session, Stepper
 from onnx_workbench.exec.turn import Turn
+from onnx_workbench.model.analysis.call_graph import callers_of
+from onnx_workbench.model.analysis.topology import upstream
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Node, Value
+from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.queries.calls import callers_of
-from onnx_workbench.model.queries.topology import upstream
 from onnx_workbench.viewer import garbage
 from onnx_workbench.viewer.jobs import Job
 from onnx_workbench.viewer.results import Record
@@ -48,7 +48,7 @@ from onnx_workbench.viewer.runs.testing import Testing
 from onnx_workbench.viewer.settings import RUN_IN_PROCESS
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.document import Change
+    from onnx_workbench.model.history.document import Change
     from onnx_workbench.viewer.workspace import Workspace
 
 #: Milliseconds between an edit and the run it starts, so that typing starts one run, not five.

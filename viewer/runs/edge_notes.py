@@ -20,9 +20,9 @@ from onnx_workbench.exec.inspection.statistics import Statistics
 from onnx_workbench.exec.layout import ValueKey
 from onnx_workbench.exec.results import RunResult
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Value
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.captions import short_type
 from onnx_workbench.viewer.canvas.notes import Note, NoteOf
 from onnx_workbench.viewer.results import Record

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.exec.nodes import NodeTable
 from onnx_workbench.exec.session import Stepper
-from onnx_workbench.model.graph import Node
+from onnx_workbench.model.ir.graph import Node
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.runs.one_run import OneRun

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject
 from onnx_workbench.exec.inspection.nonfinite import Bad, Search, Sought, first_of
 from onnx_workbench.exec.layout import ValueKey
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Value
+from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.places import name_of
 from onnx_workbench.viewer.results import Record

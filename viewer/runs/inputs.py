@@ -29,13 +29,13 @@ from onnx_workbench.exec.inputs import (
 )
 from onnx_workbench.exec.inspection.statistics import describe
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Value, Values
-from onnx_workbench.model.steps import SetField, SetGraphInputs
-from onnx_workbench.model.types import ElementType, TensorType, Type
+from onnx_workbench.model.history.steps import SetField, SetGraphInputs
+from onnx_workbench.model.ir.graph import Graph, Value, Values
+from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 from onnx_workbench.viewer.settings import Option
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.document import Change
+    from onnx_workbench.model.history.document import Change
     from onnx_workbench.viewer.workspace import Workspace
 
 #: Inputs that a message names.

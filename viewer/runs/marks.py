@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer
 from onnx_workbench.exec.inspection.overview import changed_values
 from onnx_workbench.exec.results import RunResult
 from onnx_workbench.exec.session import Breakpoint
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.results import Record
 
 if TYPE_CHECKING:

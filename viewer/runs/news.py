@@ -10,7 +10,7 @@ import numpy as np
 from onnx_workbench.exec.nodes import State
 from onnx_workbench.exec.results import RunResult
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node
+from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.places import name_of
 from onnx_workbench.viewer.text import bytes_text, display, duration_text, plural
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.results import RunResult
 from onnx_workbench.exec.session import Request
-from onnx_workbench.model.graph import Node
+from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.results import Record
 from onnx_workbench.viewer.runs.inputs import Recipe

@@ -17,11 +17,11 @@ from onnx_workbench.exec.inspection.overview import Measure, measure_values
 from onnx_workbench.exec.layout import ValueKey
 from onnx_workbench.exec.nodes import State
 from onnx_workbench.exec.results import RunResult
+from onnx_workbench.model.analysis import macs
+from onnx_workbench.model.analysis.polynomial import Polynomial
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Model, Node, Value
+from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries import macs
-from onnx_workbench.model.queries.polynomial import Polynomial
 from onnx_workbench.viewer.results import Record, Results
 from onnx_workbench.viewer.slices import Latest
 from onnx_workbench.viewer.text import display, plural

@@ -8,14 +8,10 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Any, assert_never
 
-from onnx_workbench.model.attributes import Attribute, is_same
-from onnx_workbench.model.document import Change
-from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from onnx_workbench.model.passes.simplify.context import STOCHASTIC
-from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.queries.calls import callers_of
-from onnx_workbench.model.queries.topology import Thing, downstream
-from onnx_workbench.model.steps import (
+from onnx_workbench.model.analysis.call_graph import callers_of
+from onnx_workbench.model.analysis.topology import Thing, downstream
+from onnx_workbench.model.history.document import Change
+from onnx_workbench.model.history.steps import (
     InsertNode,
     MoveUses,
     RemoveNode,
@@ -29,7 +25,11 @@ from onnx_workbench.model.steps import (
     SetOutputs,
     Step,
 )
-from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.attributes import Attribute, is_same
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.simplify.context import STOCHASTIC
 
 #: Fields that say what is computed; names and texts do not.
 _OF_NODES = frozenset({"op_type", "domain", "overload"})

@@ -8,8 +8,8 @@ from functools import partial
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
-from onnx_workbench.model.graph import Function, Graph, TrainingInfo
-from onnx_workbench.model.queries.scopes import Scope
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.ir.graph import Function, Graph, TrainingInfo
 from onnx_workbench.viewer.places import name_of, path_to
 from onnx_workbench.viewer.selection import Item
 from onnx_workbench.viewer.text import display

@@ -9,11 +9,11 @@ from typing import Final
 
 from PySide6.QtWidgets import QWidget
 
+from onnx_workbench.model.analysis.scoping import enclosing, nodes_downstream, visible_values
 from onnx_workbench.model.edits.values import connect, disconnect, why_not_connect
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.lookup import Lookup, comes_before
-from onnx_workbench.model.queries.scope import enclosing, nodes_downstream, visible_values
-from onnx_workbench.model.signatures import signature_of
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.name_index import Lookup, comes_before
+from onnx_workbench.model.schemas.signatures import signature_of
 from onnx_workbench.viewer.text import display, type_text
 from onnx_workbench.viewer.widgets.choice_popup import Choice, ChoicePopup
 from onnx_workbench.viewer.workspace import Workspace

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.icons import icon
 from onnx_workbench.viewer.places import name_of, place_text
 from onnx_workbench.viewer.text import display

@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph
-from onnx_workbench.model.operatortext import parse_operator
+from onnx_workbench.model.ir.graph import Function, Graph
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.schemas import Parameter, Schema
-from onnx_workbench.model.types import Type
+from onnx_workbench.model.text.operators import parse_operator
 from onnx_workbench.viewer.text import display
 from onnx_workbench.viewer.theme import categories, operator_category
 from onnx_workbench.viewer.widgets.choice_popup import Choice, ChoicePopup

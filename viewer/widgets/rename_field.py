@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QLabel, QLineEdit
 
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.canvas.drawing import HEADER, Kind
 from onnx_workbench.viewer.text import display
 from onnx_workbench.viewer.theme import theme
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.document import Document
+    from onnx_workbench.model.history.document import Document
     from onnx_workbench.viewer.canvas.view import GraphView
 
 _NARROWEST = 180

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
-from onnx_workbench.model.graph import Node
+from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.text import plural
 from onnx_workbench.viewer.workspace import Workspace
 

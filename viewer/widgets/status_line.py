@@ -8,8 +8,8 @@ from typing import Any
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QStatusBar, QToolButton, QWidget
 
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.types import Type
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.icons import icon
 from onnx_workbench.viewer.jobs import Job, Jobs
 from onnx_workbench.viewer.places import name_of

@@ -16,7 +16,7 @@ from onnx_workbench.exec.arrays import Array, check_size, full
 from onnx_workbench.exec.context import Body, RuntimeValue, checkpoint
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.shared.dtypes import dtype_of
-from onnx_workbench.model.types import TensorType, Type
+from onnx_workbench.model.ir.types import TensorType, Type
 
 
 class Decoder(Protocol):

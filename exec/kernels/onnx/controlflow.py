@@ -13,7 +13,7 @@ from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.inspection.statistics import describe
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis, scalar_int
-from onnx_workbench.model.types import ElementType, TensorType
+from onnx_workbench.model.ir.types import ElementType, TensorType
 
 #: A stack starts with room for this many turns, whatever trip count a model claims, and doubles.
 _FIRST_ROOM = 64

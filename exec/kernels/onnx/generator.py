@@ -16,7 +16,7 @@ from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers
 from onnx_workbench.exec.kernels.shared.blocks import by_pieces
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT32, FLOAT64, cast, dtype_of, is_float, widen
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 
 _FLOAT = int(ElementType.FLOAT)
 

@@ -8,7 +8,7 @@ from onnx_workbench.exec.arrays import Array
 from onnx_workbench.exec.context import RuntimeValue
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.registry import kernel
-from onnx_workbench.model.types import Type
+from onnx_workbench.model.ir.types import Type
 
 
 @kernel("Optional", since=15)

@@ -10,7 +10,7 @@ from onnx_workbench.exec.arrays import Array
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import cast, dtype_of
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 
 
 @kernel("Cast", since=1)

@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from onnx_workbench.exec.arrays import Array, check_size, empty
 from onnx_workbench.exec.context import checkpoint
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)

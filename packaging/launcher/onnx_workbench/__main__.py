@@ -12,8 +12,8 @@ def main() -> int:
         from multiprocessing import freeze_support
 
         freeze_support()
-        if sys.argv[1:2] == ["--child"]:  # as onnx_workbench.model.isolation starts its helpers
-            from onnx_workbench.model.isolated import child_main
+        if sys.argv[1:2] == ["--child"]:  # as onnx_workbench.model.sandbox starts its helpers
+            from onnx_workbench.model.sandbox_child import child_main
 
             child_main(sys.argv[2:])
             return 0

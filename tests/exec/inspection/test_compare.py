@@ -16,8 +16,8 @@ from onnx_workbench.exec import Session
 from onnx_workbench.exec.inspection import compare as c
 from onnx_workbench.exec.inspection.reference import available, run_onnxruntime
 from onnx_workbench.model import ModelError
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.steps import SetAttribute
+from onnx_workbench.model.history.steps import SetAttribute
+from onnx_workbench.model.ir.attributes import make_attribute
 from tests.exec.test_session import CHAIN, X
 from tests.exec.texts import node, parse
 

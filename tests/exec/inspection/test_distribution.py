@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from onnx_workbench.exec.inspection.distribution import distribution
 from onnx_workbench.exec.inspection.statistics import statistics
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 
 
 def spread(array):

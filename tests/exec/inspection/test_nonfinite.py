@@ -10,9 +10,9 @@ import pytest
 from onnx_workbench.exec import Session
 from onnx_workbench.exec.inspection.nonfinite import Sought, kinds_of, non_finite_values
 from onnx_workbench.exec.session import Breakpoint
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.steps import SetAttribute, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.steps import SetAttribute, SetInitializer
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from tests.exec.texts import parse
 
 #: A mask of -inf goes into the scores; one row is masked whole, so that its Softmax is NaN. Then a logarithm of zero.

@@ -8,9 +8,9 @@ import pytest
 from onnx_workbench.exec import Session
 from onnx_workbench.exec.inspection.overview import actual_type, contradictions, measure_values
 from onnx_workbench.exec.session import Breakpoint
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.types import ElementType, MapType, OptionalType, SequenceType, Shape, TensorType, Type
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.types import ElementType, MapType, OptionalType, SequenceType, Shape, TensorType, Type
 from tests.exec.texts import node, parse
 
 OWN = 'ir_version: 10, opset_import: ["" : 21, "own" : 1]'

@@ -16,10 +16,10 @@ from onnx_workbench.exec.inspection.reaching import Called, Reach
 from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
-from onnx_workbench.model.types import ElementType, TensorType
+from onnx_workbench.model.history.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.types import ElementType, TensorType
 
 Case = tuple[str, dict[str, Any], list[Any], int]
 

@@ -14,10 +14,10 @@ from onnx_workbench.exec.inspection.nonfinite import Bad, Search, non_finite_val
 from onnx_workbench.exec.inspection.tracing import call_of, trace
 from onnx_workbench.exec.plan import MISSING
 from onnx_workbench.model import Document, load
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.graph import Model
-from onnx_workbench.model.steps import SetAttribute, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.steps import SetAttribute, SetInitializer
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from tests.exec.test_session import CHAIN, X
 from tests.exec.texts import parse
 

@@ -31,8 +31,8 @@ from onnx_workbench.exec.arrays import SparseArray
 from onnx_workbench.exec.context import Context
 from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.registry import find
-from onnx_workbench.model import types
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir import types
+from onnx_workbench.model.ir.types import ElementType
 
 load()
 

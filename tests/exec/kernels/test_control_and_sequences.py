@@ -11,8 +11,8 @@ import pytest
 
 from onnx_workbench.exec.context import Limits, set_limits
 from onnx_workbench.exec.errors import KernelError, LimitError
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import Cancelled, Progress
-from onnx_workbench.model.types import ElementType, Shape, TensorType
 from tests.exec.kernels.harness import assert_same, call, cases, check_case
 
 OPERATORS = [

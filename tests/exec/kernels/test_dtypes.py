@@ -21,7 +21,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import (
     is_float,
     is_integer,
 )
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 from tests.exec.kernels.harness import call
 
 NUMERIC = [e for e in ElementType if e not in (ElementType.UNDEFINED, ElementType.STRING) and not e.is_complex]

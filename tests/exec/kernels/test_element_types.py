@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx.defs import OpSchema
 
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 from tests.exec.kernels.harness import call
 
 FOLDERS = ("math", "logical", "reduction", "generator")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.arrays import SparseArray
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 from tests.exec.kernels.harness import assert_same, call, cases, check_case, operators
 
 

@@ -12,7 +12,7 @@ from onnx_workbench.exec import Session
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.model import load
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 from tests.exec.kernels.harness import assert_same, call, to_array
 
 MS = "com.microsoft"

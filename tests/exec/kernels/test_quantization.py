@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.kernels.shared.dtypes import cast, float_max, integer_limits
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 from tests.exec.kernels.harness import assert_same, call, cases, check_case, operators
 
 INTEGERS = [ElementType.INT8, ElementType.UINT8, ElementType.INT16, ElementType.UINT16, ElementType.INT4,

@@ -9,7 +9,7 @@ import pytest
 from onnx import helper
 
 from onnx_workbench.exec.kernels import load
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 from tests.exec.kernels.harness import assert_same
 from tests.exec.kernels.test_microsoft import MS, RNG, F, f, i32, ours
 

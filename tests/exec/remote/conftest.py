@@ -9,7 +9,7 @@ import pytest
 
 from onnx_workbench.exec.remote.session import WorkerSession
 from onnx_workbench.model import Document
-from onnx_workbench.model.graph import Model
+from onnx_workbench.model.ir.graph import Model
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from onnx_workbench.exec.remote.worker import Worker, _Job
 from onnx_workbench.exec.results import RunResult
 from onnx_workbench.exec.saved import save_run
 from onnx_workbench.model import Document
-from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.history.steps import SetAttribute
+from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
-from onnx_workbench.model.steps import SetAttribute
 from tests.exec.test_session import CHAIN, X
 from tests.exec.texts import node, parse
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from onnx_workbench.exec.remote.messages import Receiver, Sender, same_ends
 from onnx_workbench.exec.remote.transfer import Exchange
 from onnx_workbench.exec.snapshot import Snapshots
-from onnx_workbench.model.document import Transaction
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.edits.nodes import change_operator, delete_and_bridge, duplicate
 from onnx_workbench.model.edits.values import set_type
-from onnx_workbench.model.graph import Node
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from tests.model import builders
 
 NESTED = builders.BRANCHES.replace("{ no_out = Neg (x) }", "{ [deep] no_out = LeakyRelu <alpha: float = 0.5> (x) }")

@@ -28,9 +28,9 @@ from onnx_workbench.exec.remote.transfer import Exchange
 from onnx_workbench.exec.remote.worker import serve
 from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.model import Document, ModelError
-from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.history.steps import SetAttribute
+from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.steps import SetAttribute
 from tests.exec.test_session import CHAIN, ENDLESS, X
 from tests.exec.texts import node, parse, states
 

@@ -14,7 +14,7 @@ from onnx_workbench.exec.nodes import Failure, NodeResult, NodeTable, State
 from onnx_workbench.exec.plan import MISSING
 from onnx_workbench.exec.remote.tables import Listener, ResultHead, ResultTables, Teller
 from onnx_workbench.exec.summaries import SummaryTable
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 
 HEAD = ResultHead(1, 0.5, 100, "", ("a note",), "", ((), 2), ((), 3), 2, 5)
 SLOTS = 6

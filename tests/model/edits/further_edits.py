@@ -5,11 +5,11 @@ Each takes the machine, the edit and some numbers to choose by; what it cannot b
 
 import numpy as np
 
-from onnx_workbench.model.attributes import AttributeKind, make_attribute
-from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from onnx_workbench.model.diff import apply, compare
 from onnx_workbench.model.edits import (
     attributes,
     constants,
+    copy_paste,
     devices,
     function_attributes,
     functions,
@@ -18,20 +18,19 @@ from onnx_workbench.model.edits import (
     names,
     nodes,
     properties,
-    raw,
-    rawchanges,
-    subgraphs,
-    takeover,
+    raw_add_remove,
+    raw_fields,
+    tensor_metadata,
     tensors,
-    tensortexts,
     values,
 )
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, QuantizationAnnotation, TrainingInfo
-from onnx_workbench.model.io.rawview import RawField, contents_of, fields, root
-from onnx_workbench.model.queries.differences import compare
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.io.raw_view import RawField, contents_of, fields, root
+from onnx_workbench.model.ir.attributes import AttributeKind, make_attribute
+from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from onnx_workbench.model.ir.graph import Graph, QuantizationAnnotation, TrainingInfo
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from tests.model import builders
 
 
@@ -99,7 +98,7 @@ def rename_tensor_metadata(m, e, a, b, text):
     where = place(m, a)
     tensor = tensors.tensor_at(where)
     of = {"values": getattr(tensor, "values", tensor), "indices": getattr(tensor, "indices", tensor)}[part(b)]
-    tensortexts.rename_tensor_metadata(e, where, one(of.metadata, b), text, part(b))
+    tensor_metadata.rename_tensor_metadata(e, where, one(of.metadata, b), text, part(b))
 
 
 def raw_path(m, a, b, *, scalar):
@@ -117,30 +116,30 @@ def raw_path(m, a, b, *, scalar):
 
 def set_raw(m, e, a, b, _text):
     path = chosen(raw_path(m, a, b, scalar=True) or None)
-    if not raw.can_set(m.document.model, path):
+    if not raw_fields.can_set(m.document.model, path):
         raise ModelError("Not a field that is set", "")
-    raw.set_field(e, path, str(b % 5))
+    raw_fields.set_field(e, path, str(b % 5))
 
 
 def add_raw(m, e, a, b, text):
     path = raw_path(m, a, b, scalar=False)
-    name, ask = one(sorted(rawchanges.addable(m.document.model, path).items()), b)
-    rawchanges.add_field(e, path, name, text if ask else "")
+    name, ask = one(sorted(raw_add_remove.addable(m.document.model, path).items()), b)
+    raw_add_remove.add_field(e, path, name, text if ask else "")
 
 
 def merge(m, e, a, b, _text):
     other = builders.model(builders.CHAIN)
     feeds = {"x": m.value(b).name} if b % 2 and m.value(b) is not None else {}
-    subgraphs.merge(e, m.document.model.graph, other, feeds, prefix="other_", keep_outputs=bool(a % 2))
+    copy_paste.merge(e, m.document.model.graph, other, feeds, prefix="other_", keep_outputs=bool(a % 2))
 
 
 def take_over(m, e, a, b, _text):
     comparison = compare(m.document.model, builders.model(builders.CHAIN if a % 2 else builders.BRANCHES))
     found = comparison.differences
     if b % 3:
-        takeover.take_over(e, comparison, one(found, b), "old")
+        apply.take_over(e, comparison, one(found, b), "old")
     else:
-        takeover.take_over_all(e, comparison, found[: b % 7], "old")
+        apply.take_over_all(e, comparison, found[: b % 7], "old")
 
 
 def replace_uses(m, e, a, b, _text):
@@ -285,18 +284,18 @@ EDITS = {
     ),
     "bind": bind,
     "set raw": set_raw,
-    "remove raw": lambda m, e, a, b, t: rawchanges.remove_field(
+    "remove raw": lambda m, e, a, b, t: raw_add_remove.remove_field(
         e, chosen(raw_path(m, a, b, scalar=bool(b % 2)) or None)
     ),
     "add raw": add_raw,
-    "add unknown": lambda m, e, a, b, t: rawchanges.add_unknown_field(
+    "add unknown": lambda m, e, a, b, t: raw_add_remove.add_unknown_field(
         e, raw_path(m, a, b, scalar=False), "1007", f"bytes {b % 256:02x}"
     ),
     "merge": merge,
     "take over": take_over,
-    "name a tensor": lambda m, e, a, b, t: tensortexts.set_tensor_name(e, place(m, a), t, part(b)),
-    "describe a tensor": lambda m, e, a, b, t: tensortexts.describe_tensor(e, place(m, a), t, part(b)),
-    "metadata of a tensor": lambda m, e, a, b, t: tensortexts.set_tensor_metadata(
+    "name a tensor": lambda m, e, a, b, t: tensor_metadata.set_tensor_name(e, place(m, a), t, part(b)),
+    "describe a tensor": lambda m, e, a, b, t: tensor_metadata.describe_tensor(e, place(m, a), t, part(b)),
+    "metadata of a tensor": lambda m, e, a, b, t: tensor_metadata.set_tensor_metadata(
         e, place(m, a), t, str(b % 9) if b % 3 else None, part(b)
     ),
     "rename metadata of a tensor": rename_tensor_metadata,

@@ -14,18 +14,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from onnx_workbench.model import edits
 from onnx_workbench.model.edits import (
     attributes,
+    copy_paste,
+    find_replace,
     functions,
     initializers,
     interface,
     nodes,
     properties,
-    replacing,
-    subgraphs,
     values,
 )
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.edits import further_edits
 from tests.model.snapshots import assert_known, assert_linked, snapshot
@@ -165,19 +165,21 @@ class AnyEdits(RuleBasedStateMachine):
     def copy(self, which):
         chosen = _in_one_graph([self.node(i) for i in which])
         if chosen:
-            self.fragment = subgraphs.copy(chosen)
+            self.fragment = copy_paste.copy(chosen)
 
     @precondition(lambda self: self.fragment is not None)
     @rule(where=pick)
     def paste(self, where):
         if sum(len(list(g.nodes)) for g in self.document.model.graphs()) < 60:
-            self.edit(lambda edit: subgraphs.paste(edit, self.graph(where), self.fragment))
+            self.edit(lambda edit: copy_paste.paste(edit, self.graph(where), self.fragment))
 
     @rule(text=st.sampled_from(["a", "o"]))
     def replace_names(self, text):
         with contextlib.suppress(ModelError):
-            found = replacing.find_replacements(self.document.model.graphs(), text, "e", ["value names", "node names"])
-            self.edit(lambda edit: replacing.replace_all(edit, filter(None, found)))
+            found = find_replace.find_replacements(
+                self.document.model.graphs(), text, "e", ["value names", "node names"]
+            )
+            self.edit(lambda edit: find_replace.replace_all(edit, filter(None, found)))
 
     @rule(version=st.integers(1, 30))
     def change_model(self, version):

@@ -9,9 +9,9 @@ from onnx_workbench.model.edits import interface
 from onnx_workbench.model.edits.constants import add_constant
 from onnx_workbench.model.edits.values import connect
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.steps import SetGraphInputs, SetGraphOutputs, SetOutputs
-from onnx_workbench.model.typetext import parse_type
+from onnx_workbench.model.history.steps import SetGraphInputs, SetGraphOutputs, SetOutputs
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.text.types import parse_type
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 

@@ -6,9 +6,9 @@ import pytest
 from onnx_workbench.model.edits import interface
 from onnx_workbench.model.edits.constants import give_default, parse_constant, reads_as_constant
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.types import ElementType as E
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.types import ElementType as E
 from tests.model import builders
 from tests.model.snapshots import taken_back
 

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.edits import cutting, initializers, nodes, remnants, subgraphs, wholes
+from onnx_workbench.model.diff import compare
+from onnx_workbench.model.edits import copy_paste, extract, initializers, nodes, split_metadata, split_remainder
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.place import Layout, Storage
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import save, to_bytes
-from onnx_workbench.model.passes.inference import infer
-from onnx_workbench.model.queries.differences import compare
-from onnx_workbench.model.steps import SetField, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, TensorType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetField, SetInitializer
+from onnx_workbench.model.inference import infer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import save, to_bytes
+from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, TensorType
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -40,14 +40,14 @@ def parts(model, names):
     """Both sides of a cut at values, as models with all their types."""
     types = infer(model)
     values = [builders.value(model, name) for name in names]
-    return [cutting.cut_out(model, cut, types.type_of) for cut in cutting.cut_in_two(values[0].graph, values)]
+    return [extract.cut_out(model, cut, types.type_of) for cut in extract.cut_in_two(values[0].graph, values)]
 
 
 def quick_parts(model, names):
     """The same for SKIPS, where all that is inside is of one type."""
     values = [builders.value(model, name) for name in names]
-    cuts = cutting.cut_in_two(model.graph, values)
-    return [cutting.cut_out(model, cut, lambda v: v.type or model.graph.outputs[0].type) for cut in cuts]
+    cuts = extract.cut_in_two(model.graph, values)
+    return [extract.cut_out(model, cut, lambda v: v.type or model.graph.outputs[0].type) for cut in cuts]
 
 
 def run(model, feeds):
@@ -82,7 +82,7 @@ def test_an_output_that_is_computed_before_the_cut_stays_one_of_the_first_part()
 def test_cuts_with_nothing_on_one_side_are_refused(name, reason):
     model = builders.model(SKIPS.replace(", float[2] early) ", ")").replace("[early] early = Exp (a)", ""))
     with pytest.raises(ModelError, match=reason):
-        cutting.cut_in_two(model.graph, [builders.value(model, name)])
+        extract.cut_in_two(model.graph, [builders.value(model, name)])
 
 
 def test_what_the_file_says_beside_what_is_computed_comes_back_too():
@@ -102,14 +102,14 @@ def merged(first, second, **options):
     """The second part brought into the first, which is returned; what feeds another part is no output any more."""
     document = Document(first)
     with document.edit("Merge") as edit:
-        subgraphs.merge(edit, first.graph, second, keep_outputs=False, **options)
+        copy_paste.merge(edit, first.graph, second, keep_outputs=False, **options)
     assert_linked(first)
     return first
 
 
 def bare(model):
     """A model without what its parts remember, which a test must not need."""
-    model.metadata = {key: text for key, text in model.metadata.items() if key != wholes.KEY}
+    model.metadata = {key: text for key, text in model.metadata.items() if key != split_metadata.KEY}
     return model
 
 
@@ -149,10 +149,10 @@ def test_extracted_before_and_after_a_value_it_is_merged_to_the_same_model(name)
     model = builders.model(SKIPS)
     types = infer(model)
     value = builders.value(model, name)
-    first, rest = cutting.cut_in_two(model.graph, [value])
-    ahead = cutting.cut_between(model.graph, model.graph.inputs, first.outputs)
-    after = cutting.cut_between(model.graph, rest.inputs, [v for v in model.graph.outputs if v not in first.outputs])
-    whole = merged(*(cutting.cut_out(model, cut, types.type_of) for cut in (ahead, after)))
+    first, rest = extract.cut_in_two(model.graph, [value])
+    ahead = extract.cut_between(model.graph, model.graph.inputs, first.outputs)
+    after = extract.cut_between(model.graph, rest.inputs, [v for v in model.graph.outputs if v not in first.outputs])
+    whole = merged(*(extract.cut_out(model, cut, types.type_of) for cut in (ahead, after)))
     assert compare(model, whole).differences == []
 
 
@@ -214,8 +214,8 @@ def test_outputs_that_nobody_uses_stay_inside():
 )
 def test_an_entry_that_cannot_be_understood_is_like_none(text):
     model = builders.model(SKIPS)
-    model.metadata = {wholes.KEY: text}
-    assert wholes.whole_of(model) is None
+    model.metadata = {split_metadata.KEY: text}
+    assert split_metadata.whole_of(model) is None
 
 
 def test_parts_of_other_models_are_merged_as_ever():
@@ -257,10 +257,10 @@ def halves(model, name):
     types, graph = infer(model), model.graph
     value, unused = builders.value(model, name), [v for v in graph.inputs if not v.uses]
     cuts = (
-        cutting.cut_between(graph, [v for v in graph.inputs if v not in unused], [value]),
-        cutting.cut_between(graph, [value], graph.outputs),
+        extract.cut_between(graph, [v for v in graph.inputs if v not in unused], [value]),
+        extract.cut_between(graph, [value], graph.outputs),
     )
-    return [cutting.cut_out(model, cut, types.type_of) for cut in cuts]
+    return [extract.cut_out(model, cut, types.type_of) for cut in cuts]
 
 
 @pytest.mark.parametrize("cut", [parts, halves])
@@ -296,14 +296,14 @@ def test_training_is_in_no_part_and_comes_back(cut):
 def test_what_is_too_large_to_be_remembered_is_named(cut, monkeypatch):
     model = builders.model(IDLE)
     remembered = cut(model, "b")
-    assert wholes.forgotten(model, remembered) == []
-    monkeypatch.setattr(remnants, "_LARGEST", 10)
+    assert split_metadata.forgotten(model, remembered) == []
+    monkeypatch.setattr(split_remainder, "_LARGEST", 10)
     first, second = (saved(part) for part in cut(model, "b"))
-    assert wholes.forgotten(model, [first, second]) == ["function Idle", "function Inner"]
+    assert split_metadata.forgotten(model, [first, second]) == ["function Idle", "function Inner"]
     assert [f.name for f in merged(first, second).functions] == ["Used"]
     trained = builders.document(trained=True).model
     name = next(n.outputs[0].name for n in trained.graph.nodes if n.outputs[0] not in trained.graph.outputs)
-    assert wholes.forgotten(trained, cut(trained, name))[0] == "training graphs"
+    assert split_metadata.forgotten(trained, cut(trained, name))[0] == "training graphs"
 
 
 def test_real_models_with_training_and_idle_functions_come_back(shared_models):
@@ -331,7 +331,7 @@ def test_training_comes_back_after_an_undo_too():
     first, second = (saved(part) for part in parts(model, name))
     document = Document(first)
     with document.edit("Merge") as edit:
-        subgraphs.merge(edit, first.graph, second, keep_outputs=False)
+        copy_paste.merge(edit, first.graph, second, keep_outputs=False)
     document.undo()
     assert not first.training_info
     document.redo()
@@ -349,8 +349,8 @@ def test_what_nothing_uses_may_lie_in_another_file(tmp_path, is_there):
         next(path for path in tmp_path.iterdir() if path.name != "whole.onnx").unlink()
     ahead = [node for node in model.graph.nodes if node.name in "abcd"]
     behind = [node for node in model.graph.nodes if node not in ahead]
-    chosen = [cutting.cut_selection(nodes) for nodes in (ahead, behind)]
-    parts = [cutting.cut_out(model, cut, lambda v: v.type or model.graph.outputs[0].type) for cut in chosen]
+    chosen = [extract.cut_selection(nodes) for nodes in (ahead, behind)]
+    parts = [extract.cut_out(model, cut, lambda v: v.type or model.graph.outputs[0].type) for cut in chosen]
     (tmp_path / "elsewhere").mkdir()
     paths = [tmp_path / "elsewhere" / name for name in ("first.onnx", "second.onnx")]
     for part, path in zip(parts, paths, strict=True):
@@ -369,8 +369,8 @@ def test_what_is_told_to_be_apart_is_ignored_where_it_cannot_be_read(apart):
     model = builders.model(IDLE)
     first, second = parts(model, "b")
     for part in (first, second):
-        told = json.loads(part.metadata[wholes.KEY])
-        part.metadata = part.metadata | {wholes.KEY: json.dumps(told | {"apart": apart})}
+        told = json.loads(part.metadata[split_metadata.KEY])
+        part.metadata = part.metadata | {split_metadata.KEY: json.dumps(told | {"apart": apart})}
     assert [f.name for f in merged(first, second).functions] == ["Used"]
 
 
@@ -380,18 +380,18 @@ def test_constant_nodes_come_along_like_initializers():
         g (float[2] x) => (float[2] y)
         { [k] k = Constant <value_float = 2.0> () [a] a = Mul (x, k) [b] b = Add (a, k) [c] y = Mul (b, k) }
     """)
-    cut = cutting.cut_selection([builders.node(model, "b"), builders.node(model, "a")])
+    cut = extract.cut_selection([builders.node(model, "b"), builders.node(model, "a")])
     assert [n.name for n in cut.nodes] == ["k", "a", "b"]
     assert ([v.name for v in cut.inputs], [v.name for v in cut.outputs]) == (["x"], ["b"])
-    assert run(cutting.cut_out(model, cut, infer(model).type_of), {"x": np.ones(2, np.float32)})["b"].tolist() == [4, 4]
-    assert [v.name for v in cutting.cut_selection([builders.node(model, "k")]).outputs] == ["k"]
+    assert run(extract.cut_out(model, cut, infer(model).type_of), {"x": np.ones(2, np.float32)})["b"].tolist() == [4, 4]
+    assert [v.name for v in extract.cut_selection([builders.node(model, "k")]).outputs] == ["k"]
 
 
 def test_a_part_of_a_body_takes_what_the_body_captures():
     model = builders.model(builders.BRANCHES)
-    cut = cutting.cut_selection([builders.node(model, "inner")])
+    cut = extract.cut_selection([builders.node(model, "inner")])
     assert ([v.name for v in cut.inputs], [v.name for v in cut.constants]) == (["d"], ["w"])
-    part = cutting.cut_out(model, cut, infer(model).type_of)
+    part = extract.cut_out(model, cut, infer(model).type_of)
     assert run(part, {"d": np.ones(4, np.float32)})["yes_out"].tolist() == [1, 2, 3, 4]
 
 
@@ -399,10 +399,10 @@ def test_a_part_of_a_function_has_its_defaults_or_is_refused():
     model = builders.model(builders.BRANCHES)
     body = model.functions[0].body
     with pytest.raises(ModelError, match="depends on the caller"):
-        cutting.extract(model, list(body.nodes))
+        extract.extract(model, list(body.nodes))
     text = builders.BRANCHES.replace("scale <factor> (v)", "scale <factor: float = 5.0> (v)")
     model = builders.model(text)
-    part = cutting.cut_out(model, cutting.cut_selection(list(model.functions[0].body.nodes)))
+    part = extract.cut_out(model, extract.cut_selection(list(model.functions[0].body.nodes)))
     assert next(iter(part.graph.nodes)).attributes["value_float"].value == 5.0
 
 
@@ -428,7 +428,7 @@ def test_what_is_not_computed_cannot_come_out(outputs, said):
     model = builders.model()
     inputs = [builders.value(model, "a")]
     with pytest.raises(ModelError, match=said):
-        cutting.cut_between(model.graph, inputs, [builders.value(model, name) for name in outputs])
+        extract.cut_between(model.graph, inputs, [builders.value(model, name) for name in outputs])
 
 
 SHARED = """

@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 
 from onnx_workbench.model.checks.devices import check_devices_of
-from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.edits import devices, interface, nodes, properties, subgraphs
+from onnx_workbench.model.edits import copy_paste, devices, interface, nodes, properties
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.devices import (
+    DeviceConfiguration,
+    NodeDeviceConfiguration,
+    ShardedDimension,
+    ShardingSpec,
+)
 from tests.model import builders
 
 SPEC = ShardingSpec("a", (0, -1), ((-1, (1, 2)),), (ShardedDimension(0, (("N", 2),)),))
@@ -120,13 +125,13 @@ def test_nodes_bring_the_device_configurations_they_take_part_in(spread):
     with spread.edit("Unused") as edit:
         properties.set_configurations(edit, (*spread.model.configurations, DeviceConfiguration("unused", 1)))
     with other.edit("Paste") as edit:
-        (pasted,) = subgraphs.paste(edit, other.model.graph, subgraphs.copy([builders.node(spread, "first")]))
+        (pasted,) = copy_paste.paste(edit, other.model.graph, copy_paste.copy([builders.node(spread, "first")]))
     assert [c.name for c in other.model.configurations] == ["three", "two"]
     assert not list(check_devices_of(pasted, other.model))
     other.undo()
     assert to_bytes(other.model) == before
     with other.edit("Merge") as edit:
-        merged = subgraphs.merge(edit, other.model.graph, spread.model, {"x": "y"})
+        merged = copy_paste.merge(edit, other.model.graph, spread.model, {"x": "y"})
     first = next(node for node in merged if node.device_configurations)
     assert names_of(first) == ["y", first.outputs[0].name]
     assert not list(check_devices_of(first, other.model))
@@ -137,7 +142,7 @@ def test_what_is_said_of_an_input_that_is_left_out_goes(spread):
         <ir_version: 11, opset_import: ["" : 21]> bare (float[2] p) => (float[2] q) { q = Abs (p) }
     """)
     with other.edit("Paste") as edit:
-        (pasted,) = subgraphs.paste(edit, other.model.graph, subgraphs.copy([builders.node(spread, "first")]))
+        (pasted,) = copy_paste.paste(edit, other.model.graph, copy_paste.copy([builders.node(spread, "first")]))
     assert names_of(pasted) == [pasted.outputs[0].name]
 
 

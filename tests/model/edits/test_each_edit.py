@@ -8,14 +8,14 @@ from unittest import mock
 
 import pytest
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Model, Node, TrainingInfo
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.recording import script
-from onnx_workbench.model.recording.journal import Journal
-from onnx_workbench.model.recording.leftovers import leftovers, recover
-from onnx_workbench.model.steps import touched
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import touched
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo
+from onnx_workbench.model.recovery.journal import Journal
+from onnx_workbench.model.recovery.recover import leftovers, recover
+from onnx_workbench.model.scripts import edit_script
 from tests.model.edits.further_edits import EDITS
 from tests.model.edits.rich_models import rich_bytes
 from tests.model.edits.test_any_edits import AnyEdits
@@ -93,8 +93,8 @@ def _check(document, opened):
 
 def _check_recordings(document, folder):
     again, recovered = Document(load(rich_bytes())), Document(load(rich_bytes()))
-    script.replay(again, script.export(document))
-    with mock.patch("onnx_workbench.model.recording.leftovers.is_running", return_value=False):
+    edit_script.replay(again, edit_script.export(document))
+    with mock.patch("onnx_workbench.model.recovery.recover.is_running", return_value=False):
         (leftover,) = leftovers(folder)
     recover(recovered, leftover)
     for other in (again, recovered):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_workbench.model.attributes import make_attribute
 from onnx_workbench.model.edits import function_attributes as formals
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.attributes import make_attribute
 from tests.model import builders
 
 

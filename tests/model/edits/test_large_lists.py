@@ -8,11 +8,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnx_workbench.model.checks.checker import Checker
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import attributes, functions, initializers, interface, nodes, values
 from onnx_workbench.model.edits.constants import give_default
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.types import ElementType, TensorType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.types import ElementType, TensorType
 from tests.model import builders
 from tests.model.snapshots import assert_linked
 

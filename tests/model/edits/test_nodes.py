@@ -1,10 +1,10 @@
 import pytest
 
 from onnx_workbench.model.checks import check_model
-from onnx_workbench.model.devices import NodeDeviceConfiguration
 from onnx_workbench.model.edits import functions, nodes
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.steps import SetInitializer
+from onnx_workbench.model.history.steps import SetInitializer
+from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot, taken_back
 

@@ -4,16 +4,16 @@ import pytest
 
 from onnx_workbench.exec.kernels.shared.dtypes import cast
 from onnx_workbench.model.checks import check_model
-from onnx_workbench.model.devices import DeviceConfiguration
-from onnx_workbench.model.edits import cutting, functions, initializers, interface, properties, subgraphs
+from onnx_workbench.model.edits import copy_paste, extract, functions, initializers, interface, properties
 from onnx_workbench.model.edits.initializers import constant_tensor
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import QuantizationAnnotation, Value
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.devices import DeviceConfiguration
+from onnx_workbench.model.ir.graph import QuantizationAnnotation, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.checking import legal
 from tests.model.snapshots import assert_linked, snapshot
@@ -287,7 +287,7 @@ def test_a_changed_signature_changes_its_calls(branches):
 
 @pytest.mark.parametrize("name", ["bert_mini_functions"])
 def test_functions_of_a_real_model_inline(shared_models, name):
-    from onnx_workbench.model.document import Document
+    from onnx_workbench.model.history.document import Document
 
     document = Document(load(shared_models / name / "model.onnx"))
     with document.edit("Inline") as edit:
@@ -302,7 +302,7 @@ def test_functions_of_a_real_model_inline(shared_models, name):
 
 
 def test_an_extracted_part_stands_alone(chain):
-    part = cutting.extract(chain.model, [builders.node(chain, "second"), builders.node(chain, "third")])
+    part = extract.extract(chain.model, [builders.node(chain, "second"), builders.node(chain, "third")])
     assert [v.name for v in part.graph.inputs] == ["a"]
     assert [v.name for v in part.graph.outputs] == ["c"]
     assert [v.name for v in part.graph.initializers] == ["b"]
@@ -311,22 +311,22 @@ def test_an_extracted_part_stands_alone(chain):
 
 def test_everything_between_two_values(chain):
     a, c, r = (builders.value(chain, n) for n in "acr")
-    part = cutting.cut_out(chain.model, cutting.cut_between(chain.model.graph, [a], [c]))
+    part = extract.cut_out(chain.model, extract.cut_between(chain.model.graph, [a], [c]))
     assert [n.op_type for n in part.graph.nodes] == ["Relu", "Add"]
     with pytest.raises(ModelError, match="Also needed: x"):
-        cutting.cut_between(chain.model.graph, [r], [a])
+        extract.cut_between(chain.model.graph, [r], [a])
 
 
 def test_a_model_is_cut_in_two_and_joined_again(chain):
-    cuts = cutting.cut_in_two(chain.model.graph, [builders.value(chain, "r")])
-    first, second = (cutting.cut_out(chain.model, cut) for cut in cuts)
+    cuts = extract.cut_in_two(chain.model.graph, [builders.value(chain, "r")])
+    first, second = (extract.cut_out(chain.model, cut) for cut in cuts)
     assert [n.op_type for n in first.graph.nodes] == ["Mul", "Relu"]
     assert [n.op_type for n in second.graph.nodes] == ["Add", "Softmax"]
-    from onnx_workbench.model.document import Document
+    from onnx_workbench.model.history.document import Document
 
     joined = Document(first)
     with joined.edit("Merge") as edit:
-        subgraphs.merge(edit, first.graph, second)
+        copy_paste.merge(edit, first.graph, second)
     assert [n.op_type for n in first.graph.nodes] == [n.op_type for n in chain.model.graph.nodes]
     assert_linked(first)
 
@@ -334,7 +334,7 @@ def test_a_model_is_cut_in_two_and_joined_again(chain):
 def test_merging_resolves_clashes_by_prefix(chain):
     other = builders.model()
     with chain.edit("Merge") as edit:
-        subgraphs.merge(edit, chain.model.graph, other, {"x": "y"}, prefix="second/")
+        copy_paste.merge(edit, chain.model.graph, other, {"x": "y"}, prefix="second/")
     names = [n.name for n in chain.model.graph.nodes]
     assert names[4:] == ["second/first", "second/second", "second/third", "second/fourth"]
     assert builders.node(chain, "second/first").inputs[0].name == "y"
@@ -350,7 +350,7 @@ PREPARE = """
 def test_what_comes_in_may_feed_inputs_here(chain):
     graph = chain.model.graph
     with chain.edit("Merge") as edit:
-        subgraphs.merge(edit, graph, builders.model(PREPARE), {}, feeding={"x": "ready"}, keep_outputs=False)
+        copy_paste.merge(edit, graph, builders.model(PREPARE), {}, feeding={"x": "ready"}, keep_outputs=False)
     assert [v.name for v in graph.inputs] == ["unused", "raw"]
     assert [v.name for v in graph.outputs] == ["y", "spare"]
     assert builders.node(chain, "first").inputs[0].producer.op_type == "Neg"
@@ -360,22 +360,22 @@ def test_what_comes_in_may_feed_inputs_here(chain):
 def test_outputs_that_feed_the_other_side_stay_when_asked(chain):
     graph, other = chain.model.graph, builders.model(PREPARE)
     with chain.edit("Merge") as edit:
-        subgraphs.merge(edit, graph, other, {"raw": "y"}, keep_outputs=False)
+        copy_paste.merge(edit, graph, other, {"raw": "y"}, keep_outputs=False)
     assert [v.name for v in graph.outputs] == ["ready", "spare"]
     chain.undo()
     with chain.edit("Merge") as edit:
-        subgraphs.merge(edit, graph, other, {"raw": "y"})
+        copy_paste.merge(edit, graph, other, {"raw": "y"})
     assert [v.name for v in graph.outputs] == ["y", "ready", "spare"]
 
 
 def test_a_ring_of_two_models_is_refused(chain):
     other = builders.model(PREPARE)
     with pytest.raises(ModelError, match="cannot feed x") as refused, chain.edit("Merge") as edit:
-        subgraphs.merge(edit, chain.model.graph, other, {"raw": "y"}, feeding={"x": "ready"})
+        copy_paste.merge(edit, chain.model.graph, other, {"raw": "y"}, feeding={"x": "ready"})
     assert "cycle" in refused.value.detail
     for feeding in ({"nowhere": "ready"}, {"x": "nothing"}):
         with pytest.raises(ModelError, match="There is no"), chain.edit("Merge") as edit:
-            subgraphs.merge(edit, chain.model.graph, other, {}, feeding=feeding)
+            copy_paste.merge(edit, chain.model.graph, other, {}, feeding=feeding)
 
 
 def test_operators_of_another_meaning_are_refused(chain):
@@ -384,7 +384,7 @@ def test_operators_of_another_meaning_are_refused(chain):
         g (float[2, 3] p) => (float[2, 3] q) { q = Softmax (p) }
     """)
     with pytest.raises(ModelError, match="Softmax means something else"), chain.edit("Merge") as edit:
-        subgraphs.merge(edit, chain.model.graph, other)
+        copy_paste.merge(edit, chain.model.graph, other)
 
 
 # -- properties -----------------------------------------------------------------------------------------------
@@ -418,7 +418,7 @@ def test_properties_of_the_model(chain):
 
 def test_bindings_name_what_is_there():
     model = load(_training_model())
-    from onnx_workbench.model.document import Document
+    from onnx_workbench.model.history.document import Document
 
     document = Document(model)
     training = model.training_info[0]
@@ -443,7 +443,7 @@ def _training_model():
 
 
 def test_a_training_graph_goes_with_its_bindings(chain):
-    from onnx_workbench.model.graph import Graph, TrainingInfo
+    from onnx_workbench.model.ir.graph import Graph, TrainingInfo
 
     training = TrainingInfo()
     with chain.edit("Training") as edit:
@@ -475,10 +475,10 @@ def test_parts_come_whole_into_any_graph(branches, where, how):
     before, other = to_bytes(model), builders.model(FAR)
     with branches.edit("Bring") as edit:
         if how == "paste":
-            mul, call = subgraphs.paste(edit, graph, subgraphs.copy(list(other.graph.nodes)))
+            mul, call = copy_paste.paste(edit, graph, copy_paste.copy(list(other.graph.nodes)))
         else:
             feeding = next(v for v in graph.values() if v.is_defined)
-            mul, call = subgraphs.merge(edit, graph, other, {"p": feeding.name})
+            mul, call = copy_paste.merge(edit, graph, other, {"p": feeding.name})
             assert mul.inputs[0] is feeding
     constant = mul.inputs[1].initializer or constant_tensor(mul.inputs[1].producer)
     assert constant.numpy().tolist() == [1.0, 2.0, 3.0, 9.0]

@@ -2,11 +2,11 @@
 
 import pytest
 
+from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.checks import check_model
-from onnx_workbench.model.edits import subgraphs, values
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.queries.calls import called_by
+from onnx_workbench.model.edits import copy_paste, values
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
 from tests.model import builders
 from tests.model.checking import legal
 from tests.model.snapshots import assert_linked
@@ -15,18 +15,18 @@ pytestmark = pytest.mark.usefixtures("undo_restores")
 
 
 def test_pasting_in_the_same_model_reconnects(chain):
-    fragment = subgraphs.copy([builders.node(chain, "second"), builders.node(chain, "third")])
+    fragment = copy_paste.copy([builders.node(chain, "second"), builders.node(chain, "third")])
     with chain.edit("Paste") as edit:
-        relu, add = subgraphs.paste(edit, chain.model.graph, fragment)
+        relu, add = copy_paste.paste(edit, chain.model.graph, fragment)
     assert relu.inputs[0] is builders.value(chain, "a")
     assert add.inputs == (relu.outputs[0], builders.value(chain, "b"))
     assert legal(chain.model)
 
 
 def test_pasting_into_another_model_brings_what_is_needed(chain, branches):
-    fragment = subgraphs.copy([builders.node(branches, "choose"), builders.node(branches, "call")])
+    fragment = copy_paste.copy([builders.node(branches, "choose"), builders.node(branches, "call")])
     with chain.edit("Paste") as edit:
-        choose, call = subgraphs.paste(edit, chain.model.graph, fragment)
+        choose, call = copy_paste.paste(edit, chain.model.graph, fragment)
     assert choose.inputs == (None,)
     assert call.inputs[0] is choose.outputs[0]
     assert chain.model.function("local", "scale") is not None
@@ -38,9 +38,9 @@ def test_pasting_into_another_model_brings_what_is_needed(chain, branches):
 
 def test_constants_come_along_under_free_names(chain):
     other = builders.document(builders.CHAIN.replace("1.0, 2.0", "9.0, 9.0"))
-    fragment = subgraphs.copy([builders.node(other, "first")])
+    fragment = copy_paste.copy([builders.node(other, "first")])
     with chain.edit("Paste") as edit:
-        (mul,) = subgraphs.paste(edit, chain.model.graph, fragment)
+        (mul,) = copy_paste.paste(edit, chain.model.graph, fragment)
     assert mul.inputs[0] is builders.value(chain, "x")
     assert mul.inputs[1].name == "w_1"
     assert mul.inputs[1].initializer.numpy().tolist() == [9, 9, 3, 4]
@@ -61,11 +61,11 @@ g (float[2] x) => (float[2] y)
 def test_constant_nodes_come_along_as_initializers_do():
     """What a node was drawn with, its weights in Constants, was missing where it was pasted."""
     document = builders.document(CONSTANTS)
-    fragment = subgraphs.copy([builders.node(document, "mul"), builders.node(document, "add")])
+    fragment = copy_paste.copy([builders.node(document, "mul"), builders.node(document, "add")])
     assert fragment.size == 2
     other = builders.document(CONSTANTS.replace("{1, 2}", "{3, 4}"))
     with other.edit("Paste") as edit:
-        mul, add = subgraphs.paste(edit, other.model.graph, fragment)
+        mul, add = copy_paste.paste(edit, other.model.graph, fragment)
     weight = mul.inputs[1].producer
     assert (mul.inputs[1].name, weight.name) == ("w_1", "w_1")
     assert weight.attributes["value"].value.numpy().tolist() == [1, 2]
@@ -76,13 +76,13 @@ def test_constant_nodes_come_along_as_initializers_do():
 
 def test_constant_nodes_are_shared_where_they_were_copied():
     document = builders.document(CONSTANTS)
-    fragment = subgraphs.copy([builders.node(document, "mul")])
+    fragment = copy_paste.copy([builders.node(document, "mul")])
     with document.edit("Paste") as edit:
-        (mul,) = subgraphs.paste(edit, document.model.graph, fragment)
+        (mul,) = copy_paste.paste(edit, document.model.graph, fragment)
     assert mul.inputs == (builders.value(document, "x"), builders.value(document, "w"))
-    chosen = subgraphs.copy([builders.node(document, "w"), builders.node(document, "mul")])
+    chosen = copy_paste.copy([builders.node(document, "w"), builders.node(document, "mul")])
     with document.edit("Paste") as edit:
-        constant, mul = subgraphs.paste(edit, document.model.graph, chosen)
+        constant, mul = copy_paste.paste(edit, document.model.graph, chosen)
     assert mul.inputs[1] is constant.outputs[0], "it was copied itself"
     assert constant is not builders.node(document, "w")
 
@@ -114,9 +114,9 @@ def test_nodes_whose_values_are_taken_come_before_what_is_pasted(place):
     before = to_bytes(document.model)
     with document.edit("Paste") as edit:
         if place == "body":
-            (node,) = subgraphs.paste(edit, choose.bodies[0], subgraphs.copy([copied]))
+            (node,) = copy_paste.paste(edit, choose.bodies[0], copy_paste.copy([copied]))
         else:
-            (node,) = subgraphs.paste(edit, graph, subgraphs.copy([copied]), before=next(iter(graph.nodes)))
+            (node,) = copy_paste.paste(edit, graph, copy_paste.copy([copied]), before=next(iter(graph.nodes)))
     assert [p.rule for p in check_model(document.model) if p.rule in ("order", "cycle")] == []
     if place == "body":
         assert [value and value.name for value in node.inputs] == [None, "l"], "z would be a cycle"
@@ -146,9 +146,9 @@ def test_functions_that_do_something_else_here_come_under_other_names(how):
     before = to_bytes(model)
     with here.edit("Bring") as edit:
         if how == "paste":
-            outer, both = subgraphs.paste(edit, model.graph, subgraphs.copy(list(other.model.graph.nodes)))
+            outer, both = copy_paste.paste(edit, model.graph, copy_paste.copy(list(other.model.graph.nodes)))
         else:
-            outer, both = subgraphs.merge(edit, model.graph, other.model, prefix="more_")
+            outer, both = copy_paste.merge(edit, model.graph, other.model, prefix="more_")
     assert [f.name for f in model.functions] == ["outer", "inner", "alone", "outer_1", "inner_1"]
     assert [f.body.name for f in model.functions[3:]] == ["outer_1", "inner_1"]
     brought = dict(zip(("outer", "inner"), model.functions[3:], strict=True))
@@ -167,5 +167,5 @@ def test_functions_that_do_something_else_here_come_under_other_names(how):
 def test_a_function_that_is_here_does_not_come_again():
     here, other = builders.document(CALLS), builders.document(CALLS)
     with here.edit("Paste") as edit:
-        subgraphs.paste(edit, here.model.graph, subgraphs.copy(list(other.model.graph.nodes)))
+        copy_paste.paste(edit, here.model.graph, copy_paste.copy(list(other.model.graph.nodes)))
     assert [f.name for f in here.model.functions] == ["outer", "inner", "alone"]

@@ -7,11 +7,11 @@ import onnx
 import onnx.parser
 import pytest
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.edits.raw import can_set, path_of, set_field
-from onnx_workbench.model.edits.rawchanges import add_field, addable, can_remove, remove_field
+from onnx_workbench.model.edits.raw_add_remove import add_field, addable, can_remove, remove_field
+from onnx_workbench.model.edits.raw_fields import can_set, path_of, set_field
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.rawview import (
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.raw_view import (
     RawField,
     RawPart,
     contents_of,
@@ -22,8 +22,8 @@ from onnx_workbench.model.io.rawview import (
     root,
     source_text,
 )
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
 from tests.model import builders
 from tests.model.snapshots import assert_linked
 

@@ -3,13 +3,13 @@
 import pytest
 
 from onnx_workbench.model.checks import check_model
-from onnx_workbench.model.devices import ShardingSpec
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import attributes, devices, names, properties
-from onnx_workbench.model.edits.replacing import find_replacements, replace_all
+from onnx_workbench.model.edits.find_replace import find_replacements, replace_all
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.devices import ShardingSpec
 from tests.model import builders
 from tests.model.edits.rich_models import rich_bytes
 from tests.model.snapshots import assert_linked, snapshot

@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onnx_workbench.model.analysis.scoping import run_order
 from onnx_workbench.model.edits.nodes import sort_nodes
-from onnx_workbench.model.queries.scope import run_order
-from onnx_workbench.model.steps import InsertNode
+from onnx_workbench.model.history.steps import InsertNode
 from tests.model import builders
 from tests.model.snapshots import snapshot
 

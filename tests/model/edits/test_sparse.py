@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.edits import sparse, tensors
+from onnx_workbench.model.edits import sparse_tensors, tensors
 from onnx_workbench.model.edits.tensors import Place
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.steps import InsertNode, SetAttribute
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
-from onnx_workbench.model.types import ElementType, SparseTensorType
+from onnx_workbench.model.history.steps import InsertNode, SetAttribute
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.model.ir.types import ElementType, SparseTensorType
 from tests.model import builders
 
 mostly_zero = arrays(np.float32, (3, 4), elements=st.sampled_from([0.0, 0.0, 0.0, 1.5, -2.0]))
@@ -43,22 +43,22 @@ def test_an_edit_is_that_of_the_dense_tensor(array, per_axis):
         lambda t: tensors.compute(t, "x*2 + 1", [region])[0],
         lambda t: tensors.paste(t, [["0", "3"]], lambda r, c: (r, c)),
     ):
-        made = sparse.on_dense(held, change)
+        made = sparse_tensors.on_dense(held, change)
         assert np.array_equal(tensors.to_dense(made).numpy(), change(dense).numpy())
         assert np.count_nonzero(made.values.numpy()) == made.values.size
         assert made.indices.numpy().ndim == held.indices.numpy().ndim
     for shape in ((4, 3), (2, -1), (12,)):
-        made = sparse.reshape(held, shape)
+        made = sparse_tensors.reshape(held, shape)
         assert np.array_equal(tensors.to_dense(made).numpy(), tensors.reshape(dense, shape).numpy())
 
 
 def test_a_shape_that_does_not_fit_is_refused_and_a_huge_one_needs_no_memory():
     huge = SparseTensor(ArrayTensor(np.ones(1, np.float32)), ArrayTensor(np.array([5])), (1 << 20, 1 << 20))
-    made = sparse.reshape(huge, (1 << 30, -1))
+    made = sparse_tensors.reshape(huge, (1 << 30, -1))
     assert (made.shape, made.indices.numpy().tolist()) == ((1 << 30, 1 << 10), [5])
     for shape in ((3, 3), (-1, -1), (-2, 5)):
         with pytest.raises(ModelError, match="do not fit"):
-            sparse.reshape(huge, shape)
+            sparse_tensors.reshape(huge, shape)
 
 
 def test_a_type_is_changed_with_what_is_lost():
@@ -67,11 +67,11 @@ def test_a_type_is_changed_with_what_is_lost():
     def cast(array, kind):
         return array.astype(kind.numpy_dtype)
 
-    made, report = sparse.retype(held, ElementType.INT16, cast)
+    made, report = sparse_tensors.retype(held, ElementType.INT16, cast)
     assert made.values.numpy().tolist() == [1, 300]
     assert report.changed == 1
     with pytest.raises(ModelError, match="cannot be sparse"):
-        sparse.retype(held, ElementType.STRING, cast)
+        sparse_tensors.retype(held, ElementType.STRING, cast)
 
 
 def test_constants_go_between_sparse_and_dense_and_back_through_a_file():

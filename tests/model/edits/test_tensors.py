@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.model.attributes import make_attribute
 from onnx_workbench.model.edits import tensors
 from onnx_workbench.model.edits.tensors import Place
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.packing import pack
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import save
-from onnx_workbench.model.steps import SetAttribute
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.history.steps import SetAttribute
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.tensors.packing import pack
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.model.ir.types import ElementType
 from tests.model.builders import document, node, value
 
 E = ElementType

@@ -5,18 +5,18 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.edits import tensors, tensortexts
+from onnx_workbench.model.edits import tensor_metadata, tensors
 from onnx_workbench.model.edits.tensors import Place
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io import read
-from onnx_workbench.model.io.place import Layout, Storage
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import save, to_bytes
-from onnx_workbench.model.recording.journal import Journal
-from onnx_workbench.model.steps import SetAttribute, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetAttribute, SetInitializer
+from onnx_workbench.model.io.reader import read
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import save, to_bytes
+from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.recovery.journal import Journal
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import recovered
@@ -60,10 +60,10 @@ def describe(document, place, part):
     is_named = part == "indices" or place.attribute
     with document.edit("Describe") as edit:
         if is_named:
-            tensortexts.set_tensor_name(edit, place, "named", part)
-        tensortexts.describe_tensor(edit, place, "what it is", part)
-        tensortexts.set_tensor_metadata(edit, place, "source", "layer 3", part)
-        tensortexts.rename_tensor_metadata(edit, place, "source", "origin", part)
+            tensor_metadata.set_tensor_name(edit, place, "named", part)
+        tensor_metadata.describe_tensor(edit, place, "what it is", part)
+        tensor_metadata.set_tensor_metadata(edit, place, "source", "layer 3", part)
+        tensor_metadata.rename_tensor_metadata(edit, place, "source", "origin", part)
     return "named" if is_named else place.owner.name
 
 
@@ -90,7 +90,7 @@ def test_texts_are_written_and_taken_back_and_the_values_stay(document, where, p
 
 @pytest.mark.parametrize(("where", "part"), PLACES.values(), ids=PLACES)
 def test_a_journal_brings_them_back(document, tmp_path, monkeypatch, where, part):
-    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
     journal = Journal(document, tmp_path / "state")
     name = describe(document, where(document), part)
     abandon(journal)
@@ -125,8 +125,8 @@ def test_tensors_made_by_edits_and_lists_of_them():
         edit.do(SetInitializer(weight.graph, weight, made))
         edit.do(SetAttribute(node, "parts", listed))
     with document.edit("Describe") as edit:
-        tensortexts.describe_tensor(edit, Place(weight), "all ones")
-        tensortexts.describe_tensor(edit, Place(node, "parts", 1), "the second")
+        tensor_metadata.describe_tensor(edit, Place(weight), "all ones")
+        tensor_metadata.describe_tensor(edit, Place(node, "parts", 1), "the second")
     assert weight.initializer.doc_string == "all ones"
     assert weight.initializer.numpy() is made.numpy()
     assert [part.doc_string for part in node.attributes["parts"].value] == ["", "the second"]
@@ -136,13 +136,16 @@ def test_tensors_made_by_edits_and_lists_of_them():
 def test_refusals_say_why(document):
     weight = Place(builders.value(document, "w"))
     with document.edit("Describe") as edit:
-        tensortexts.set_tensor_metadata(edit, weight, "a", "1")
+        tensor_metadata.set_tensor_metadata(edit, weight, "a", "1")
         for act, reason in (
-            (lambda: tensortexts.set_tensor_name(edit, weight, "other"), "has the name of its value"),
-            (lambda: tensortexts.set_tensor_metadata(edit, weight, "", "1"), "needs a key"),
-            (lambda: tensortexts.rename_tensor_metadata(edit, weight, "a", ""), "cannot be the new key"),
-            (lambda: tensortexts.describe_tensor(edit, weight, "text", "indices"), "no such tensor"),
-            (lambda: tensortexts.describe_tensor(edit, Place(weight.owner.graph.nodes.last), "text"), "no such tensor"),
+            (lambda: tensor_metadata.set_tensor_name(edit, weight, "other"), "has the name of its value"),
+            (lambda: tensor_metadata.set_tensor_metadata(edit, weight, "", "1"), "needs a key"),
+            (lambda: tensor_metadata.rename_tensor_metadata(edit, weight, "a", ""), "cannot be the new key"),
+            (lambda: tensor_metadata.describe_tensor(edit, weight, "text", "indices"), "no such tensor"),
+            (
+                lambda: tensor_metadata.describe_tensor(edit, Place(weight.owner.graph.nodes.last), "text"),
+                "no such tensor",
+            ),
         ):
             with pytest.raises(ModelError, match=reason):
                 act()

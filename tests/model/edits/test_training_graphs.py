@@ -3,11 +3,11 @@
 import pytest
 
 from onnx_workbench.model.checks.checker import Checker
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import interface, nodes, values
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
 from tests.model import builders
 from tests.model.snapshots import assert_known, taken_back
 
@@ -78,7 +78,7 @@ def test_the_model_takes_nothing_from_training(document):
 
 def test_an_initialization_sees_constants_alone(document):
     from onnx_workbench.model.edits import properties
-    from onnx_workbench.model.graph import Graph
+    from onnx_workbench.model.ir.graph import Graph
 
     info = document.model.training_info[0]
     with document.edit("Add") as edit:

@@ -6,21 +6,21 @@ from dataclasses import replace
 import onnx
 import pytest
 
-from onnx_workbench.model.clone import Cloner
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import functions, initializers, interface, nodes, properties, values
-from onnx_workbench.model.edits.raw import can_set, set_field
-from onnx_workbench.model.edits.rawchanges import add_unknown_field, can_remove, remove_field
+from onnx_workbench.model.edits.raw_add_remove import add_unknown_field, can_remove, remove_field
+from onnx_workbench.model.edits.raw_fields import can_set, set_field
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.rawview import RawField, contents_of, fields, root, source_text
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetAttribute, SetField, SetInputs
+from onnx_workbench.model.io.raw_view import RawField, contents_of, fields, root, source_text
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.wire import schemas
-from onnx_workbench.model.recording import script
-from onnx_workbench.model.recording.journal import Journal
-from onnx_workbench.model.recording.leftovers import leftovers, recover
-from onnx_workbench.model.steps import SetAttribute, SetField, SetInputs
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.clone import Cloner
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.model.recovery.journal import Journal
+from onnx_workbench.model.recovery.recover import leftovers, recover
+from onnx_workbench.model.scripts import edit_script
 from tests.model.edits.test_raw import proto, walk
 from tests.model.io.test_write import with_unknown_fields
 from tests.model.recording.crash import abandon
@@ -147,7 +147,7 @@ def test_a_copied_node_takes_the_change_along():
 
 
 def test_journal_and_script_repeat_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
     data = everything()
     document = Document(load(data))
     kept = Journal(document, tmp_path)
@@ -159,16 +159,16 @@ def test_journal_and_script_repeat_it(tmp_path, monkeypatch):
     recover(again, leftover)
     assert to_bytes(again.model) == to_bytes(document.model)
     scripted = Document(load(data))
-    script.replay(scripted, script.export(document))
+    edit_script.replay(scripted, edit_script.export(document))
     assert to_bytes(scripted.model) == to_bytes(document.model)
 
 
 def test_a_script_with_bytes_that_are_no_fields_is_refused():
     document = Document(load(small()))
     edited(document, (("field 1007", 0),), None)
-    text = script.export(document).replace((BYTES + REAL).hex(), "ff")
+    text = edit_script.export(document).replace((BYTES + REAL).hex(), "ff")
     with pytest.raises(ModelError):
-        script.replay(Document(load(small())), text)
+        edit_script.replay(Document(load(small())), text)
 
 
 def test_one_is_added_to_any_message():
@@ -236,12 +236,12 @@ def replayed(document, data, tmp_path):
     again = Document(load(data))
     recover(again, leftover)
     scripted = Document(load(data))
-    script.replay(scripted, script.export(document))
+    edit_script.replay(scripted, edit_script.export(document))
     return again, scripted
 
 
 def test_what_is_inside_attributes_and_tensors_is_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
     data = everything()
     document = Document(load(data))
     kept = Journal(document, tmp_path)
@@ -263,7 +263,7 @@ def test_what_is_inside_attributes_and_tensors_is_repeated(tmp_path, monkeypatch
 
 
 def test_what_is_changed_in_a_new_node_or_function_is_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
     made = proto()
     made.graph.node[0].MergeFromString(BYTES)
     data = made.SerializeToString()
@@ -357,7 +357,7 @@ def test_what_was_added_to_a_message_without_a_name_stays_with_it():
 
 
 def test_what_stands_around_the_parts_of_new_objects_is_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
     data = everything()
     document = Document(load(data))
     kept = Journal(document, tmp_path)
@@ -384,6 +384,6 @@ def test_a_script_with_a_damaged_message_is_refused():
     document = Document(load(everything()))
     with document.edit("Duplicate") as edit:
         nodes.duplicate(edit, [document.model.graph.nodes.first])
-    text = re.sub(r'"unknown": "[^"]+"', '"unknown": "/w=="', script.export(document))
+    text = re.sub(r'"unknown": "[^"]+"', '"unknown": "/w=="', edit_script.export(document))
     with pytest.raises(ModelError, match="damaged"):
-        script.replay(Document(load(everything())), text)
+        edit_script.replay(Document(load(everything())), text)

@@ -1,15 +1,15 @@
 import pytest
 
-from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.analysis.scoping import makes_cycle, unique_name
 from onnx_workbench.model.checks import check_model
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import attributes, constants, initializers, interface, names, values
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.queries.scope import makes_cycle, unique_name
-from onnx_workbench.model.steps import SetAttribute, SetField
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetAttribute, SetField
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -202,7 +202,7 @@ def test_inputs_and_outputs_come_and_go(chain):
 
 
 def test_missing_node_names_are_given(branches):
-    from onnx_workbench.model.steps import SetField
+    from onnx_workbench.model.history.steps import SetField
 
     unnamed = builders.graph(branches, "no").nodes.first
     assert unnamed.name == ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onnx_workbench.model.io import read
+from onnx_workbench.model.io.reader import read
 from tests.model.io.saved_models import proto_of, weights
 
 

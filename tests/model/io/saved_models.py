@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
 
 
 def weights(count=3, size=3000):

@@ -6,12 +6,18 @@ import zipfile
 import numpy as np
 import pytest
 
-from onnx_workbench.model.elements import integer_range
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.arrays import is_stored_outside, npz_members, read_tensor, storage_mark, write_array
-from onnx_workbench.model.io.packing import pack
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.io.tensors.array_files import (
+    is_stored_outside,
+    npz_members,
+    read_tensor,
+    storage_mark,
+    write_array,
+)
+from onnx_workbench.model.io.tensors.packing import pack
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.text.elements import integer_range
 
 E = ElementType
 KINDS = [kind for kind in E if kind is not E.UNDEFINED]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.model.io import external
-from onnx_workbench.model.io.external import (
+from onnx_workbench.model.io.tensors import external_data
+from onnx_workbench.model.io.tensors.external_data import (
     ExternalData,
     Refused,
     check_location,
@@ -24,7 +24,7 @@ WAYS = ("openat2", "without openat2")
 def folder(request, tmp_path, monkeypatch):
     """A model's folder with a data file, a secret beside it, and both ways of opening."""
     if request.param != "openat2":
-        monkeypatch.setattr(external, "_openat2", lambda base, location: None)
+        monkeypatch.setattr(external_data, "_openat2", lambda base, location: None)
     home = tmp_path / "model"
     (home / "sub").mkdir(parents=True)
     (home / "w.bin").write_bytes(b"weights")
@@ -183,7 +183,7 @@ def test_a_missing_file_is_named(folder):
 def test_an_empty_folder_name_means_the_working_folder(folder):
     """Containment against an empty base let everything through in a widely used reader."""
     program = (
-        "from onnx_workbench.model.io.external import *\n"
+        "from onnx_workbench.model.io.tensors.external_data import *\n"
         "for location in ('w.bin', '../secret', 'link'):\n"
         "    try: print(open_external('', location).size)\n"
         "    except Refused as error: print('refused')\n"
@@ -205,7 +205,7 @@ def test_a_model_may_have_more_data_files_than_a_process_usually_opens(tmp_path)
         "import resource, sys\n"
         "_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))\n"
-        "from onnx_workbench.model.io.external import open_external\n"
+        "from onnx_workbench.model.io.tensors.external_data import open_external\n"
         "files = [open_external(sys.argv[1], str(number)) for number in range(100)]\n"
         "print(sum(file.size for file in files))\n"
     )

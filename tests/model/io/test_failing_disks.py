@@ -12,11 +12,11 @@ import pytest
 
 from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io import replace
-from onnx_workbench.model.io.place import Layout, Storage
-from onnx_workbench.model.io.save import prepare
-from onnx_workbench.model.steps import SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.steps import SetInitializer
+from onnx_workbench.model.io.writer import atomic_file
+from onnx_workbench.model.io.writer.save import prepare
+from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from tests.model.io.saved_models import assert_holds, debris, edit, proto_of, weights
 
 pytestmark = pytest.mark.usefixtures("scan_everything")
@@ -90,7 +90,7 @@ def test_whichever_call_fails_the_old_file_or_the_new_one_is_there_whole(path, e
 @pytest.mark.parametrize("missing", [(), ("_by_copy_file_range",), ("_by_copy_file_range", "_by_sendfile")])
 @pytest.mark.parametrize("longest", [1, 777, 1 << 30])
 def test_short_writes_and_copies_go_on_where_they_stopped(path, monkeypatch, missing, longest):
-    monkeypatch.setattr(replace, "_COPIERS", [c for c in replace._COPIERS if c.__name__ not in missing])
+    monkeypatch.setattr(atomic_file, "_COPIERS", [c for c in atomic_file._COPIERS if c.__name__ not in missing])
     write, copy, send = os.write, os.copy_file_range, os.sendfile
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[: max(longest, 50)]))
     monkeypatch.setattr(os, "copy_file_range", lambda a, b, n, **at: copy(a, b, min(n, max(longest, 50)), **at))
@@ -118,7 +118,7 @@ KILLED = """
 import os, random, signal, sys, threading
 from onnx_workbench.model import load, save
 from onnx_workbench.model.io import read, replace
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
 read.PARSED_WHOLE = 0
 replace._STEP = replace._SMALL_STEP = 1 << 16
 model = load({path!r})
@@ -159,7 +159,7 @@ def test_a_process_killed_before_any_call_leaves_a_whole_file_and_the_next_save_
 
 
 def test_temporary_files_of_a_save_that_goes_on_are_left_alone(path):
-    other = replace.NewFile(path)
+    other = atomic_file.NewFile(path)
     save(load(path), path)
     assert len(debris(path.parent)) == 1
     other.discard()

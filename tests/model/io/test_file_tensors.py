@@ -7,11 +7,11 @@ from onnx import TensorProto, helper
 
 from onnx_workbench.model import load
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io import read
-from onnx_workbench.model.io.packing import TYPED_FIELDS
 from onnx_workbench.model.io.protobuf import TensorProto as LazyTensorProto
-from onnx_workbench.model.io.tensors import ProtoTensor, TensorFiles
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.io.reader import read
+from onnx_workbench.model.io.tensors.packing import TYPED_FIELDS
+from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles
+from onnx_workbench.model.ir.types import ElementType
 
 NO_FILES = TensorFiles(None, None)
 EXTERNAL = {"data_location": 1, "external_data": [{"key": "location", "value": "w"}]}

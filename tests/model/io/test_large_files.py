@@ -9,9 +9,9 @@ import pytest
 
 from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.place import Layout, Storage
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.wire import encode_tag, encode_varint
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
 
 GIB = 1 << 30
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_workbench.model.io.paced import copy_into, serialized
 from onnx_workbench.model.io.protobuf import GraphProto, ModelProto, NodeProto
 from onnx_workbench.model.io.wire import LENGTH, encode_tag, encode_varint
+from onnx_workbench.model.io.writer.chunked_copy import copy_into, serialized
 from onnx_workbench.model.progress import Cancelled, Progress
 
 _MANY = 2_000

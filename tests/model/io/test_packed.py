@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.model.io.packed import PackedSource
-from onnx_workbench.model.io.packing import pack
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.io.tensors.packed_source import PackedSource
+from onnx_workbench.model.io.tensors.packing import pack
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType
 
 KINDS = [ElementType.FLOAT, ElementType.INT4, ElementType.FLOAT6E2M3, ElementType.BOOL, ElementType.BFLOAT16]
 

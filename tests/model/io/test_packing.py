@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, numpy_helper
 
-from onnx_workbench.model.io.packing import TYPED_FIELDS, decode_varints, group, pack, unpack
 from onnx_workbench.model.io.protobuf import TensorProto as LazyTensorProto
-from onnx_workbench.model.io.tensors import ProtoTensor, TensorFiles
+from onnx_workbench.model.io.tensors.packing import TYPED_FIELDS, decode_varints, group, pack, unpack
+from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles
 from onnx_workbench.model.io.wire import encode_varint
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 
 NUMBERS = [e for e in ElementType if e not in (ElementType.UNDEFINED, ElementType.STRING)]
 NO_FILES = TensorFiles(None, None)

@@ -4,13 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import nodes
-from onnx_workbench.model.edits.raw import can_set, object_at, path_of, set_field
+from onnx_workbench.model.edits.raw_fields import can_set, object_at, path_of, set_field
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.io.payloads import Payload
-from onnx_workbench.model.io.rawview import (
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.raw_view import (
     Contents,
     RawStretch,
     branch,
@@ -21,8 +19,10 @@ from onnx_workbench.model.io.rawview import (
     root,
     value_text,
 )
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.source import BytesSource
+from onnx_workbench.model.io.reader.payloads import Payload
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.reader.source import BytesSource
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from tests.model import builders
 
 

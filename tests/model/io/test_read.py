@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from onnx_workbench.model import load
-from onnx_workbench.model.attributes import AttributeKind
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Node
-from onnx_workbench.model.io import read
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.progress import Cancelled, Progress
-from onnx_workbench.model.types import (
+from onnx_workbench.model.io.reader import read
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.graph import Graph, Node
+from onnx_workbench.model.ir.types import (
     ElementType,
     MapType,
     OpaqueType,
@@ -26,6 +25,7 @@ from onnx_workbench.model.types import (
     SparseTensorType,
     TensorType,
 )
+from onnx_workbench.model.progress import Cancelled, Progress
 from tests.model.io.wire_messages import models
 
 F = TensorProto.FLOAT
@@ -455,7 +455,7 @@ def test_paths_streams_and_standard_input_are_read(tmp_path, monkeypatch):
 
 
 def test_a_model_with_too_many_parts_is_refused(monkeypatch):
-    monkeypatch.setattr("onnx_workbench.model.io.build.MOST_ELEMENTS", 100)
+    monkeypatch.setattr("onnx_workbench.model.io.reader.import_graph.MOST_ELEMENTS", 100)
     with pytest.raises(ModelError, match="too many parts"):
         opened(model_of([onnx.NodeProto()] * 101))
 

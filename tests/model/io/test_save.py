@@ -11,13 +11,13 @@ import pytest
 
 from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io import source
-from onnx_workbench.model.io.place import Layout, Storage
-from onnx_workbench.model.io.save import prepare
-from onnx_workbench.model.io.sniff import Form
+from onnx_workbench.model.history.steps import SetField, SetInitializer
+from onnx_workbench.model.io.reader import source
+from onnx_workbench.model.io.reader.sniff import Form
+from onnx_workbench.model.io.writer.save import prepare
+from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.progress import Cancelled, Progress
-from onnx_workbench.model.steps import SetField, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
 from tests.model.io.saved_models import assert_holds, debris, edit, proto_of, weights
 
 pytestmark = pytest.mark.usefixtures("scan_everything")
@@ -240,7 +240,7 @@ def test_a_name_as_long_as_names_may_be(path, tmp_path):
 
 
 def test_more_than_two_gib_inside_one_file_is_refused(path, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.model.io.save.MESSAGE_LIMIT", 10_000)
+    monkeypatch.setattr("onnx_workbench.model.io.writer.save.MESSAGE_LIMIT", 10_000)
     model = load(path)
     edit(model)
     save(model, path)  # it already was that large

@@ -7,11 +7,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.io.place import ALIGNMENT, Layout, Storage
-from onnx_workbench.model.steps import SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.history.steps import SetInitializer
+from onnx_workbench.model.io.writer.storage_plan import ALIGNMENT, Layout, Storage
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType
 from tests.model.io.saved_models import assert_holds, edit, proto_of, weights
 from tests.model.io.test_read import touch
 
@@ -181,7 +181,7 @@ def test_weights_stay_where_the_last_save_put_them(path):
 
 @pytest.mark.parametrize("layout", [Layout.ONE_FILE, Layout.FILE_PER_TENSOR])
 def test_weights_of_a_small_file_stay_where_the_last_save_put_them(path, tmp_path, monkeypatch, layout):
-    monkeypatch.setattr("onnx_workbench.model.io.read.PARSED_WHOLE", 16 << 20)  # all in messages
+    monkeypatch.setattr("onnx_workbench.model.io.reader.read.PARSED_WHOLE", 16 << 20)  # all in messages
     proto = onnx.load(path)
     proto.graph.node.append(helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(weights()["w0"])))
     typed = helper.make_tensor("typed", TensorProto.INT32, [1000], range(1000))  # numbers of many widths

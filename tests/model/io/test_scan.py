@@ -5,10 +5,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.payloads import Payload, restore
 from onnx_workbench.model.io.protobuf import DecodeError, ModelProto
-from onnx_workbench.model.io.scan import diagnose, scan
-from onnx_workbench.model.io.source import BytesSource
+from onnx_workbench.model.io.reader.payloads import Payload, restore
+from onnx_workbench.model.io.reader.scan import diagnose, scan
+from onnx_workbench.model.io.reader.source import BytesSource
 from onnx_workbench.model.io.wire import encode_tag, encode_varint, schemas
 from onnx_workbench.model.progress import Cancelled, Progress
 from tests.model.io.wire_messages import models

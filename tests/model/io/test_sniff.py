@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.read import identify, load, load_operator_set
-from onnx_workbench.model.io.sniff import Form, Format, sniff
+from onnx_workbench.model.io.reader.read import identify, load, load_operator_set
+from onnx_workbench.model.io.reader.sniff import Form, Format, sniff
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : 21, "local" : 1]>

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.source import BytesSource, open_file, read_stream
+from onnx_workbench.model.io.reader.source import BytesSource, open_file, read_stream
 from onnx_workbench.model.progress import Cancelled, Progress
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io import read
-from onnx_workbench.model.io.sniff import Form
+from onnx_workbench.model.io.reader import read
+from onnx_workbench.model.io.reader.sniff import Form
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : 21]>

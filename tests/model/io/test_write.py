@@ -8,19 +8,11 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from onnx_workbench.model import load
-from onnx_workbench.model.attributes import AttributeKind, make_attribute
-from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.edits import functions, nodes, subgraphs
+from onnx_workbench.model.edits import copy_paste, functions, nodes
 from onnx_workbench.model.edits.properties import set_metadata, set_text
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.io import read
-from onnx_workbench.model.io.place import Layout, Placement, Storage
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.io.wire import encode_tag, encode_varint, schemas
-from onnx_workbench.model.io.write import write_model
-from onnx_workbench.model.steps import (
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import (
     InsertNode,
     RemoveNode,
     SetAttribute,
@@ -30,8 +22,21 @@ from onnx_workbench.model.steps import (
     SetInitializer,
     SetInputs,
 )
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import (
+from onnx_workbench.model.io.reader import read
+from onnx_workbench.model.io.wire import encode_tag, encode_varint, schemas
+from onnx_workbench.model.io.writer.export_graph import write_model
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.io.writer.storage_plan import Layout, Placement, Storage
+from onnx_workbench.model.ir.attributes import AttributeKind, make_attribute
+from onnx_workbench.model.ir.devices import (
+    DeviceConfiguration,
+    NodeDeviceConfiguration,
+    ShardedDimension,
+    ShardingSpec,
+)
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import (
     ElementType,
     MapType,
     OpaqueType,
@@ -490,7 +495,7 @@ def test_names_that_are_no_utf8_are_written_as_they_were(model):
 
 
 def test_a_model_from_nothing_is_written():
-    from onnx_workbench.model.graph import Model
+    from onnx_workbench.model.ir.graph import Model
 
     model = Model(opset=21)
     x = Value("x", TensorType(ElementType.FLOAT, Shape(("N",))))
@@ -528,7 +533,7 @@ def test_values_of_another_model_keep_their_types_beside_those_of_the_same_name(
         look_at_everything(other)
     document = Document(here)
     with document.edit("Merge") as edit:
-        subgraphs.merge(edit, here.graph, other, {}, prefix="other_")
+        copy_paste.merge(edit, here.graph, other, {}, prefix="other_")
     saved = load(to_bytes(here)).graph
     types = {v.name: str(v.type) for v in (*saved.inputs, *saved.outputs)}
     assert {types[name] for name in ("x", "z", "y")} == {"float[2]"}

@@ -7,11 +7,11 @@ from functools import cache
 import numpy as np
 
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.passes.convert import convert_opset
-from onnx_workbench.model.passes.inference import declare_all, infer
+from onnx_workbench.model.convert import convert_opset
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.inference import declare_all, infer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
 from tests.model import builders
 
 

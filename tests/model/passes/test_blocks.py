@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.document import Document
+from onnx_workbench.model.convert import extract_blocks
+from onnx_workbench.model.diff import compare
 from onnx_workbench.model.edits.functions import inline_all
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.passes.convert import extract_blocks
-from onnx_workbench.model.passes.rehearsal import Rehearsal
-from onnx_workbench.model.queries.differences import compare
-from onnx_workbench.model.steps import SetAttribute
-from onnx_workbench.model.tensors import Tensor
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetAttribute
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import ElementType
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 

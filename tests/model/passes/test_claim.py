@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx
 import pytest
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.passes.convert import claim_ir_version
+from onnx_workbench.model.convert import claim_ir_version
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
 from tests.model import builders
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.model.document import Document
+from onnx_workbench.model.convert import batch_places, change_batch, free_dimensions, freeze, strip, symbols
 from onnx_workbench.model.edits.properties import set_metadata, set_text
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.passes.convert import batch_places, change_batch, free_dimensions, freeze, strip, symbols
-from onnx_workbench.model.passes.inference import infer
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.inference import infer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
 from tests.model import builders
 from tests.model.passes.conversions import fed, made, outputs
 from tests.model.snapshots import snapshot

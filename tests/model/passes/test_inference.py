@@ -4,18 +4,18 @@ import textwrap
 
 import pytest
 
-from onnx_workbench.model import isolation
+from onnx_workbench.model import sandbox
 from onnx_workbench.model.checks import check_model
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import nodes, values
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.passes.inference import declare_all, disagreements, infer
-from onnx_workbench.model.passes.inference.infer import request
-from onnx_workbench.model.passes.inference.known import refined
-from onnx_workbench.model.passes.inference.reply import decode
-from onnx_workbench.model.types import ElementType, MapType, SequenceType, Shape, SparseTensorType, TensorType
-from onnx_workbench.model.typetext import parse_type
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.inference import declare_all, disagreements, infer
+from onnx_workbench.model.inference.infer import request
+from onnx_workbench.model.inference.protocol import decode
+from onnx_workbench.model.inference.type_lattice import refined
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.types import ElementType, MapType, SequenceType, Shape, SparseTensorType, TensorType
+from onnx_workbench.model.text.types import parse_type
 from tests.model import builders
 
 
@@ -192,7 +192,7 @@ def test_large_weights_play_no_part(tmp_path):
     """)
     proto.graph.initializer.append(big)
     path.write_bytes(proto.SerializeToString())
-    from onnx_workbench.model.passes.inference.infer import answer, request
+    from onnx_workbench.model.inference.infer import answer, request
 
     model = load(path)
     asked = request(model)
@@ -201,7 +201,7 @@ def test_large_weights_play_no_part(tmp_path):
 
 
 def test_a_helper_that_dies_is_said_and_nothing_more(monkeypatch):
-    monkeypatch.setattr(isolation, "child_command", lambda: ["/bin/sh", "-c", "kill -SEGV $$", "sh"])
+    monkeypatch.setattr(sandbox, "child_command", lambda: ["/bin/sh", "-c", "kill -SEGV $$", "sh"])
     found = infer(builders.model())
     assert found.types == {}
     assert "Shape inference crashed" in found.problem
@@ -227,8 +227,8 @@ def test_the_compiled_library_is_enough(tmp_path, before, after):
     code = f"""
         import sys
         from pathlib import Path
-        from onnx_workbench.model.passes.inference import library
-        from onnx_workbench.model.passes.inference.child import run
+        from onnx_workbench.model.inference import library
+        from onnx_workbench.model.inference.child import run
         {before}
         sys.stdout.buffer.write(run(Path(sys.argv[1]).read_bytes()))
         {after}
@@ -333,7 +333,7 @@ def test_sizes_found_late_reach_what_follows():
 
 
 def test_only_distinct_types_are_written_in_the_answer():
-    from onnx_workbench.model.passes.inference.reply import decode, encode
+    from onnx_workbench.model.inference.protocol import decode, encode
 
     graphs = [
         {"a": tensor(1, "N", None), "b": tensor(1, "N", None), "c": TensorType(99)},

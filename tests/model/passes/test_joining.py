@@ -7,12 +7,12 @@ import onnx
 import pytest
 
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.edits.subgraphs import merge
+from onnx_workbench.model.convert.align_for_merge import clashing_functions, fit, means_something_else
+from onnx_workbench.model.edits.copy_paste import merge
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.passes.joining import clashing_functions, fit, means_something_else
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
 from tests.model import builders
 
 HERE = """

@@ -3,7 +3,7 @@
 import pytest
 
 from onnx_workbench.model.checks.inferred import beside, check_inferred
-from onnx_workbench.model.passes.inference import infer
+from onnx_workbench.model.inference import infer
 from tests.model import builders
 
 
@@ -137,9 +137,9 @@ def test_calls_in_calls_cost_one_look_each(deep):
 @pytest.mark.parametrize("inside", ["c = Add(a, b)", "d = Add(a, b) c = f.Unknown(d)"])
 def test_very_many_calls_cost_one_look(inside):
     """Also where nothing is found out of what they return."""
+    from onnx_workbench.model.inference.child import Inference
     from onnx_workbench.model.io.protobuf import ModelProto
-    from onnx_workbench.model.io.save import to_bytes
-    from onnx_workbench.model.passes.inference.child import Inference
+    from onnx_workbench.model.io.writer.save import to_bytes
 
     calls = " ".join(f"v{n} = f.Sum(x, {'z' if n == 250 else 'x'})" for n in range(500))
     _, model = told(f"{calls} y = Relu(v0)", ADD.replace("c = Add(a, b)", inside).replace("18]", '18, "f" : 1]'))

@@ -6,14 +6,8 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.edits import names
-from onnx_workbench.model.edits.functions import inline_calls
-from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.place import Layout, Storage
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import prepare, save, to_bytes
-from onnx_workbench.model.passes.convert import (
+from onnx_workbench.model.analysis.node_subset import is_made, is_used, part_of, tensors_of, with_whole_functions
+from onnx_workbench.model.convert import (
     PRECISIONS,
     Wish,
     batch_places,
@@ -25,10 +19,16 @@ from onnx_workbench.model.passes.convert import (
     strip,
     symbols_of,
 )
-from onnx_workbench.model.passes.inference import declare_all, infer
-from onnx_workbench.model.passes.rehearsal import Rehearsal
-from onnx_workbench.model.queries.parts import is_made, is_used, part_of, tensors_of, with_whole_functions
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.edits import names
+from onnx_workbench.model.edits.functions import inline_calls
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.inference import declare_all, infer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import prepare, save, to_bytes
+from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.ir.types import ElementType
 from tests.model import builders
 from tests.model.passes.conversions import fed, made, outputs
 from tests.model.snapshots import assert_linked, snapshot

@@ -8,14 +8,14 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.model.document import Document
+from onnx_workbench.model.convert import Wish, convert_precision, inline_calls_that_differ
+from onnx_workbench.model.diff import compare
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.passes.convert import Wish, convert_precision, inline_calls_that_differ
-from onnx_workbench.model.passes.inference import infer
-from onnx_workbench.model.queries.differences import compare
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.inference import infer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.types import ElementType
 from tests.model import builders
 from tests.model.passes.conversions import fed, made, outputs
 from tests.model.snapshots import assert_linked, snapshot

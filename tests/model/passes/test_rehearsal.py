@@ -3,25 +3,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.model.checks import check_model
-from onnx_workbench.model.document import Document
+from onnx_workbench.model.diff import compare
 from onnx_workbench.model.edits import (
     attributes,
-    cutting,
+    copy_paste,
+    extract,
     functions,
     initializers,
     interface,
     nodes,
     properties,
-    subgraphs,
     values,
 )
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.passes.inference import infer
-from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.inference import infer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.queries.differences import compare
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -41,7 +41,7 @@ CHANGES = [
     lambda edit, n, v: functions.inline_all(edit),
     lambda edit, n, v: initializers.initializer_to_constant(edit, v),
     lambda edit, n, v: interface.add_output(edit, v.graph, v),
-    lambda edit, n, v: subgraphs.paste(edit, edit.model.graph, subgraphs.copy([n])),
+    lambda edit, n, v: copy_paste.paste(edit, edit.model.graph, copy_paste.copy([n])),
     lambda edit, n, v: properties.set_metadata(edit, edit.model, "k", "v"),
 ]
 change = st.tuples(st.sampled_from(range(len(CHANGES))), pick, pick)
@@ -112,13 +112,13 @@ def test_a_real_model(shared_models):
 def test_merging_can_be_rehearsed_and_brings_training_and_functions_back(text):
     model = builders.model(text, trained=True)
     types = infer(model)
-    cuts = cutting.cut_in_two(model.graph, [next(iter(model.graph.nodes)).outputs[0]])
-    first, second = (cutting.cut_out(model, cut, types.type_of) for cut in cuts)
+    cuts = extract.cut_in_two(model.graph, [next(iter(model.graph.nodes)).outputs[0]])
+    first, second = (extract.cut_out(model, cut, types.type_of) for cut in cuts)
     document = Document(first)
     before = snapshot(first)
     rehearsal = Rehearsal(first)
     with rehearsal.document.edit("Merge") as edit:
-        subgraphs.merge(edit, rehearsal.copy_of(first.graph), second, keep_outputs=False)
+        copy_paste.merge(edit, rehearsal.copy_of(first.graph), second, keep_outputs=False)
     after = snapshot(rehearsal.document.model)
     with document.edit("Merge") as edit:
         edit.repeat(rehearsal.steps())

@@ -6,11 +6,11 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.model.document import Document
+from onnx_workbench.model.convert import convert_opset, onnx_converter, opset, upgrade
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.passes.convert import convert_opset, opset, second, upward
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.writer.save import to_bytes
 from tests.model.passes.conversions import fed, made, outputs, to_opset
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -29,7 +29,7 @@ def without_softmax(monkeypatch):
         hands.report.warn("begun", hands.node)
         raise hands.unable("it is not known")
 
-    monkeypatch.setattr(opset, "UPWARD", {**upward.UPWARD, ("Softmax", 13): refuse})
+    monkeypatch.setattr(opset, "UPWARD", {**upgrade.UPWARD, ("Softmax", 13): refuse})
 
 
 def test_a_node_that_is_refused_here_is_converted_by_onnx(without_softmax):
@@ -93,12 +93,12 @@ def test_what_neither_can_do_is_told_with_both_reasons():
 
 
 def test_a_converter_that_hangs_is_ended_and_told(monkeypatch):
-    monkeypatch.setattr(second, "_SECONDS", 0)
+    monkeypatch.setattr(onnx_converter, "_SECONDS", 0)
     assert "Nor by onnx's version converter: it took longer than 0 s" in refused(made(1, SPLIT), 13)
 
 
 def test_a_converter_that_needs_too_much_is_ended_and_told(monkeypatch):
-    monkeypatch.setattr(second, "GIB", 1 << 20)
+    monkeypatch.setattr(onnx_converter, "GIB", 1 << 20)
     assert "Nor by onnx's version converter: " in refused(made(1, SPLIT), 13)
 
 
@@ -119,7 +119,7 @@ def test_what_does_not_pass_is_not_taken(without_softmax, monkeypatch, spoil):
             node.op_type = "Softmux"
         return b"\xff\xff" if spoil == "nonsense" else model.SerializeToString()
 
-    monkeypatch.setattr(second, "_converted", converted)
+    monkeypatch.setattr(onnx_converter, "_converted", converted)
     assert "it is not known" in refused(made(12, TEXT), 13)
 
 
@@ -146,13 +146,13 @@ NOT_BY_ONNX = "Softmax was converted by own adapters, not onnx's version convert
 @pytest.fixture
 def asked(monkeypatch):
     """How many nodes each process was given."""
-    counts, convert = [], second._converted
+    counts, convert = [], onnx_converter._converted
 
     def counted(given, version, progress):
         counts.append(len(given))
         return convert(given, version, progress)
 
-    monkeypatch.setattr(second, "_converted", counted)
+    monkeypatch.setattr(onnx_converter, "_converted", counted)
     return counts
 
 
@@ -183,14 +183,14 @@ def test_where_onnx_gives_other_outputs_adapters_step_in():
 
 
 def test_where_onnx_crashes_adapters_step_in_for_that_node_alone(monkeypatch):
-    convert = second._converted
+    convert = onnx_converter._converted
 
     def crashing(given, version, progress):
         if any(b"Softmax" in message for message in given):
             raise ModelError("it crashed on this model", "Its process ended with SIGSEGV")
         return convert(given, version, progress)
 
-    monkeypatch.setattr(second, "_converted", crashing)
+    monkeypatch.setattr(onnx_converter, "_converted", crashing)
     document = made(12, TWO.replace("Neg(b)", "ReduceSum<axes=[1]>(b)").replace("float[2,3,4] y", "float[2,1,4] y"))
     said = said_by(document, 13, "onnx")
     assert NOT_BY_ONNX + "it crashed on this model: Its process ended with SIGSEGV" in said

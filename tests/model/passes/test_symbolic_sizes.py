@@ -7,11 +7,11 @@ import pytest
 
 from onnx_workbench.exec.kernels.onnx.tensor.slicing import slice_10
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.passes.inference import infer
-from onnx_workbench.model.passes.simplify import reals, sizes
-from onnx_workbench.model.passes.simplify.cutting_rules import _cut, split_evenly
-from onnx_workbench.model.queries.polynomial import floor_of_product, parse
+from onnx_workbench.model.analysis import symbolic, symbolic_floats
+from onnx_workbench.model.analysis.polynomial import floor_of_product, parse
+from onnx_workbench.model.analysis.slicing import _cut, split_evenly
+from onnx_workbench.model.inference import infer
+from onnx_workbench.model.io.reader.read import load
 from tests.model import builders
 
 ENDLESS = (1 << 63) - 1
@@ -36,7 +36,7 @@ def shapes(nodes, inputs="float[N, 4, T] x", opset=18):
 
 def at(size, number):
     """What a size is where T is a number."""
-    return size if isinstance(size, int) else parse(sizes.formula(size), {"T": number}).constant
+    return size if isinstance(size, int) else parse(symbolic.formula(size), {"T": number}).constant
 
 
 def test_sizes_of_windows_that_are_rounded_up():
@@ -181,11 +181,11 @@ BOUNDS = (-ENDLESS - 1, -9, -3, -1, 0, 1, 3, 9, (1 << 31) - 1, ENDLESS)
 @pytest.mark.parametrize("step", [1, 2, -1, -3])
 def test_what_a_slice_leaves_is_what_a_run_leaves(step):
     for start, end in itertools.product(BOUNDS, BOUNDS):
-        left = _cut(sizes.symbol("T"), start, end, step)
+        left = _cut(symbolic.symbol("T"), start, end, step)
         for size in range(13):
             bounds = (np.array([number]) for number in (start, end, 0, step))
             expected = len(slice_10(np.zeros(size, np.float32), *bounds))
-            assert len(sizes.sliced(size, start, end, step)) == expected, (start, end, size)
+            assert len(symbolic.sliced(size, start, end, step)) == expected, (start, end, size)
             assert at(left, size) == expected, (start, end, size, left)
 
 
@@ -205,7 +205,7 @@ def test_parts_of_shapes_are_those_that_a_run_takes():
 def test_even_parts_make_up_the_whole(size):
     for count in range(1, 6):
         parts = split_evenly(size, count, even=False)
-        named = split_evenly(sizes.symbol("T"), count, even=False)
+        named = split_evenly(symbolic.symbol("T"), count, even=False)
         assert [at(part, size) for part in named] == list(parts)
         if -(-size // count) * (count - 1) <= size:
             assert sum(parts) == size
@@ -215,9 +215,9 @@ def test_even_parts_make_up_the_whole(size):
 def test_factors_are_rounded_as_programs_round_them(factor, size, expected):
     exact = float(np.float32(factor))
     assert int(np.floor(np.float32(size) * np.float32(factor))) == expected
-    assert sizes.scaled(size, exact) == expected == floor_of_product(exact, size)
-    assert at(sizes.scaled(sizes.symbol("T"), exact), size) == expected
-    assert at(sizes.scaled(sizes.symbol("T") + 1, exact), size - 1) == expected
+    assert symbolic.scaled(size, exact) == expected == floor_of_product(exact, size)
+    assert at(symbolic.scaled(symbolic.symbol("T"), exact), size) == expected
+    assert at(symbolic.scaled(symbolic.symbol("T") + 1, exact), size - 1) == expected
 
 
 @pytest.mark.parametrize("text", ["floor(", "floor(x)", "floor(-1*T)", "floor(1e99*T)", "floor(1*T", "(T", "mod(T, 0)"])
@@ -226,28 +226,28 @@ def test_what_is_no_formula_is_a_name(text):
 
 
 def test_real_numbers_are_sizes_again_when_they_come_out_even():
-    size = sizes.symbol("T")
-    half, third = reals.constant(0.5), reals.divide(size, 3)
-    assert reals.multiply(size + size, half) == size
-    assert reals.rounded(reals.multiply(third, 2)) == sizes.dimension(size * 2, 3)
-    assert reals.add(reals.multiply(size, half), reals.multiply(size, half)) == size
-    assert reals.rounded(reals.divide(7, 2)) == 3
-    assert reals.rounded(reals.divide(7, 2), up=True) == 4
-    assert reals.constant(-0.5) is None
-    assert reals.divide(size, 0) is None
-    assert reals.divide(size, size) is None
+    size = symbolic.symbol("T")
+    half, third = symbolic_floats.constant(0.5), symbolic_floats.divide(size, 3)
+    assert symbolic_floats.multiply(size + size, half) == size
+    assert symbolic_floats.rounded(symbolic_floats.multiply(third, 2)) == symbolic.dimension(size * 2, 3)
+    assert symbolic_floats.add(symbolic_floats.multiply(size, half), symbolic_floats.multiply(size, half)) == size
+    assert symbolic_floats.rounded(symbolic_floats.divide(7, 2)) == 3
+    assert symbolic_floats.rounded(symbolic_floats.divide(7, 2), up=True) == 4
+    assert symbolic_floats.constant(-0.5) is None
+    assert symbolic_floats.divide(size, 0) is None
+    assert symbolic_floats.divide(size, size) is None
 
 
 @pytest.mark.parametrize("divisor", [41, 47, 55])
 def test_what_was_rounded_in_32_bits_is_no_size_when_it_is_multiplied_or_added(divisor):
     part = np.float32(1) / np.float32(divisor)
     assert int(part * np.float32(divisor)) == 0, "else this example shows nothing"
-    third = reals.divide(sizes.symbol("T"), divisor)
-    assert reals.multiply(third, divisor) is None
-    assert reals.multiply(third, sizes.symbol("T")) is None
-    assert reals.add(third, reals.divide(sizes.symbol("T"), 3)) is None
-    tenth = reals.constant(float(np.float32(0.1)))
-    assert reals.multiply(reals.multiply(sizes.symbol("T"), tenth), 3) is None
+    third = symbolic_floats.divide(symbolic.symbol("T"), divisor)
+    assert symbolic_floats.multiply(third, divisor) is None
+    assert symbolic_floats.multiply(third, symbolic.symbol("T")) is None
+    assert symbolic_floats.add(third, symbolic_floats.divide(symbolic.symbol("T"), 3)) is None
+    tenth = symbolic_floats.constant(float(np.float32(0.1)))
+    assert symbolic_floats.multiply(symbolic_floats.multiply(symbolic.symbol("T"), tenth), 3) is None
 
 
 def test_quotients_that_may_be_negative_are_rounded_towards_zero():

@@ -1,6 +1,6 @@
 """Which nodes have parts of the model inside."""
 
-from onnx_workbench.model.queries.calls import holders
+from onnx_workbench.model.analysis.call_graph import holders
 from tests.model import builders
 
 NESTED = """

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.document import Document
+from onnx_workbench.model.diff import compare, compare_constants
+from onnx_workbench.model.diff.apply import take_over_all
 from onnx_workbench.model.edits import attributes, functions, initializers, interface, nodes, properties, values
-from onnx_workbench.model.edits.takeover import take_over_all
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Model, Node, TrainingInfo, Value
-from onnx_workbench.model.io.read import load
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetField, SetGraphOutputs, SetInitializer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import Cancelled, Progress
-from onnx_workbench.model.queries.differences import compare, compare_constants
-from onnx_workbench.model.steps import InsertNode, RemoveNode, SetField, SetGraphOutputs, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -459,7 +459,7 @@ def _do(document: Document, what: str, node: Node, value: Value, number: int) ->
 
 
 def _extra(node: Node, number: int):
-    from onnx_workbench.model.steps import SetAttribute
+    from onnx_workbench.model.history.steps import SetAttribute
 
     return SetAttribute(node, "extra", make_attribute("extra", number))
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.queries import expressions
-from onnx_workbench.model.queries.expressions import Expression
+from onnx_workbench.model.text import regular_expressions
+from onnx_workbench.model.text.regular_expressions import Expression
 
 ENDLESS, TEXT = "(a+)+b", "a" * 40
 
@@ -18,7 +18,7 @@ ENDLESS, TEXT = "(a+)+b", "a" * 40
 @pytest.mark.parametrize("expression", [ENDLESS, "(a|aa)+$", "(?:a|a)*b", r"(.+)+\1x", "(?=(a+)+b)"])
 @pytest.mark.parametrize("look", ["is_in", "parts", "whole"])
 def test_one_that_backtracks_without_end_is_stopped(expression, look, monkeypatch):
-    monkeypatch.setattr(expressions, "LIMIT_SECONDS", 0.05)
+    monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.05)
     wanted = Expression(expression)
     look_in = wanted.is_in if look == "is_in" else wanted.replacing("", whole=look == "whole")
     with pytest.raises(ModelError, match="takes too long"):
@@ -27,7 +27,7 @@ def test_one_that_backtracks_without_end_is_stopped(expression, look, monkeypatc
 
 
 def test_nothing_is_stopped_afterwards(monkeypatch):
-    monkeypatch.setattr(expressions, "LIMIT_SECONDS", 0.01)
+    monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.01)
     assert Expression("a").is_in("a")
     assert sum(range(3_000_000)) > 0  # longer than the limit
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from onnx_workbench.model.queries.fingerprints import fingerprint
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.diff.fingerprints import fingerprint
+from onnx_workbench.model.ir.tensors import ArrayTensor
 
 
 @pytest.mark.parametrize(

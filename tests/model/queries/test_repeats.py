@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.queries.repeats import Repeat, repeated_blocks
-from onnx_workbench.model.queries.scope import run_order
-from onnx_workbench.model.steps import InsertNode, SetGraphInputs
+from onnx_workbench.model.analysis.repeated_blocks import Repeat, repeated_blocks
+from onnx_workbench.model.analysis.scoping import run_order
+from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from tests.model.builders import model
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_workbench.model.graph import Node
-from onnx_workbench.model.queries.scopes import DEEPEST, scope_path, scope_tree
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.analysis.name_scopes import DEEPEST, scope_path, scope_tree
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Node
 from tests.model.builders import model
 
 

@@ -1,7 +1,7 @@
 import pytest
 
+from onnx_workbench.model.analysis.search import parse, search
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.queries.search import parse, search
 from tests.model import builders
 
 MODEL = """
@@ -86,7 +86,7 @@ def test_half_typed_queries_are_no_error(model, query):
 
 
 def test_inferred_types_can_be_searched(model):
-    from onnx_workbench.model.types import ElementType, Shape, TensorType
+    from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 
     query = parse(
         "shape:5,5", lambda value: TensorType(ElementType.FLOAT, Shape((5, 5))) if value.name == "a" else None
@@ -95,8 +95,8 @@ def test_inferred_types_can_be_searched(model):
 
 
 def test_a_large_model_lets_the_window_breathe():
-    from onnx_workbench.model.graph import Graph, Model, Node
-    from onnx_workbench.model.steps import InsertNode
+    from onnx_workbench.model.history.steps import InsertNode
+    from onnx_workbench.model.ir.graph import Graph, Model, Node
 
     graph = Graph("wide")
     for index in range(2000):

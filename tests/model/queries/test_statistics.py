@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.passes.inference import infer
-from onnx_workbench.model.queries.polynomial import Polynomial, parse, ungrouped
-from onnx_workbench.model.queries.statistics import scope_of, statistics
-from onnx_workbench.model.steps import InsertNode
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.analysis.polynomial import Polynomial, parse, ungrouped
+from onnx_workbench.model.analysis.statistics import scope_of, statistics
+from onnx_workbench.model.history.steps import InsertNode
+from onnx_workbench.model.inference import infer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from tests.model import builders
 
 

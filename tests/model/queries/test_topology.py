@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.queries.topology import downstream, outer_values, upstream
-from onnx_workbench.model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.analysis.topology import downstream, outer_values, upstream
+from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 
 
 def diamond():

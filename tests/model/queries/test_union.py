@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.model.document import Document
+from onnx_workbench.model.analysis.topology import Wire
+from onnx_workbench.model.diff import compare
+from onnx_workbench.model.diff.union import unite
 from onnx_workbench.model.edits import functions, interface, nodes, values
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.queries.differences import compare
-from onnx_workbench.model.queries.differences.union import unite
-from onnx_workbench.model.queries.topology import Wire
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.graph import Value
 from tests.model import builders
 from tests.model.snapshots import assert_linked
 

@@ -1,6 +1,6 @@
 """The end of a program that nobody asked to end."""
 
-from onnx_workbench.model.recording.store import new_path
+from onnx_workbench.model.recovery.journal_files import new_path
 
 
 def abandon(journal):

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import onnx.parser
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import attributes, functions, initializers, nodes, values
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.recording.leftovers import leftovers, recover
-from onnx_workbench.model.steps import InsertNode, SetField
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import InsertNode, SetField
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.recovery.recover import leftovers, recover
 from tests.model import builders
 
 #: Nodes of a large document.

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from onnx_workbench.model.edits import initializers, nodes
-from onnx_workbench.model.passes.rehearsal import Rehearsal
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.recording.journal import Journal
-from onnx_workbench.model.recording.leftovers import leftovers, recover
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.recovery.journal import Journal
+from onnx_workbench.model.recovery.recover import leftovers, recover
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import (
@@ -223,7 +223,7 @@ def test_a_full_disk_lets_the_tool_go_on(tmp_path, monkeypatch):
     def refuse(*_given):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("onnx_workbench.model.recording.store.Store._write_line", refuse)
+    monkeypatch.setattr("onnx_workbench.model.recovery.journal_files.Store._write_line", refuse)
     entries, ahead = prepared(document, kept, rename_all)
     wait_for(kept, ahead)
     make(document, ahead, *entries)

@@ -7,21 +7,21 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import nodes
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.io.place import Layout, Storage
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import save
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetField, SetInitializer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.recording import store
-from onnx_workbench.model.recording.beginning import write_beginning
-from onnx_workbench.model.recording.journal import Journal
-from onnx_workbench.model.recording.leftovers import discard, leftovers, recover
-from onnx_workbench.model.recording.log import BaseFile
-from onnx_workbench.model.recording.store import SUFFIX, base_path
-from onnx_workbench.model.steps import SetField, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.recovery import journal_files
+from onnx_workbench.model.recovery.baseline import write_beginning
+from onnx_workbench.model.recovery.journal import Journal
+from onnx_workbench.model.recovery.journal_files import SUFFIX, base_path
+from onnx_workbench.model.recovery.log import BaseFile
+from onnx_workbench.model.recovery.recover import discard, leftovers, recover
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import killed_now, recovered, rename, saved_file, work
@@ -175,7 +175,7 @@ def test_a_large_beginning_that_is_stopped_on_the_way_leaves_nothing(tmp_path):
 
 
 def test_any_trouble_with_the_beginning_stops_the_journal_not_the_work(tmp_path, monkeypatch, unsaved):
-    monkeypatch.setattr("onnx_workbench.model.io.save.prepare", mock.Mock(side_effect=RuntimeError("odd")))
+    monkeypatch.setattr("onnx_workbench.model.io.writer.save.prepare", mock.Mock(side_effect=RuntimeError("odd")))
     kept = Journal(unsaved, tmp_path)
     work(unsaved)
     assert kept.problem == "Edits are not being kept for recovery: odd."
@@ -212,7 +212,7 @@ def test_another_listener_that_fails_does_not_hide_an_edit(tmp_path, dead):
 
 
 def test_a_model_that_does_not_fit_into_one_file_is_kept_with_its_weights_beside_it(tmp_path, dead, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.model.io.save.MESSAGE_LIMIT", 10 << 20)
+    monkeypatch.setattr("onnx_workbench.model.io.writer.save.MESSAGE_LIMIT", 10 << 20)
     document = large_model(2)
     kept = Journal(document, tmp_path, beginning=write_beginning(document.model, tmp_path))
     assert kept.problem == ""
@@ -246,9 +246,11 @@ def test_weights_beside_a_model_outlast_the_journal_that_it_is_recovered_from(tm
 @pytest.fixture
 def slow_disk(monkeypatch):
     """A disk that is slow to remove what is large, as everything is but journals; the call has it come to the end."""
-    free, unlink = threading.Event(), store._unlink
-    monkeypatch.setattr(store, "_LARGE", 1)
-    monkeypatch.setattr(store, "_unlink", lambda path: (path.suffix == SUFFIX or free.wait(30)) and unlink(path))
+    free, unlink = threading.Event(), journal_files._unlink
+    monkeypatch.setattr(journal_files, "_LARGE", 1)
+    monkeypatch.setattr(
+        journal_files, "_unlink", lambda path: (path.suffix == SUFFIX or free.wait(30)) and unlink(path)
+    )
 
     def end():
         free.set()

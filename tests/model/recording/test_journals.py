@@ -16,19 +16,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import attributes, nodes, values
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import save
-from onnx_workbench.model.passes.rehearsal import Rehearsal
-from onnx_workbench.model.recording import script
-from onnx_workbench.model.recording.journal import Journal
-from onnx_workbench.model.recording.leftovers import discard, leftovers, recover
-from onnx_workbench.model.recording.log import VERSION
-from onnx_workbench.model.steps import SetAttribute, SetField
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetAttribute, SetField
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.model.recovery.journal import Journal
+from onnx_workbench.model.recovery.log import VERSION
+from onnx_workbench.model.recovery.recover import discard, leftovers, recover
+from onnx_workbench.model.scripts import edit_script
 from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
 from tests.model.passes.test_rehearsal import change, rehearse
@@ -118,13 +118,13 @@ def test_a_journal_whose_program_ends_while_it_is_done_again_is_offered_again(tm
     abandon(kept)
     (leftover,) = leftovers(tmp_path / "state")
     with monkeypatch.context() as dying:
-        dying.setattr("onnx_workbench.model.recording.leftovers.decode", mock.Mock(side_effect=SystemExit))
+        dying.setattr("onnx_workbench.model.recovery.recover.decode", mock.Mock(side_effect=SystemExit))
         with pytest.raises(SystemExit):
             recover(Document(load(document.path), document.path), leftover)
     assert not leftover.was_cut_short
-    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: True)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: True)
     assert list(leftovers(tmp_path / "state")) == []  # it is being done again right now
-    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
     (again,) = leftovers(tmp_path / "state")
     assert again.was_cut_short
     assert again.titles == leftover.titles
@@ -251,7 +251,7 @@ sys.path[:0] = {[str(Path.cwd()), *sys.path]!r}
 from pathlib import Path
 from tests.model import builders
 from tests.model.recording.recorded_work import LARGE, killed_now, large_document, rename_all, work
-from onnx_workbench.model.recording.journal import Journal
+from onnx_workbench.model.recovery.journal import Journal
 document = builders.document()
 Journal(document, Path({str(tmp_path)!r}))
 work(document)
@@ -272,7 +272,7 @@ def test_a_journal_is_offered_though_another_program_has_the_number_of_its_own(
 ):
     """As after a power failure: numbers begin anew."""
     document, before = builders.document(), "another boot-1"
-    monkeypatch.setattr("onnx_workbench.model.recording.log.start_of", lambda _process: before)
+    monkeypatch.setattr("onnx_workbench.model.recovery.log.start_of", lambda _process: before)
     kept = Journal(document, tmp_path)
     work(document)
     abandon(kept)
@@ -426,12 +426,12 @@ class RecordedEdits(AnyEdits):
 
     def _check_script(self):
         again = self.as_opened()
-        script.replay(again, script.export(self.document))
+        edit_script.replay(again, edit_script.export(self.document))
         assert snapshot(again.model) == snapshot(self.document.model)
         assert_linked(again.model)
 
     def _check_journal(self):
-        with mock.patch("onnx_workbench.model.recording.leftovers.is_running", return_value=False), self.folder:
+        with mock.patch("onnx_workbench.model.recovery.recover.is_running", return_value=False), self.folder:
             for leftover in leftovers(Path(self.folder.name)):
                 again = self.as_opened()
                 recover(again, leftover)
@@ -451,8 +451,8 @@ class LookedAt(RecordedEdits):
 
     def opened(self):
         self.patches = contextlib.ExitStack()
-        self.patches.enter_context(mock.patch("onnx_workbench.model.recording.ahead._PART", 2))
-        self.patches.enter_context(mock.patch("onnx_workbench.model.recording.numbers._APART", 2))
+        self.patches.enter_context(mock.patch("onnx_workbench.model.recovery.write_ahead._PART", 2))
+        self.patches.enter_context(mock.patch("onnx_workbench.model.recovery.object_ids._APART", 2))
         super().opened()
 
     def teardown(self):

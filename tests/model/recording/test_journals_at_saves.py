@@ -3,11 +3,11 @@
 import pytest
 
 from onnx_workbench.model.edits import nodes
-from onnx_workbench.model.io.replace import NewFile
-from onnx_workbench.model.io.save import prepare
-from onnx_workbench.model.recording.beginning import write_beginning
-from onnx_workbench.model.recording.journal import Journal
-from onnx_workbench.model.recording.log import BaseFile, Log
+from onnx_workbench.model.io.writer.atomic_file import NewFile
+from onnx_workbench.model.io.writer.save import prepare
+from onnx_workbench.model.recovery.baseline import write_beginning
+from onnx_workbench.model.recovery.journal import Journal
+from onnx_workbench.model.recovery.log import BaseFile, Log
 from tests.model import builders
 from tests.model.recording.recorded_work import killed_now, rename, saved_file, work
 from tests.model.snapshots import assert_linked, snapshot
@@ -222,7 +222,7 @@ def test_a_disk_that_is_full_for_a_moment_costs_nothing(of_file, monkeypatch):
 
     work(document)
     with monkeypatch.context() as patched:
-        patched.setattr("onnx_workbench.model.recording.log.Store", full)
+        patched.setattr("onnx_workbench.model.recovery.log.Store", full)
         state = of_file.save(document.path, patched, meanwhile)
     assert of_file.kept.problem == ""
     rename(document)

@@ -4,17 +4,17 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import initializers, nodes
-from onnx_workbench.model.edits.raw import set_field
+from onnx_workbench.model.edits.raw_fields import set_field
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import prepare, save
-from onnx_workbench.model.recording.journal import Journal
-from onnx_workbench.model.recording.leftovers import leftovers, recover
-from onnx_workbench.model.steps import RemoveNode, SetField, SetInitializer, SetInput
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import RemoveNode, SetField, SetInitializer, SetInput
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import prepare, save
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.recovery.journal import Journal
+from onnx_workbench.model.recovery.recover import leftovers, recover
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import recovered, saved_file, work
@@ -164,7 +164,9 @@ def state_size(folder):
 
 
 def test_weights_that_lie_in_the_file_are_not_copied(tmp_path, dead, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.model.io.read.PARSED_WHOLE", 1 << 16)  # so that weights are left in the file
+    monkeypatch.setattr(
+        "onnx_workbench.model.io.reader.read.PARSED_WHOLE", 1 << 16
+    )  # so that weights are left in the file
     document = large_file(tmp_path)
     kept = Journal(document, tmp_path / "state")
     graph = document.model.graph

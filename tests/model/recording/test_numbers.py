@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import functions, interface, nodes
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Node, Value
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import save
-from onnx_workbench.model.recording.journal import Journal
-from onnx_workbench.model.recording.leftovers import leftovers, recover
-from onnx_workbench.model.recording.numbers import Numbers
-from onnx_workbench.model.steps import InsertNode, RemoveNode, SetField, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetField, SetInitializer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.recovery.journal import Journal
+from onnx_workbench.model.recovery.object_ids import Numbers
+from onnx_workbench.model.recovery.recover import leftovers, recover
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.snapshots import assert_linked, snapshot

@@ -7,14 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.edits import attributes, functions, initializers, interface, nodes, properties, values
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.recording import script
-from onnx_workbench.model.recording.merging import adapted
-from onnx_workbench.model.recording.names import Names
-from onnx_workbench.model.steps import (
+from onnx_workbench.model.history.steps import (
     InsertNode,
     MoveUses,
     SetAttribute,
@@ -25,8 +20,10 @@ from onnx_workbench.model.steps import (
     SetInputs,
     SetOutputs,
 )
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
-from onnx_workbench.model.types import (
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.model.ir.types import (
     ElementType,
     MapType,
     OpaqueType,
@@ -36,6 +33,9 @@ from onnx_workbench.model.types import (
     SparseTensorType,
     TensorType,
 )
+from onnx_workbench.model.scripts import edit_script
+from onnx_workbench.model.scripts.object_names import Names
+from onnx_workbench.model.scripts.three_way_merge import adapted
 from tests.model import builders
 from tests.model.recording.recorded_work import work
 from tests.model.snapshots import assert_linked, snapshot
@@ -58,9 +58,9 @@ def nested(depth):
 def test_a_script_does_the_same_to_the_same_model():
     document, again = builders.document(), builders.document()
     work(document)
-    text = script.export(document)
+    text = edit_script.export(document)
     assert document.undo_title == "Function"
-    assert script.replay(again, text) == 5
+    assert edit_script.replay(again, text) == 5
     assert snapshot(again.model) == snapshot(document.model)
     assert_linked(again.model)
     assert [e.title for e in again.entries()] == [e.title for e in document.entries()]
@@ -72,11 +72,11 @@ def test_a_script_fits_the_next_export_by_names():
     document = builders.document()
     with document.edit("Axis") as edit:
         attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
-    text = script.export(document)
+    text = edit_script.export(document)
     newer = builders.document(
         builders.CHAIN.replace("[first] a = Mul (x, w)", "[extra] e = Abs (x) [first] a = Mul (e, w)")
     )
-    script.replay(newer, text)
+    edit_script.replay(newer, text)
     assert builders.node(newer, "fourth").attributes["axis"].value == 0
 
 
@@ -113,7 +113,7 @@ def test_what_a_newer_export_has_besides_stays():
         properties.set_metadata(edit, document.model, "by", "hand")
         properties.set_opset(edit, document.model, "mine", 1)
     newer = builders.document(NEWER)
-    assert script.replay(newer, script.export(document)) == 2
+    assert edit_script.replay(newer, edit_script.export(document)) == 2
     model = newer.model
     assert [v.name for v in model.graph.inputs] == ["more", "x", "extra"]
     assert [v.name for v in model.graph.outputs] == ["side", "y", "extra"]
@@ -164,7 +164,7 @@ def test_what_a_newer_export_joins_besides_stays(taken, wanted):
     with document.edit("Join") as edit:
         inputs = tuple(builders.value(document, name) for name in names(taken))
         edit.do(SetInputs(builders.node(document, "join"), inputs))
-    script.replay(newer, script.export(document))
+    edit_script.replay(newer, edit_script.export(document))
     assert [v.name for v in builders.node(newer, "join").inputs] == names(wanted)
     assert_linked(newer.model)
 
@@ -198,7 +198,7 @@ def test_what_only_bodies_use_is_known_while_it_changes(change):
     document, again = builders.document(BODY), builders.document(BODY)
     with document.edit("Change") as edit:
         change(edit, document)
-    script.replay(again, script.export(document))
+    edit_script.replay(again, edit_script.export(document))
     assert snapshot(again.model) == snapshot(document.model)
     assert_linked(again.model)
 
@@ -254,7 +254,7 @@ def test_what_leaves_the_model_and_comes_back_is_the_same(changes):
     for change in changes:
         with document.edit("Change") as edit:
             change(edit, document)
-    script.replay(again, script.export(document))
+    edit_script.replay(again, edit_script.export(document))
     assert snapshot(again.model) == snapshot(document.model)
     assert_linked(again.model)
 
@@ -266,7 +266,7 @@ def test_what_nothing_defines_goes_by_one_name_whatever_was_taken_back():
     body = builders.graph(document, "e")
     with document.edit("Give") as edit:
         edit.do(InsertNode(body, Node("Neg", (builders.value(document, "x"),), (body.outputs[0],))))
-    script.replay(again, script.export(document))
+    edit_script.replay(again, edit_script.export(document))
     assert snapshot(again.model) == snapshot(document.model)
 
 
@@ -285,7 +285,7 @@ def test_names_that_look_like_others_are_told_apart():
             edit.do(SetField(node, "doc_string", str(number)))
             edit.do(SetField(node.outputs[0], "doc_string", str(number)))
             edit.do(InsertNode(document.model.graph, Node("Relu", node.outputs, (Value(f"r{number}"),))))
-    script.replay(again, script.export(document))
+    edit_script.replay(again, edit_script.export(document))
     assert snapshot(again.model) == snapshot(document.model)
 
 
@@ -293,7 +293,7 @@ def test_a_script_is_readable():
     document = builders.document()
     with document.edit("Set axis of fourth") as edit:
         attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
-    line = json.loads(script.export(document).splitlines()[1])
+    line = json.loads(edit_script.export(document).splitlines()[1])
     line["steps"][0].pop("at", None)
     assert line == {
         "edit": "Set axis of fourth",
@@ -306,11 +306,11 @@ def test_a_script_is_readable():
 def test_a_script_that_does_not_fit_changes_nothing():
     document = builders.document()
     work(document)
-    text = script.export(document)
+    text = edit_script.export(document)
     other = builders.document(builders.CHAIN.replace("[fourth]", "[last]"))
     before = snapshot(other.model)
     with pytest.raises(ModelError, match="Line 3 does not apply: There is no node 'fourth'"):
-        script.replay(other, text)
+        edit_script.replay(other, text)
     assert snapshot(other.model) == before
     assert not other.modified
 
@@ -339,7 +339,7 @@ def test_a_script_that_does_not_fit_changes_nothing():
 def test_damaged_scripts_are_refused_with_the_line(text):
     document = builders.document()
     with pytest.raises(ModelError):
-        script.replay(document, text)
+        edit_script.replay(document, text)
     assert not document.modified
 
 
@@ -353,10 +353,10 @@ def test_bodies_and_functions_are_named_by_their_path():
             constant = owner.model.functions[0].body.nodes.first
             nodes.rename_node(edit, constant, "factor")
             nodes.duplicate(edit, [builders.node(owner, "choose")])
-    text = script.export(document)
+    text = edit_script.export(document)
     assert "main/choose.then_branch: inner" in text
     assert "function local::scale: => f" in text
-    script.replay(again, text)
+    edit_script.replay(again, text)
     assert snapshot(again.model) == snapshot(document.model)
 
 
@@ -378,14 +378,14 @@ def test_a_value_that_only_a_body_uses_goes_on_to_the_node_that_gives_it_now():
     with document.edit("Rename") as edit:
         values.rename_value(edit, builders.value(document, "d"), "e")
     again = builders.document(text)
-    script.replay(again, script.export(document))
+    edit_script.replay(again, edit_script.export(document))
     assert snapshot(again.model) == snapshot(document.model)
     assert_linked(again.model)
 
 
 @pytest.mark.parametrize("element_type", [e for e in ElementType if e])
 def test_tensors_of_every_element_type_are_kept(element_type):
-    from onnx_workbench.model.io.packing import unpack
+    from onnx_workbench.model.io.tensors.packing import unpack
 
     for count in (3, 100):
         if element_type is ElementType.STRING:
@@ -396,7 +396,7 @@ def test_tensors_of_every_element_type_are_kept(element_type):
         document, again = builders.document(), builders.document()
         with document.edit("Tensor") as edit:
             edit.do(SetInitializer(document.model.graph, Value("t"), ArrayTensor(array, element_type)))
-        script.replay(again, script.export(document))
+        edit_script.replay(again, edit_script.export(document))
         assert snapshot(again.model) == snapshot(document.model)
 
 
@@ -431,5 +431,5 @@ def test_every_kind_of_content_is_kept():
             edit.do(SetField(builders.value(document, "d"), "type", kind))
         edit.do(SetInitializer(document.model.graph, Value("sparse"), sparse))
         properties.set_metadata(edit, node, "key", "value")
-    script.replay(again, script.export(document))
+    edit_script.replay(again, edit_script.export(document))
     assert snapshot(again.model) == snapshot(document.model)

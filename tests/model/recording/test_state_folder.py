@@ -12,19 +12,19 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.io.payloads import Payload
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import save
-from onnx_workbench.model.io.source import OPEN_FILES_STAY
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetInitializer
+from onnx_workbench.model.io.reader.payloads import Payload
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.reader.source import OPEN_FILES_STAY
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.recording.journal import Journal
-from onnx_workbench.model.recording.leftovers import discard, leftovers, recover
-from onnx_workbench.model.recording.store import Store, base_path, data_path
-from onnx_workbench.model.steps import SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.recovery.journal import Journal
+from onnx_workbench.model.recovery.journal_files import Store, base_path, data_path
+from onnx_workbench.model.recovery.recover import discard, leftovers, recover
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import killed_now, rename
@@ -48,7 +48,7 @@ def test_a_disk_that_fills_up_stops_the_journal_not_the_work(tmp_path, monkeypat
     def full(path, *args, **kwargs):
         return builtins.open("/dev/full", args[0].replace("x", "w"), **kwargs)
 
-    monkeypatch.setattr("onnx_workbench.model.recording.store.open", full, raising=False)
+    monkeypatch.setattr("onnx_workbench.model.recovery.journal_files.open", full, raising=False)
     document = builders.document()
     kept = Journal(document, tmp_path)
     rename(document, "one")
@@ -75,7 +75,7 @@ def test_a_folder_that_becomes_read_only_stops_the_journal_not_the_work(tmp_path
 
 @pytest.mark.skipif(OPEN_FILES_STAY, reason="a journal that is written cannot be removed")
 def test_a_folder_that_is_removed_stops_the_journal_not_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.model.recording.store._LOOK_SECONDS", -1.0)
+    monkeypatch.setattr("onnx_workbench.model.recovery.journal_files._LOOK_SECONDS", -1.0)
     document = builders.document()
     kept = Journal(document, tmp_path / "state")
     rename(document, "one")
@@ -100,7 +100,7 @@ def test_weights_that_cannot_be_written_stop_the_journal(tmp_path, monkeypatch, 
 
 def test_a_beginning_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path, monkeypatch):
     full = mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
-    monkeypatch.setattr("onnx_workbench.model.io.replace.os.write", full)
+    monkeypatch.setattr("onnx_workbench.model.io.writer.atomic_file.os.write", full)
     document = builders.document()
     document.mark_unsaved()
     kept = Journal(document, tmp_path)
@@ -279,9 +279,9 @@ def test_a_journal_that_was_tried_is_kept_for_some_weeks(tmp_path, dead):
 def test_the_disk_is_asked_to_hurry_when_nothing_more_is_written(tmp_path, monkeypatch):
     """While it does, what is written waits: in typing, for a frame."""
     asked, may_go_on, was_asked = [], threading.Event(), threading.Semaphore(0)
-    monkeypatch.setattr("onnx_workbench.model.recording.store.time.sleep", lambda _seconds: may_go_on.wait(30))
+    monkeypatch.setattr("onnx_workbench.model.recovery.journal_files.time.sleep", lambda _seconds: may_go_on.wait(30))
     monkeypatch.setattr(
-        "onnx_workbench.model.recording.store.os.fsync",
+        "onnx_workbench.model.recovery.journal_files.os.fsync",
         lambda file: (asked.append(os.fstat(file)), was_asked.release()),
     )
     document = builders.document()
@@ -303,9 +303,9 @@ def test_the_disk_is_asked_to_hurry_when_nothing_more_is_written(tmp_path, monke
 
 def test_it_is_asked_even_if_writing_never_rests(tmp_path, monkeypatch):
     synced = threading.Event()
-    monkeypatch.setattr("onnx_workbench.model.recording.store._LONGEST", 0.0)
-    monkeypatch.setattr("onnx_workbench.model.recording.store._REST", 1e9)
-    monkeypatch.setattr("onnx_workbench.model.recording.store.os.fsync", lambda _file: synced.set())
+    monkeypatch.setattr("onnx_workbench.model.recovery.journal_files._LONGEST", 0.0)
+    monkeypatch.setattr("onnx_workbench.model.recovery.journal_files._REST", 1e9)
+    monkeypatch.setattr("onnx_workbench.model.recovery.journal_files.os.fsync", lambda _file: synced.set())
     document = builders.document()
     kept = Journal(document, tmp_path)
     rename(document, "name")

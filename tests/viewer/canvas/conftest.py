@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.graph import Function, Model
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Function, Model
 from onnx_workbench.viewer.canvas.view import GraphView
 from onnx_workbench.viewer.workspace import Workspace
 from tests.viewer.canvas.graphs import Graphs, settle

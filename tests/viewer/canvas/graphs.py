@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.view import GraphView
 from tests.viewer.canvas.painting import finish_painting
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnx_workbench.model.graph import Function
-from onnx_workbench.model.queries.scopes import scope_tree
+from onnx_workbench.model.analysis.name_scopes import scope_tree
+from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.viewer.canvas.build import Ids, build, initial_expansion, inner_graph
 from onnx_workbench.viewer.canvas.cards import Cards
 from onnx_workbench.viewer.canvas.drawing import WIDEST, Drawing, Kind, Options
@@ -272,7 +272,7 @@ def test_a_changed_node_is_looked_at_anew(small):
 
 
 def test_building_pauses_often():
-    from onnx_workbench.model.queries.types import declared_type
+    from onnx_workbench.model.analysis.value_types import declared_type
     from onnx_workbench.viewer.canvas.build import Builder
 
     graph = long_chain(3000).model().graph

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, Shape
 from onnx_workbench.model.schemas import find
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType, Shape
 from onnx_workbench.viewer.canvas import captions
 from tests.viewer.canvas.graphs import Graphs
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from onnx_workbench.model.queries.scopes import scope_tree
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.analysis.name_scopes import scope_tree
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.devices import (
+    DeviceConfiguration,
+    NodeDeviceConfiguration,
+    ShardedDimension,
+    ShardingSpec,
+)
 from onnx_workbench.viewer.canvas.build import build, initial_expansion
 from onnx_workbench.viewer.canvas.drawing import Kind, Options
 from onnx_workbench.viewer.canvas.export import part_of

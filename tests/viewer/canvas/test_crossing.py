@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.model.graph import Function
-from onnx_workbench.model.queries.bodies import argument, origin, result
+from onnx_workbench.model.analysis.subgraph_ports import argument, origin, result
+from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.viewer.canvas.drawing import Kind
 from tests.viewer.canvas.graphs import Graphs
 from tests.viewer.canvas.painting import wait

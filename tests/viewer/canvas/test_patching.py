@@ -9,12 +9,12 @@ import pytest
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QRegion
 
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.devices import NodeDeviceConfiguration
 from onnx_workbench.model.edits.nodes import delete_and_bridge
-from onnx_workbench.model.steps import SetAttribute, SetField, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.steps import SetAttribute, SetField, SetInitializer
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.drawing import Kind
 from onnx_workbench.viewer.canvas.patching import Patch, patched
 from onnx_workbench.viewer.canvas.scene import Scene

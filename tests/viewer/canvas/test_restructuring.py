@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from onnx_workbench.model.edits import nodes
-from onnx_workbench.model.graph import Function, Node
-from onnx_workbench.model.steps import SetField, SetInput
+from onnx_workbench.model.history.steps import SetField, SetInput
+from onnx_workbench.model.ir.graph import Function, Node
 from onnx_workbench.viewer.canvas.build import build
 from onnx_workbench.viewer.canvas.drawing import Options
 from tests.viewer.canvas.graphs import Graphs, residual

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas import surface
 from onnx_workbench.viewer.canvas.build import build
 from onnx_workbench.viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors

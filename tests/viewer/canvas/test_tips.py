@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_workbench.model.devices import NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.devices import NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from onnx_workbench.viewer.canvas.build import build
 from onnx_workbench.viewer.canvas.colouring import device_keys
 from onnx_workbench.viewer.canvas.drawing import Options

@@ -6,11 +6,11 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 
-from onnx_workbench.model.attributes import make_attribute
+from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits import nodes as node_edits
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.queries import topology
-from onnx_workbench.model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
+from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.canvas import picture
 from onnx_workbench.viewer.canvas.drawing import Kind
 from onnx_workbench.viewer.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from onnx_workbench.model.edits import attributes, nodes
-from onnx_workbench.model.io.save import save
+from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.viewer.cli import main
 from tests.model import builders
 

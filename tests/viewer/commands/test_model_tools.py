@@ -9,10 +9,10 @@ import onnx.parser
 import pytest
 
 from onnx_workbench.exec.inspection.agreement import Agreement, compare_models
-from onnx_workbench.model.edits import nodes, remnants
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import save
-from onnx_workbench.model.types import Shape
+from onnx_workbench.model.edits import nodes, split_remainder
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.ir.types import Shape
 from onnx_workbench.viewer.cli import main
 from tests.model import builders
 
@@ -145,13 +145,13 @@ def test_extract_suggests_a_name_that_exists(chain, tmp_path, capsys):
 
 def test_edit_does_what_a_script_says(chain, tmp_path, capsys):
     from onnx_workbench.model.edits import attributes
-    from onnx_workbench.model.recording import script
+    from onnx_workbench.model.scripts import edit_script
 
     document = builders.document()
     with document.edit("Set axis") as edit:
         attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
     recorded, out = tmp_path / "edits.jsonl", tmp_path / "out.onnx"
-    recorded.write_text(script.export(document))
+    recorded.write_text(edit_script.export(document))
     assert main(["edit", str(chain), str(recorded), "-o", str(out)]) == 0
     assert builders.node(load(out), "fourth").attributes["axis"].value == 0
     assert capsys.readouterr().out == "1 edit done\n"
@@ -381,7 +381,7 @@ def test_split_and_merge_again(chain, tmp_path, capsys):
 
 
 def test_what_parts_cannot_remember_is_told(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(remnants, "_LARGEST", 10)
+    monkeypatch.setattr(split_remainder, "_LARGEST", 10)
     model = builders.model("""<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
         g (float[2] x) => (float[2] y) { a = Exp (x) y = Neg (a) }
         <domain: "f", opset_import: ["" : 21]> Idle (p) => (q) { q = Relu (p) }""")

@@ -6,7 +6,7 @@ import json
 
 import onnx.parser
 
-from onnx_workbench.model.io.read import load
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.cli import main
 
 TEXT = """

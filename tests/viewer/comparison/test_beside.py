@@ -6,8 +6,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from onnx_workbench.model.edits import attributes, initializers, nodes
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.io.save import save
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.comparison.beside import CompareBar
 from onnx_workbench.viewer.panels.compare import ComparePanel
 from onnx_workbench.viewer.settings import COMPARE_MERGED

@@ -5,8 +5,8 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 
 from onnx_workbench.model.edits import interface, nodes
-from onnx_workbench.model.graph import Node
-from onnx_workbench.model.io.save import save
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.actions.tools import show_beside
 from onnx_workbench.viewer.settings import COMPARE_MERGED
 from onnx_workbench.viewer.widgets.rename_field import RenameField

@@ -9,8 +9,8 @@ from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.graph import Model, Node, Value
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.viewer.document_tab import DocumentTab
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.workspace import Workspace
@@ -98,7 +98,7 @@ def desk(window: MainWindow, qtbot: QtBot) -> Desk:
 @pytest.fixture
 def texts(desk: Desk) -> Callable[[], str]:
     """The model as comparable text."""
-    from onnx_workbench.model.io.save import to_bytes
+    from onnx_workbench.model.io.writer.save import to_bytes
 
     return lambda: to_bytes(desk.document.model).hex()
 

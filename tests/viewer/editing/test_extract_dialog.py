@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_workbench.model.edits import remnants
+from onnx_workbench.model.edits import split_remainder
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 from onnx_workbench.viewer.passes import cutting
@@ -51,7 +51,7 @@ def test_a_split_shows_both_parts_and_the_cut(desk):
 
 
 def test_what_the_parts_cannot_remember_is_told_beside_the_last(desk, monkeypatch):
-    monkeypatch.setattr(remnants, "_LARGEST", 10)
+    monkeypatch.setattr(split_remainder, "_LARGEST", 10)
     desk.open("""<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
         g (float[2] x) => (float[2] y) { a = Exp (x) y = Neg (a) }
         <domain: "f", opset_import: ["" : 21]> Idle (p) => (q) { q = Relu (p) }""")

@@ -8,8 +8,8 @@ import pytest
 from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits.attributes import set_attribute
-from onnx_workbench.model.queries import expressions
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.text import regular_expressions
 from onnx_workbench.viewer import turns
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
 from tests.model import builders
@@ -71,7 +71,7 @@ def test_a_wrong_expression_is_said(dialog):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
 def test_an_expression_that_takes_too_long_lists_nothing(desk, dialog, monkeypatch):
     """It held the window until the program was killed."""
-    monkeypatch.setattr(expressions, "LIMIT_SECONDS", 0.05)
+    monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.05)
     with desk.document.edit("Rename") as edit:
         edit.do(SetField(desk.node("fourth"), "name", "a" * 40))
     dialog.regex.setChecked(True)

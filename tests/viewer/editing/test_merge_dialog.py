@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QDialogButtonBox
 from shiboken6 import isValid
 
 from onnx_workbench.model.edits import attributes
-from onnx_workbench.model.graph import Graph, TrainingInfo
+from onnx_workbench.model.ir.graph import Graph, TrainingInfo
 from onnx_workbench.viewer.dialogs.merge import MergeDialog
 from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup
 from tests.model import builders

@@ -15,9 +15,9 @@ from onnx_workbench.model.checks import Checker
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.edits.constants import add_constant
 from onnx_workbench.model.edits.values import set_type
-from onnx_workbench.model.io.place import Layout
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.io.writer.storage_plan import Layout
 from onnx_workbench.viewer.actions.model import export_script, merge_file, replay_script
 from onnx_workbench.viewer.dialogs.ask_text import AskText
 from onnx_workbench.viewer.dialogs.extract import ExtractDialog

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 
-from onnx_workbench.model.io.save import to_bytes
+from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog, new_model
 from onnx_workbench.viewer.panels.outline import OutlinePanel
 from onnx_workbench.viewer.widgets.operator_palette import OperatorPalette

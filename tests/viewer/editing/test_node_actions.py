@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.edits.nodes import rename_node
-from onnx_workbench.model.graph import Function
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.viewer import clipboard
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup

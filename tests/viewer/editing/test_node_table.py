@@ -9,12 +9,12 @@ import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.model.attributes import make_attribute
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.edits.attributes import set_attribute
-from onnx_workbench.model.queries import expressions
-from onnx_workbench.model.steps import SetAttribute, SetField
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.steps import SetAttribute, SetField
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.text import regular_expressions
 from onnx_workbench.viewer import slices, turns
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
 from onnx_workbench.viewer.qt_models import node_table
@@ -143,7 +143,7 @@ def test_the_filter_speaks_the_query_language(panel, desk):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
 def test_an_expression_that_takes_too_long_is_said(panel, desk, monkeypatch):
     """It held the window until the program was killed."""
-    monkeypatch.setattr(expressions, "LIMIT_SECONDS", 0.05)
+    monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.05)
     with desk.document.edit("Rename") as edit:
         edit.do(SetField(desk.node("b"), "name", "a" * 40))
     listed(panel, desk.qtbot)

@@ -9,9 +9,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QMessageBox
 
 from onnx_workbench.model.edits.initializers import add_initializer
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.tensors import ArrayTensor
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.model.attributes import make_attribute
 from onnx_workbench.model.edits.interface import add_outputs
-from onnx_workbench.model.steps import SetAttribute, SetField
+from onnx_workbench.model.history.steps import SetAttribute, SetField
+from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.viewer import patience
 from onnx_workbench.viewer.dialogs.ask_text import AskText
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
@@ -192,7 +192,7 @@ def test_it_comes_to_the_same_as_at_once_and_no_crash_takes_it(at_work, monkeypa
     abandon(journal)
     (kept,) = journal_folder().glob("*.journal")
     assert "confirms" in json.loads(kept.read_text().splitlines()[-1]), "what was made was on file before"
-    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
     again = recovered(document, journal_folder())
     assert snapshot(again.model) == at_once
     assert_linked(again.model)

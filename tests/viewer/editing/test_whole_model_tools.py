@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits.interface import remove_input
 from onnx_workbench.model.edits.nodes import change_operator, rename_node
-from onnx_workbench.model.graph import Graph
+from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.viewer.passes import whole
 from tests.model.snapshots import snapshot
 from tests.viewer.held import until_stopped

@@ -5,8 +5,8 @@ from threading import Event, current_thread, main_thread
 import numpy as np
 import pytest
 
-from onnx_workbench.model.io.save import save
-from onnx_workbench.model.recording.store import Store
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.recovery.journal_files import Store
 from tests.model import builders
 from tests.viewer.files.large import ELEMENTS, large_document
 from tests.viewer.held import job_of

@@ -3,7 +3,7 @@
 import numpy as np
 
 from onnx_workbench.model.edits import initializers
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from tests.model import builders
 
 ELEMENTS = 1 << 20  # 4 MB, which take a while

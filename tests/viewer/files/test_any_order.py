@@ -7,10 +7,10 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits.initializers import add_initializer
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.passes import applying
 from tests.model.snapshots import snapshot
 from tests.viewer.opening import opened, rename, run

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QToolButton
 from shiboken6 import isValid
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.save import Saving
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.writer.save import Saving
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 from onnx_workbench.viewer.files import opening
 from onnx_workbench.viewer.files.saving import SaveOptions
@@ -167,7 +167,7 @@ def test_a_model_that_fits_no_file_is_told_when_its_save_is_prepared(window, qtb
     def refuse(*_given):
         raise ModelError("The model does not fit into one file", "")
 
-    monkeypatch.setattr("onnx_workbench.model.io.save._check_size", refuse)
+    monkeypatch.setattr("onnx_workbench.model.io.writer.save._check_size", refuse)
     rename(tab, "saved")
     window.files.save(tab)
     qtbot.waitUntil(lambda: "The model does not fit into one file" in titles(tab))
@@ -209,7 +209,7 @@ def test_a_model_that_does_not_fit_is_told_in_the_dialog_of_options(
     def refuse(*_given):
         raise ModelError("The model does not fit into one file", "")
 
-    monkeypatch.setattr("onnx_workbench.model.io.save._check_size", refuse)
+    monkeypatch.setattr("onnx_workbench.model.io.writer.save._check_size", refuse)
     rename(tab, "saved")  # as it was it would be copied
     window.actions_binding.run("file.save_options")
     (dialog,) = window.findChildren(SaveOptionsDialog)

@@ -5,10 +5,10 @@ import pytest
 
 from onnx_workbench.model.edits import functions, nodes
 from onnx_workbench.model.edits.nodes import rename_node
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.io.save import save
-from onnx_workbench.model.steps import SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.steps import SetInitializer
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.comparison.pairing import Comparing
 from onnx_workbench.viewer.dialogs.merge import MergeDialog
 from onnx_workbench.viewer.files.folders import journal_folder
@@ -87,7 +87,9 @@ def test_what_is_stopped_while_its_bytes_are_written_is_not_done(qtbot, being_wr
 
 def test_bytes_that_find_no_room_are_no_trouble_for_the_edit(qtbot, window, large_file, monkeypatch):
     workspace = opened(window, qtbot, large_file).workspace
-    monkeypatch.setattr("onnx_workbench.model.recording.store.data_path", lambda path: path)  # which is there already
+    monkeypatch.setattr(
+        "onnx_workbench.model.recovery.journal_files.data_path", lambda path: path
+    )  # which is there already
     value = builders.value(workspace.document, "w")
     panel_of(qtbot, window, value).pane.editing.fill([], "2")
     qtbot.waitUntil(lambda: value.initializer.numpy()[0] == 2)

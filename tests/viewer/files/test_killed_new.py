@@ -10,8 +10,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QPushButton
 
 from onnx_workbench.model.edits.nodes import rename_node
-from onnx_workbench.model.io.save import Saving, save
-from onnx_workbench.model.recording.leftovers import leftovers
+from onnx_workbench.model.io.writer.save import Saving, save
+from onnx_workbench.model.recovery.recover import leftovers
 from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
 from onnx_workbench.viewer.files.folders import journal_folder
@@ -196,7 +196,7 @@ def test_a_model_for_which_the_disk_has_no_room_shows_all_the_same(qtbot, window
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr("onnx_workbench.model.io.save.write_pieces", full)
+        disk.setattr("onnx_workbench.model.io.writer.save.write_pieces", full)
         tab = added(window, qtbot, large_model)
     (message,) = tab.messages.messages
     assert message.title == "A crash would lose edits"

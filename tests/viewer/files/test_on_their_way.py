@@ -12,9 +12,9 @@ from shiboken6 import isValid
 
 from onnx_workbench.model.edits import initializers
 from onnx_workbench.model.edits.nodes import rename_node
-from onnx_workbench.model.io.arrays import write_array
-from onnx_workbench.model.io.save import Saving
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.io.tensors.array_files import write_array
+from onnx_workbench.model.io.writer.save import Saving
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 from onnx_workbench.viewer.files import opening
 from onnx_workbench.viewer.panels.tensor import editing

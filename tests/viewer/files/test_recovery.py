@@ -8,9 +8,9 @@ import pytest
 from PySide6.QtWidgets import QAbstractButton
 
 from onnx_workbench.model.edits import nodes
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.steps import SetField, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.steps import SetField, SetInitializer
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.files import opening, recovery
 from onnx_workbench.viewer.files.folders import journal_folder
 from tests.model import builders
@@ -48,7 +48,7 @@ def kill(window, monkeypatch):
     """Go away without a word, as a killed program does."""
     abandon(window.tab.keeper.journal)
     window.remove_tab(window.tab)
-    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
 
 
 def rename_first(qtbot, window, path):
@@ -290,11 +290,11 @@ def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monke
 
 
 def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, window, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.model.recording.log.time.time", lambda: 1e9)
+    monkeypatch.setattr("onnx_workbench.model.recovery.log.time.time", lambda: 1e9)
     for _ in range(2):
         new_model(qtbot, window)
         abandon(window.tab.keeper.journal)
-    monkeypatch.setattr("onnx_workbench.model.recording.leftovers.is_running", lambda *_process: False)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
     recovery.offer(window)
     assert [message.title for message in window.messages.messages] == ["Unsaved: a new model"] * 2
     press(qtbot, window, "Discard")
@@ -319,7 +319,9 @@ def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with
 
 
 def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, window, model_file, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.model.recording.store.data_path", lambda path: path)  # which is there already
+    monkeypatch.setattr(
+        "onnx_workbench.model.recovery.journal_files.data_path", lambda path: path
+    )  # which is there already
     tab = opened(qtbot, window, model_file)
     with tab.workspace.document.edit("Weights") as edit:
         tensor = ArrayTensor(np.ones((1 << 15,), np.int64))

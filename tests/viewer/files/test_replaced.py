@@ -7,9 +7,9 @@ from threading import Event
 import pytest
 
 from onnx_workbench.model.edits.nodes import rename_node
-from onnx_workbench.model.io.replace import NewFile
-from onnx_workbench.model.io.save import save
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.writer.atomic_file import NewFile
+from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.viewer.files import opening, recovery
 from onnx_workbench.viewer.files.folders import journal_folder
 from onnx_workbench.viewer.files.saving import SaveOptions
@@ -224,7 +224,7 @@ def test_that_a_model_cannot_be_kept_is_told(window, qtbot, tab, another_program
         raise OSError(28, "No space left on device")
 
     rename(tab, "mine")
-    monkeypatch.setattr("onnx_workbench.model.recording.beginning.sync", full)
+    monkeypatch.setattr("onnx_workbench.model.recovery.baseline.sync", full)
     another_program(tab.path)
     told = "A crash would lose edits"
     qtbot.waitUntil(lambda: told in [message.title for message in tab.messages.messages] and idle(window))
@@ -294,7 +294,9 @@ def test_an_edit_that_is_on_its_way_when_a_file_is_replaced(window, qtbot, being
 
 def test_a_file_that_is_written_over_in_place_is_no_trouble_for_the_edits(window, qtbot, large_file, monkeypatch):
     """The weights are gone with it; what was done is still on file, as before."""
-    monkeypatch.setattr("onnx_workbench.model.io.read.PARSED_WHOLE", 1 << 10)  # so that they are left in the file
+    monkeypatch.setattr(
+        "onnx_workbench.model.io.reader.read.PARSED_WHOLE", 1 << 10
+    )  # so that they are left in the file
     tab = opened(window, qtbot, large_file)
     rename(tab, "mine")
     large_file.write_bytes(bytes(large_file.stat().st_size))

@@ -7,8 +7,8 @@ from onnx import TensorProto, helper, numpy_helper
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
-from onnx_workbench.model.steps import SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.steps import SetInitializer
+from onnx_workbench.model.ir.tensors import ArrayTensor
 
 
 @pytest.fixture

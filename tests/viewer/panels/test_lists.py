@@ -7,14 +7,14 @@ import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import nodes
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.queries import expressions
-from onnx_workbench.model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.model.text import regular_expressions
 from onnx_workbench.viewer import patience, turns
 from onnx_workbench.viewer.panels.find import FindPanel, fitted
 from onnx_workbench.viewer.panels.history import HistoryPanel
@@ -260,7 +260,7 @@ def test_a_wrong_expression_is_said(qtbot, workspace):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
 def test_an_expression_that_takes_too_long_is_said(qtbot, workspace, monkeypatch):
     """It held the window until the program was killed."""
-    monkeypatch.setattr(expressions, "LIMIT_SECONDS", 0.05)
+    monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.05)
     with workspace.document.edit("Rename") as edit:
         edit.do(SetField(workspace.graph.outputs[0], "name", "a" * 40))
     panel = shown(qtbot, FindPanel(workspace))

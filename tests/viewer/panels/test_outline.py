@@ -6,12 +6,12 @@ import pytest
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, QTimer
 from PySide6.QtTest import QAbstractItemModelTester
 
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.document import Document
+from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.edits import nodes, values
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.queries.scopes import Scope
-from onnx_workbench.model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphInputs
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphInputs
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer import grouping, turns
 from onnx_workbench.viewer.canvas.drawing import Options
 from onnx_workbench.viewer.canvas.view import GraphView

@@ -3,14 +3,14 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits.initializers import add_initializer
 from onnx_workbench.model.edits.nodes import rename_node
-from onnx_workbench.model.graph import Graph, Model, Node
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.steps import InsertNode, RemoveNode, SetField
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetField
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.graph import Graph, Model, Node
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.dialogs.ask_text import AskText
 from onnx_workbench.viewer.panels.raw import RawPanel
 from onnx_workbench.viewer.workspace import Workspace

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits import nodes, values
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.panels.statistics import StatisticsPanel
 from onnx_workbench.viewer.workspace import Workspace
 from tests.model import builders

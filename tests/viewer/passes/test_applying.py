@@ -6,9 +6,9 @@ from unittest import mock
 
 import pytest
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits.nodes import rename_node
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.passes import applying
 from onnx_workbench.viewer.passes.applying import Applying
 from tests.model import builders

@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits.values import set_type
-from onnx_workbench.model.types import ElementType, SequenceType, Shape, TensorType
+from onnx_workbench.model.ir.types import ElementType, SequenceType, Shape, TensorType
 from tests.viewer.panels.tensor.hands import panel_of
 from tests.viewer.runs.driving import opened, run, value
 

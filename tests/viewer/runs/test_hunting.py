@@ -5,8 +5,8 @@ import onnx.parser
 import pytest
 
 from onnx_workbench.exec.inputs import Constant
-from onnx_workbench.model.steps import SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.steps import SetInitializer
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.settings import NAN_ALONE, RUN_IN_PROCESS
 from tests.viewer.runs.driving import idle, opened, run, value
 

@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.model.types import Shape
+from onnx_workbench.model.ir.types import Shape
 from tests.viewer.runs.driving import idle, make_finite, node, opened, run, value
 
 

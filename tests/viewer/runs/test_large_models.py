@@ -10,9 +10,9 @@ import pytest
 
 from onnx_workbench.exec.inspection.compare import Row as ComparedRow
 from onnx_workbench.exec.inspection.compare import compare_values
+from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits.nodes import rename_node
-from onnx_workbench.model.queries import topology
-from onnx_workbench.model.steps import SetInput
+from onnx_workbench.model.history.steps import SetInput
 from onnx_workbench.viewer import results, slices
 from onnx_workbench.viewer.runs import comparing
 from onnx_workbench.viewer.runs.comparing import Outcome

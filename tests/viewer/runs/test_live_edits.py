@@ -11,8 +11,8 @@ from onnx_workbench.exec.inputs import Constant, Random
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits import attributes, functions, initializers, interface, nodes, values
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from tests.viewer.runs.driving import edit, idle, node, opened, value
 
 WORK = """

@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from shiboken6 import isValid
 
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.actions.controls import controls_of
 from tests.viewer.runs.driving import idle, make_finite, opened, run, value
 

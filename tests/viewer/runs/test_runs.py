@@ -15,8 +15,8 @@ from onnx_workbench.exec.session import Breakpoint, Session
 from onnx_workbench.model import load
 from onnx_workbench.model.edits.nodes import delete_and_bridge, rename_node
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.types import SequenceType, Shape, TensorType
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.types import SequenceType, Shape, TensorType
 from onnx_workbench.viewer.panels.run import outcome
 from onnx_workbench.viewer.results import info_of
 from onnx_workbench.viewer.runs.afterwards import take_up_run, write_run

@@ -9,7 +9,7 @@ import pytest
 
 from onnx_workbench.exec.inputs import Constant
 from onnx_workbench.exec.plan import MISSING
-from onnx_workbench.model.steps import SetField, SetInput
+from onnx_workbench.model.history.steps import SetField, SetInput
 from onnx_workbench.viewer.runs import comparing
 from onnx_workbench.viewer.runs.afterwards import take_up_run, write_run
 from onnx_workbench.viewer.settings import RUN_IN_PROCESS

@@ -2,10 +2,10 @@
 
 import pytest
 
-from onnx_workbench.model.clone import Cloner
-from onnx_workbench.model.edits import functions, nodes, properties, tensors, tensortexts
+from onnx_workbench.model.edits import functions, nodes, properties, tensor_metadata, tensors
 from onnx_workbench.model.edits.tensors import Place
-from onnx_workbench.model.steps import SetField
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.viewer.runs.staleness import outdated, rewires, sources
 from tests.model import builders
 
@@ -62,7 +62,7 @@ def test_texts_of_a_tensor_leave_results_as_they_are(which):
     document.subscribe(changes.append)
     for text in ("first", "second"):
         with document.edit("Describe") as edit:
-            tensortexts.describe_tensor(edit, found[which], text)
+            tensor_metadata.describe_tensor(edit, found[which], text)
     document.undo()
     assert len(changes) == 3
     assert not any(sources(change) for change in changes)
@@ -70,7 +70,7 @@ def test_texts_of_a_tensor_leave_results_as_they_are(which):
         tensors.put(edit, found[which], tensors.set_element(tensors.tensor_at(found[which]), (0,), "7"))
     assert sources(changes[-1]) == {found[which].owner}
     with document.edit("Describe") as edit:
-        tensortexts.describe_tensor(edit, found[which], "of values in memory")
+        tensor_metadata.describe_tensor(edit, found[which], "of values in memory")
     assert not sources(changes[-1])
 
 

@@ -4,8 +4,8 @@ import pytest
 from PySide6.QtCore import QRect
 from PySide6.QtGui import QRegion
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.graph import Graph, Model
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.viewer.widgets.fields.rows import Field, LazyRows, Row, RowAction
 from onnx_workbench.viewer.widgets.fields.tree import RowTree
 

@@ -6,8 +6,8 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
 from PySide6.QtWidgets import QCompleter, QWidget
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.graph import Graph, Model
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.viewer.widgets.fields.editors import LineField, escaped, needs_escapes, unescaped
 from onnx_workbench.viewer.widgets.fields.model import RowModel
 from onnx_workbench.viewer.widgets.fields.rows import Field, LazyRows, Row, Suggestion

@@ -16,14 +16,14 @@ from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QAction, QColor, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QMenu
 
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.analysis.scoping import is_visible, nodes_upstream
 from onnx_workbench.model.edits.interface import redirect_output
 from onnx_workbench.model.edits.values import connect, disconnect, why_not_connect
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Node, Value
-from onnx_workbench.model.lookup import ancestor_in
-from onnx_workbench.model.queries.scope import is_visible, nodes_upstream
-from onnx_workbench.model.types import TensorType, Type
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.name_index import ancestor_in
+from onnx_workbench.model.ir.types import TensorType, Type
 from onnx_workbench.viewer.canvas.build import inner_graph
 from onnx_workbench.viewer.canvas.drawing import Kind
 from onnx_workbench.viewer.canvas.scene import REACH, Hit

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.attributetext import convert_value, has_text, plainest
-from onnx_workbench.model.document import Transaction
 from onnx_workbench.model.edits import attributes as edits
 from onnx_workbench.model.edits.function_attributes import formal_names
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Node
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Function, Graph, Node
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.schemas import AttributeSchema
-from onnx_workbench.model.tensors import SparseTensor, Tensor
+from onnx_workbench.model.text.attributes import convert_value, has_text, plainest
 from onnx_workbench.viewer.panels.inspector.common import act, movable, moved, name_of, one_line, text_field, text_row
 from onnx_workbench.viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
 from onnx_workbench.viewer.text import display, plural

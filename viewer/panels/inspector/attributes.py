@@ -6,8 +6,16 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.attributetext import (
+from onnx_workbench.model.edits import attributes as edits
+from onnx_workbench.model.edits.function_attributes import refer_as_written
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Graph, Node
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.schemas import AttributeSchema, Schema
+from onnx_workbench.model.text.attributes import (
     attribute_source,
     has_text,
     number_source,
@@ -17,15 +25,7 @@ from onnx_workbench.model.attributetext import (
     parse_int,
     plainest,
 )
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.edits import attributes as edits
-from onnx_workbench.model.edits.function_attributes import refer_as_written
-from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, Node
-from onnx_workbench.model.schemas import AttributeSchema, Schema
-from onnx_workbench.model.tensors import SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType
-from onnx_workbench.model.typetext import parse_element_type
+from onnx_workbench.model.text.types import parse_element_type
 from onnx_workbench.viewer.panels.inspector.attribute_parts import (
     KINDS,
     adding,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.analysis.scoping import seen_by, visible_values
 from onnx_workbench.model.edits import properties, values
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.queries.scope import seen_by, visible_values
-from onnx_workbench.model.types import Type
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.selection import Item
 from onnx_workbench.viewer.text import display, type_text
 from onnx_workbench.viewer.widgets.fields.rows import LONGEST_TEXT, Field, LazyRows, Row, RowAction, Suggestion

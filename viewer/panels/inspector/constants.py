@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx_workbench.model.document import Transaction
 from onnx_workbench.model.edits import initializers
-from onnx_workbench.model.graph import Function, Graph
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph
 from onnx_workbench.viewer.panels.inspector.common import act, add_row, go, many, name_of, rename_field, section
 from onnx_workbench.viewer.panels.inspector.tensors import tensor_text
 from onnx_workbench.viewer.text import display, plural

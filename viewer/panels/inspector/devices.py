@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from onnx_workbench.model import devicetext
-from onnx_workbench.model.attributetext import parse_int
-from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
-from onnx_workbench.model.document import Transaction
 from onnx_workbench.model.edits import devices, nodes, properties
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Model, Node
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from onnx_workbench.model.ir.graph import Model, Node
+from onnx_workbench.model.text import sharding
+from onnx_workbench.model.text.attributes import parse_int
 from onnx_workbench.viewer.canvas.captions import cut_text
 from onnx_workbench.viewer.panels.inspector.common import act, add_row, name_of, one_line, section, text_row
 from onnx_workbench.viewer.text import display, plural
@@ -100,8 +100,8 @@ def _sharding_row(workspace: Workspace, node: Node, index: int, place: int) -> R
     def put(edit: Transaction, changed: ShardingSpec | None) -> None:
         devices.put_sharding(edit, node, index, place, changed, workspace.types.type_of)
 
-    axes = devicetext.sharded_dimensions_source(spec.dimensions)
-    where = f"devices {devicetext.devices_source(spec.devices)}" if spec.devices else ""
+    axes = sharding.sharded_dimensions_source(spec.dimensions)
+    where = f"devices {sharding.devices_source(spec.devices)}" if spec.devices else ""
     cut = cut_text(spec) if spec.dimensions or not where else ""
     text = f"{cut}, {where}" if cut and where else cut or f"on {where}"
     row = Row(f"sharding {place}", display(spec.tensor_name, 80), display(text, 300))
@@ -114,8 +114,8 @@ def _sharding_row(workspace: Workspace, node: Node, index: int, place: int) -> R
         lambda edit, text: put(edit, replace(spec, tensor_name=text)),
     )
     row.children = [
-        _part(node, spec, "devices", "Devices", devicetext.devices_source(spec.devices), _set_devices(put, spec)),
-        _part(node, spec, "groups", "Groups", devicetext.groups_source(spec.device_groups), _set_groups(put, spec)),
+        _part(node, spec, "devices", "Devices", sharding.devices_source(spec.devices), _set_devices(put, spec)),
+        _part(node, spec, "groups", "Groups", sharding.groups_source(spec.device_groups), _set_groups(put, spec)),
         _part(node, spec, "axes", "Axes", axes, _set_axes(put, spec)),
     ]
     row.actions = (
@@ -129,15 +129,15 @@ Apply = Callable[[Transaction, str], object]
 
 
 def _set_devices(put: Put, spec: ShardingSpec) -> Apply:
-    return lambda edit, text: put(edit, replace(spec, devices=devicetext.parse_devices(text)))
+    return lambda edit, text: put(edit, replace(spec, devices=sharding.parse_devices(text)))
 
 
 def _set_groups(put: Put, spec: ShardingSpec) -> Apply:
-    return lambda edit, text: put(edit, replace(spec, device_groups=devicetext.parse_groups(text)))
+    return lambda edit, text: put(edit, replace(spec, device_groups=sharding.parse_groups(text)))
 
 
 def _set_axes(put: Put, spec: ShardingSpec) -> Apply:
-    return lambda edit, text: put(edit, replace(spec, dimensions=devicetext.parse_sharded_dimensions(text)))
+    return lambda edit, text: put(edit, replace(spec, dimensions=sharding.parse_sharded_dimensions(text)))
 
 
 _HINTS = {

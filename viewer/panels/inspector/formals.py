@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
-from onnx_workbench.model.attributetext import attribute_source, convert_value, has_text, parse_any, parse_attribute
-from onnx_workbench.model.document import Transaction
 from onnx_workbench.model.edits import function_attributes as formals
 from onnx_workbench.model.edits import functions
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.ir.graph import Function
+from onnx_workbench.model.text.attributes import attribute_source, convert_value, has_text, parse_any, parse_attribute
 from onnx_workbench.viewer.panels.inspector.attribute_parts import kind_field, kind_text
 from onnx_workbench.viewer.panels.inspector.attributes import attribute_text
 from onnx_workbench.viewer.panels.inspector.common import (

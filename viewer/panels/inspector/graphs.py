@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from onnx_workbench.model.document import Transaction
+from onnx_workbench.model.analysis.scoping import names_taken
 from onnx_workbench.model.edits import interface, properties
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.queries.scope import names_taken
-from onnx_workbench.model.typetext import parse_type
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.text.types import parse_type
 from onnx_workbench.viewer.panels.inspector.common import (
     VisibleValues,
     act,

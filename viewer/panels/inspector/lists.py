@@ -20,12 +20,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind
-from onnx_workbench.model.attributetext import attribute_source, number_source, parse_attribute, plainest
 from onnx_workbench.model.edits import attributes as edits
 from onnx_workbench.model.edits.tensors import read_block
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.text.attributes import attribute_source, number_source, parse_attribute, plainest
 from onnx_workbench.viewer.changes import is_in_model
 from onnx_workbench.viewer.dialogs.buttons import close_button
 from onnx_workbench.viewer.panels.inspector.common import name_of, one_line

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.selection import Item
 from onnx_workbench.viewer.text import display, plural
 from onnx_workbench.viewer.widgets.fields.rows import Field, Row, RowAction

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.attributetext import parse_int
-from onnx_workbench.model.document import Transaction
 from onnx_workbench.model.edits import functions, properties
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Function, Graph, Model, TrainingInfo
-from onnx_workbench.model.operatortext import parse_operator
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph, Model, TrainingInfo
+from onnx_workbench.model.text.attributes import parse_int
+from onnx_workbench.model.text.operators import parse_operator
 from onnx_workbench.viewer.panels.inspector.common import (
     act,
     add_row,

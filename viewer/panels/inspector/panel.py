@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QTextBrowser, QToo
 from shiboken6 import isValid
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.attributes import Attribute
 from onnx_workbench.model.checks import Problem
-from onnx_workbench.model.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.changes import is_in_model
 from onnx_workbench.viewer.icons import icon
 from onnx_workbench.viewer.panels import Panel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from onnx_workbench.model.checks import Problem
-from onnx_workbench.model.graph import Function, Graph, Model, Node
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
 from onnx_workbench.viewer.selection import Item
 from onnx_workbench.viewer.text import display
 from onnx_workbench.viewer.widgets.fields.rows import Help, Row, RowAction, Style

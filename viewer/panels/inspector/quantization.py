@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onnx_workbench.model.document import Transaction
 from onnx_workbench.model.edits import properties
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Graph, QuantizationAnnotation, Value
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Graph, QuantizationAnnotation, Value
 from onnx_workbench.viewer.panels.inspector.common import (
     VisibleValues,
     act,

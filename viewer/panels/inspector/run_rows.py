@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.captions import short_type
 from onnx_workbench.viewer.widgets.fields.rows import Row, RowAction
 from onnx_workbench.viewer.workspace import Workspace

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.tensors import SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType, element_type_text
 from onnx_workbench.viewer.panels.inspector.common import (
     Texts,
     description_row,
@@ -22,9 +22,9 @@ from onnx_workbench.viewer.widgets.fields.rows import Row, RowAction
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspection.distribution import Distribution
+    from onnx_workbench.model.edits.tensor_metadata import Part
     from onnx_workbench.model.edits.tensors import Place
-    from onnx_workbench.model.edits.tensortexts import Part
-    from onnx_workbench.model.graph import Node, Value
+    from onnx_workbench.model.ir.graph import Node, Value
     from onnx_workbench.viewer.jobs import Jobs
     from onnx_workbench.viewer.workspace import Workspace
 
@@ -152,7 +152,7 @@ def tensor_texts(
 
 
 def _texts(workspace: Workspace, tensor: Tensor, place: Place, part: Part, called: str, label: str) -> Row:
-    from onnx_workbench.model.edits import tensortexts as edits
+    from onnx_workbench.model.edits import tensor_metadata as edits
 
     texts = Texts(
         called,

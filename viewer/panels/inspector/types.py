@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from onnx_workbench.model.document import Transaction
 from onnx_workbench.model.edits import values
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.types import ElementType, Shape, TensorType, Type
-from onnx_workbench.model.typetext import parse_type, type_source
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType, Type
+from onnx_workbench.model.text.types import parse_type, type_source
 from onnx_workbench.viewer.panels.inspector.common import name_of, text_row
 from onnx_workbench.viewer.widgets.fields.rows import Field, Row, Suggestion
 

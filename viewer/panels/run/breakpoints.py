@@ -9,7 +9,7 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QToolButton, QWidget
 
 from onnx_workbench.exec.session import Breakpoint
-from onnx_workbench.model.graph import Node
+from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.icons import icon
 from onnx_workbench.viewer.panels.run.controls import Combo, Section, line
 from onnx_workbench.viewer.places import name_of

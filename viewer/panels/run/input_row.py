@@ -27,9 +27,9 @@ from PySide6.QtWidgets import (
 from onnx_workbench.exec.images import SUFFIXES, ImageOptions, declared_size
 from onnx_workbench.exec.inputs import Constant, File, InputSource, Random, Range
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Value
-from onnx_workbench.model.io.arrays import npz_members
-from onnx_workbench.model.types import ElementType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+from onnx_workbench.model.io.tensors.array_files import npz_members
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
 from onnx_workbench.viewer.icons import icon
 from onnx_workbench.viewer.panels.run.controls import Combo, line
 from onnx_workbench.viewer.runs.inputs import RunInputs, SourceKind, kind_of

@@ -17,14 +17,14 @@ from onnx_workbench.exec.inspection.glimpse import Glimpse
 from onnx_workbench.exec.inspection.overview import Contradiction, actual_type, contradictions, tensor_type
 from onnx_workbench.exec.inspection.statistics import ValueInfo
 from onnx_workbench.exec.inspection.verdicts import Verdict
-from onnx_workbench.model.document import Change
 from onnx_workbench.model.edits.initializers import constant_tensor
 from onnx_workbench.model.edits.values import set_type
-from onnx_workbench.model.graph import Graph, Node, Value
+from onnx_workbench.model.history.document import Change
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import TensorType, Type, element_type_text
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.tensors import SparseTensor, Tensor
-from onnx_workbench.model.types import TensorType, Type, element_type_text
 from onnx_workbench.viewer.changes import is_in_model
 from onnx_workbench.viewer.panels.run.controls import Section, muted
 from onnx_workbench.viewer.places import name_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
-from onnx_workbench.model.graph import Value
+from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.panels.tensor.pane import TensorPane
 from onnx_workbench.viewer.panels.tensor.readers import Slice

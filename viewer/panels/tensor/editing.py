@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnx_workbench.model.document import Transaction
-from onnx_workbench.model.edits import sparse, tensors
+from onnx_workbench.model.edits import sparse_tensors, tensors
 from onnx_workbench.model.edits.initializers import ConversionReport
 from onnx_workbench.model.edits.tensors import Place, Region
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.io.arrays import is_stored_outside, read_tensor, write_array
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType, element_type_text
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.io.tensors.array_files import is_stored_outside, read_tensor, write_array
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.viewer.after_edits import AfterEdits
 from onnx_workbench.viewer.panels.tensor.readers import Slice
 from onnx_workbench.viewer.passes.applying import edit_ahead
@@ -188,7 +188,9 @@ class TensorEditing:
         shape = parse_shape(text, prod(held.shape))
 
         def work() -> Held:
-            return sparse.reshape(held, shape) if isinstance(held, SparseTensor) else tensors.reshape(held, shape)
+            return (
+                sparse_tensors.reshape(held, shape) if isinstance(held, SparseTensor) else tensors.reshape(held, shape)
+            )
 
         self._apply(f"Change the shape of {self.name()} to {shape_text(shape)}", place, held, work, refused)
 
@@ -199,7 +201,7 @@ class TensorEditing:
 
         def work() -> tuple[Held, ConversionReport]:
             if isinstance(held, SparseTensor):
-                return sparse.retype(held, kind, _cast)
+                return sparse_tensors.retype(held, kind, _cast)
             return tensors.retype(held, kind, _cast)
 
         def done(found: tuple[Held, ConversionReport]) -> None:
@@ -249,7 +251,7 @@ class TensorEditing:
 
         def work() -> Held:
             if isinstance(held, SparseTensor):
-                return sparse.from_dense(held, read_tensor(path, _outline(held), member))
+                return sparse_tensors.from_dense(held, read_tensor(path, _outline(held), member))
             made = read_tensor(path, held, member)
             return tensors.remade(held, made.numpy(), tensors.kind_of(made))
 
@@ -315,7 +317,7 @@ def _cost(held: Held) -> int:
 
 def _changed(held: Held, change: Callable[[Tensor], Tensor]) -> Held:
     """An edit of dense tensors, on a tensor of either kind."""
-    return sparse.on_dense(held, change) if isinstance(held, SparseTensor) else change(held)
+    return sparse_tensors.on_dense(held, change) if isinstance(held, SparseTensor) else change(held)
 
 
 def _outline(held: SparseTensor) -> Tensor:

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QLabel, QScrollAre
 
 from onnx_workbench.exec.inspection.distribution import PERCENTILES, Distribution, distribution
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.panels.tensor.readers import Reader, SparseReader
 from onnx_workbench.viewer.text import number_text
 from onnx_workbench.viewer.theme import monospace, themes

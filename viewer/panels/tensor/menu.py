@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtGui import QAction, QGuiApplication, QImage, QImageWriter
 from PySide6.QtWidgets import QMenu, QWidget
 
-from onnx_workbench.model.edits.expressions import HINT
+from onnx_workbench.model.edits.tensor_expressions import HINT
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.arrays import npz_members
-from onnx_workbench.model.tensors import SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.io.tensors.array_files import npz_members
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.dialogs.files import ask_file, ask_save
 from onnx_workbench.viewer.panels.tensor.editing import is_outside
 from onnx_workbench.viewer.panels.tensor.subject import Subject

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.icons import icon
 from onnx_workbench.viewer.panels.tensor import mosaics, pictures
 from onnx_workbench.viewer.panels.tensor.ask import AskLine

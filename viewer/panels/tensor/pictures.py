@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.types import ElementType
 from onnx_workbench.viewer.panels.tensor.readers import Reader, Slice
 from onnx_workbench.viewer.qt_models.tensor import number_cell, short_cell
 from onnx_workbench.viewer.text import number_text

@@ -15,8 +15,8 @@ import numpy as np
 
 from onnx_workbench.model.edits.tensors import kind_of, linear_indices
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.tensors import SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,9 +14,9 @@ from onnx_workbench.exec.inspection.overview import fits
 from onnx_workbench.exec.inspection.statistics import Summary, describe
 from onnx_workbench.model.edits.tensors import Place, places, tensor_at
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor, Tensor
-from onnx_workbench.model.types import ElementType, element_type_text
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.viewer.panels.tensor.readers import ArrayReader, Reader, SparseReader, TensorReader
 from onnx_workbench.viewer.text import bytes_text, display, number_text, shape_text, storage_text, type_text
 

@@ -29,8 +29,8 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.edits.tensors import block_source
-from onnx_workbench.model.elements import parse_element
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.text.elements import parse_element
 from onnx_workbench.viewer.qt_models.tensor import TensorTableModel
 from onnx_workbench.viewer.text import display, number_text
 from onnx_workbench.viewer.theme import monospace, theme, themes
@@ -38,7 +38,7 @@ from onnx_workbench.viewer.widgets.fields.editors import takes_the_document
 
 if TYPE_CHECKING:
     from onnx_workbench.model.edits.tensors import Region
-    from onnx_workbench.model.types import ElementType
+    from onnx_workbench.model.ir.types import ElementType
     from onnx_workbench.viewer.jobs import Job, Jobs
 
 _COMMITS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Tab, Qt.Key.Key_Backtab)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from onnx_workbench.model.graph import Node
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.panels.tensor.mosaics import plane_axis
 from onnx_workbench.viewer.panels.tensor.pictures import channel_axis
 

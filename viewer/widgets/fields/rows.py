@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.document import Transaction
+    from onnx_workbench.model.history.document import Transaction
     from onnx_workbench.viewer.selection import Item
 
 Style = Literal["normal", "section", "muted", "error", "warning"]

@@ -28,8 +28,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QStyleOptionViewItem, QTreeView, QWidget
 
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.viewer.icons import icon
 from onnx_workbench.viewer.text import display
 from onnx_workbench.viewer.theme import theme

@@ -22,7 +22,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, dtype_of, i
 from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.threads import PASSES, parallel_for
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 
 _BLOCK_BYTES = 1 << 20
 #: numpy spends longer on starting a row than on so few values; shorter rows are taken all at once.

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from onnx_workbench.exec.fold import evaluate
 from onnx_workbench.exec.inspection.agreement import compare_models
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.passes.rehearsal import Rehearsal
-from onnx_workbench.model.passes.simplify.catalogue import PASSES
-from onnx_workbench.model.passes.simplify.driver import chosen_passes, figures, simplify
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.simplify.pass_list import PASSES
+from onnx_workbench.model.simplify.pipeline import chosen_passes, figures, simplify
 from tests.model import builders
 
 _UNARY = (
@@ -77,7 +77,7 @@ _known: dict[int, Any] = {}
 
 def _types(document: Document) -> Any:
     """Inferred once per document, as passes keep what values are."""
-    from onnx_workbench.model.passes.simplify.driver import trusted_types
+    from onnx_workbench.model.simplify.pipeline import trusted_types
 
     if id(document) not in _known:
         _known.clear()

@@ -6,9 +6,9 @@ import pytest
 
 from onnx_workbench.exec.fold import evaluate
 from onnx_workbench.exec.inspection.agreement import compare_models
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.passes.simplify.driver import simplify
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.simplify.pipeline import simplify
 from tests.model.passes.simplify.exported import ALL, exported
 
 

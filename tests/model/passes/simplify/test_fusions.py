@@ -6,8 +6,8 @@ import pytest
 
 from onnx_workbench.exec.fold import evaluate
 from onnx_workbench.exec.inspection.agreement import compare_models
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.passes.simplify.driver import chosen_passes, simplify
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.simplify.pipeline import chosen_passes, simplify
 from tests.model import builders
 
 ALL = (

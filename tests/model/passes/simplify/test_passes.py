@@ -8,11 +8,11 @@ import pytest
 
 from onnx_workbench.exec.fold import evaluate
 from onnx_workbench.exec.inspection.agreement import compare_models
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.graph import Node, Value
-from onnx_workbench.model.passes.simplify.catalogue import PASSES
-from onnx_workbench.model.passes.simplify.driver import chosen_passes, simplify, survey
-from onnx_workbench.model.steps import InsertNode, SetGraphOutputs
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import InsertNode, SetGraphOutputs
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.simplify.pass_list import PASSES
+from onnx_workbench.model.simplify.pipeline import chosen_passes, simplify, survey
 from tests.model import builders
 
 
@@ -383,7 +383,7 @@ def test_bodies_are_simplified_too() -> None:
 
 
 def test_only_chosen_nodes_are_touched() -> None:
-    from onnx_workbench.model.passes.simplify.framework import Options
+    from onnx_workbench.model.simplify.passes import Options
 
     document = builders.document(text("[one] a = Identity(x) [two] b = Identity(a) y = Relu(b)"))
     options = Options(nodes=frozenset({builders.node(document, "two")}))

@@ -11,16 +11,16 @@ import pytest
 
 from onnx_workbench.exec.fold import evaluate
 from onnx_workbench.exec.inspection.agreement import compare_models
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.save import to_bytes
-from onnx_workbench.model.passes.inference import infer
-from onnx_workbench.model.passes.simplify.driver import Report, simplify
-from onnx_workbench.model.passes.simplify.framework import Options
-from onnx_workbench.model.steps import SetInputs, SetOutputs
-from onnx_workbench.model.tensors import Tensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetInputs, SetOutputs
+from onnx_workbench.model.inference import infer
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.model.simplify.passes import Options
+from onnx_workbench.model.simplify.pipeline import Report, simplify
 from tests.model import builders
 
 
@@ -224,7 +224,7 @@ def test_an_output_that_is_constant_is_still_made_by_a_node() -> None:
 
 
 def test_values_training_sets_are_no_constants() -> None:
-    from onnx_workbench.model.graph import TrainingInfo
+    from onnx_workbench.model.ir.graph import TrainingInfo
 
     document = builders.document(
         graph("c = Add(w, w) y = Mul(x, c)", "(float[2] x) => (float[2] y)", "float w = {1.0}")

@@ -5,12 +5,12 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.steps import InsertNode, SetGraphInputs, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs, SetInitializer
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.panels.inspector import InspectorPanel
 from onnx_workbench.viewer.workspace import Workspace
 

@@ -6,12 +6,12 @@ from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.edits.initializers import add_initializer
-from onnx_workbench.model.steps import SetAttribute, SetField
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType, TensorType
-from onnx_workbench.model.typetext import parse_type
+from onnx_workbench.model.history.steps import SetAttribute, SetField
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType, TensorType
+from onnx_workbench.model.text.types import parse_type
 from onnx_workbench.viewer.panels.inspector.lists import ListWindow
 from tests.viewer.panels.inspector.hands import begin, choose, index, press, relu, row, shown, write
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 
-from onnx_workbench.model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.types import ElementType, Shape, TensorType
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.devices import (
+    DeviceConfiguration,
+    NodeDeviceConfiguration,
+    ShardedDimension,
+    ShardingSpec,
+)
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from tests.viewer.panels.inspector.hands import press, relu, row, write
 
 

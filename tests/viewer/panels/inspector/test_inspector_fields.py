@@ -5,8 +5,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.steps import SetAttribute
+from onnx_workbench.model.history.steps import SetAttribute
+from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.viewer.dialogs.shortcuts import INSPECTOR
 from tests.viewer.painted import Painted
 from tests.viewer.panels.inspector.hands import begin, index, relu, row

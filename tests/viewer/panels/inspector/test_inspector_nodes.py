@@ -3,10 +3,10 @@
 import numpy as np
 from PySide6.QtCore import Qt
 
-from onnx_workbench.model.devices import DeviceConfiguration
 from onnx_workbench.model.edits import initializers, nodes
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.devices import DeviceConfiguration
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from tests.viewer.panels.inspector.hands import begin, press, relu, row, shown, write
 
 

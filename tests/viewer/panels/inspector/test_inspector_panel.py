@@ -3,12 +3,12 @@
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractItemView
 
-from onnx_workbench.model.attributes import make_attribute
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import attributes
-from onnx_workbench.model.graph import Graph, Model, Node, Value
-from onnx_workbench.model.steps import InsertNode, SetAttribute, SetField, SetGraphInputs
-from onnx_workbench.model.types import ElementType, TensorType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import InsertNode, SetAttribute, SetField, SetGraphInputs
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.viewer.panels.inspector import nodes as inspector_nodes
 from onnx_workbench.viewer.text import type_text
 from onnx_workbench.viewer.workspace import Workspace

@@ -5,9 +5,9 @@ import pytest
 
 from onnx_workbench.model.edits.nodes import add_node
 from onnx_workbench.model.edits.tensors import to_sparse
-from onnx_workbench.model.io.arrays import storage_mark
+from onnx_workbench.model.io.tensors.array_files import storage_mark
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
-from onnx_workbench.model.tensors import ArrayTensor
 from onnx_workbench.viewer.panels.inspector.tensors import (
     first_values,
     spread,

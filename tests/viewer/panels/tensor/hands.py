@@ -4,7 +4,7 @@ import numpy as np
 from PySide6.QtCore import QTimer
 
 from onnx_workbench.model.edits.initializers import add_initializer
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.viewer.panels.tensor import TensorPanel
 
 

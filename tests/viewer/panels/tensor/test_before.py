@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.exec.inputs import Constant
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.ir.types import ElementType
 from tests.viewer.panels.tensor.hands import settled
 from tests.viewer.runs.driving import edit, opened, run, value
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PySide6.QtWidgets import QLabel
 
-from onnx_workbench.model.steps import SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor
+from onnx_workbench.model.history.steps import SetInitializer
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.panels.tensor.readers import TensorReader
 from tests.viewer.panels.tensor.hands import facts, put, select, settled
 

@@ -7,9 +7,9 @@ from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.model.edits import tensors
-from onnx_workbench.model.io.arrays import read_tensor
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.io.tensors.array_files import read_tensor
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.settings import LAST_FOLDER
 from tests.viewer.panels.tensor.hands import put, select
 

@@ -3,8 +3,8 @@
 import numpy as np
 import onnx
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.io.read import load
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.panels.tensor.readers import TensorReader, first_slice
 from onnx_workbench.viewer.workspace import Workspace
 from tests.viewer.panels.tensor.hands import facts, opened

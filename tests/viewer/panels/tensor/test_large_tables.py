@@ -8,8 +8,8 @@ import pytest
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt
 from PySide6.QtGui import QGuiApplication
 
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.io.read import load
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.panels.tensor.readers import TensorReader
 from onnx_workbench.viewer.panels.tensor.table import PartLabel
 from onnx_workbench.viewer.workspace import Workspace

@@ -10,16 +10,16 @@ from PySide6.QtGui import QFocusEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton
 
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model.attributes import Attribute, AttributeKind, make_attribute
-from onnx_workbench.model.document import Document
 from onnx_workbench.model.edits import tensors
 from onnx_workbench.model.edits.tensors import Place
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.arrays import read_tensor
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.steps import SetAttribute, SetInitializer
-from onnx_workbench.model.tensors import ArrayTensor, SparseTensor
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetAttribute, SetInitializer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.tensors.array_files import read_tensor
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.panels.tensor.readers import TensorReader
 from onnx_workbench.viewer.results import Record
 from onnx_workbench.viewer.widgets.message_bar import MessageBar

@@ -12,12 +12,12 @@ from PySide6.QtWidgets import QComboBox, QScrollArea, QSpinBox, QWidget
 from onnx_workbench.exec.inspection.statistics import Summary, describe
 from onnx_workbench.exec.plan import MISSING
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model.document import Document
-from onnx_workbench.model.graph import Graph, Value
-from onnx_workbench.model.io.read import load
-from onnx_workbench.model.steps import SetField
-from onnx_workbench.model.tensors import ArrayTensor
-from onnx_workbench.model.types import ElementType
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.graph import Graph, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.panels.tensor import pictures
 from onnx_workbench.viewer.panels.tensor.pane import _PICTURE_WORK
 from onnx_workbench.viewer.panels.tensor.readers import TensorReader

@@ -1,0 +1,99 @@
+"""The wires of a graph as arrays: who makes each input and who uses each output, by numbers of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnx_workbench.model.analysis.scoping import run_order
+from onnx_workbench.model.analysis.topology import outer_values
+from onnx_workbench.model.ir.graph import Graph, Node
+from onnx_workbench.model.progress import SILENT, Progress
+
+Index = NDArray[np.int64]
+
+#: In place of a node's number: nobody makes the value, somebody does who is not among the nodes, a graph returns it.
+NOBODY, OUTSIDE, RESULT = -1, -2, -3
+
+_SLICE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Wiring:
+    """N nodes in an order in which they may run. Inputs of node n are `starts[n]:starts[n + 1]` of M.
+
+    What the bodies of a node take from outside follows its inputs, each value once, as `outer_values` has them.
+    Uses of its outputs are `use_starts[n]:use_starts[n + 1]` of U: the output, who takes it and as which input.
+    """
+
+    nodes: list[Node]
+    starts: Index  # [N + 1]
+    makers: Index  # [M] who makes the input
+    outputs: Index  # [M] as which of its outputs
+    use_starts: Index  # [N + 1]
+    use_outputs: Index  # [U]
+    users: Index  # [U]
+    use_inputs: Index  # [U]
+
+    def of(self, starts: Index, nodes: Index) -> tuple[Index, Index]:
+        """All places of some nodes in the arrays that `starts` cuts up, and which of the nodes each is of."""
+        first = starts[nodes]
+        counts = starts[nodes + 1] - first
+        owner = np.repeat(np.arange(len(nodes)), counts)
+        return owner, np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+
+    def only(self, nodes: Index) -> Wiring:
+        """Some of the nodes, ascending; the others are outside."""
+        number = np.full(len(self.nodes), OUTSIDE, np.int64)
+        number[nodes] = np.arange(len(nodes))
+        of_input, inputs = self.of(self.starts, nodes)
+        of_use, uses = self.of(self.use_starts, nodes)
+        makers, users = self.makers[inputs], self.users[uses]
+        return Wiring(
+            [self.nodes[n] for n in nodes.tolist()],
+            _starts(of_input, len(nodes)),
+            np.where(makers >= 0, number[makers], makers),
+            self.outputs[inputs],
+            _starts(of_use, len(nodes)),
+            self.use_outputs[uses],
+            np.where(users >= 0, number[users], users),
+            self.use_inputs[uses],
+        )
+
+
+def wiring_of(graph: Graph, progress: Progress = SILENT) -> Wiring:
+    """The wires of all nodes of a graph. About 5 µs a node; any thread while nobody changes the model."""
+    nodes = run_order(graph, progress)
+    number = {node: index for index, node in enumerate(nodes)}
+    counts: list[int] = []
+    made: list[int] = []  # maker, output, maker, output …
+    extra: list[tuple[int, int, int, int]] = []  # uses by the graph
+    for index, node in enumerate(nodes):
+        if not index % _SLICE:
+            progress.check()
+        taken = (*node.inputs, *outer_values(node)) if node.bodies else node.inputs
+        counts.append(len(taken))
+        for value in taken:
+            maker = value.producer if value is not None else None
+            made += (NOBODY, 0) if value is None or maker is None else (number.get(maker, OUTSIDE), value.index)
+    for index, value in enumerate(graph.outputs):
+        if value.producer in number:
+            extra.append((number[value.producer], value.index, RESULT, index))
+    starts = np.concatenate([[0], np.cumsum(np.array(counts, np.int64))])
+    makers, outputs = np.array(made, np.int64).reshape(-1, 2).T
+    users = np.repeat(np.arange(len(nodes)), counts)
+    inputs = np.arange(len(makers)) - np.repeat(starts[:-1], counts)
+    inner = makers >= 0
+    uses = np.stack([makers, outputs, users, inputs], 1)[inner]
+    uses = np.concatenate([uses, np.array(extra, np.int64).reshape(-1, 4)])
+    uses = uses[np.lexsort((uses[:, 3], uses[:, 2], uses[:, 1], uses[:, 0]))]
+    return Wiring(
+        nodes, starts, makers, outputs, _starts(uses[:, 0], len(nodes)), uses[:, 1], uses[:, 2], uses[:, 3],
+    )  # fmt: skip
+
+
+def _starts(owners: Index, count: int) -> Index:
+    """Where the part of each owner begins among ascending owners."""
+    return np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=count))]).astype(np.int64)

@@ -1,0 +1,81 @@
+"""Which nodes call the functions of a model, which functions nodes call, and which nodes have something inside."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from onnx_workbench.model.analysis.scoping import enclosing
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+
+#: What a node calls and a function is called by: domain, operator type or name, overload.
+Operator = tuple[str, str, str]
+
+
+def called_by(node: Node) -> Function | None:
+    """The function of its model that a node calls; None for an operator, and for a node in no model."""
+    model = None if node.graph is None else node.graph.model
+    return None if model is None else model.function(*node.operator)
+
+
+def callers_of(model: Model, functions: Collection[Operator]) -> list[Node]:
+    """The nodes that call functions of these keys, in every graph of the model. One pass over all nodes."""
+    if not functions:
+        return []
+    return [node for graph in model.graphs() for node in graph.nodes if node.operator in functions]
+
+
+def callers(model: Model) -> dict[Operator, list[Node]]:
+    """The nodes that call each function of the model, by its key; none for one that nothing calls. One pass."""
+    found: dict[Operator, list[Node]] = {function.key: [] for function in model.functions}
+    for node in callers_of(model, found):
+        found[node.operator].append(node)
+    return found
+
+
+def holders(model: Model, places: Iterable[object]) -> list[Node]:
+    """The nodes in whose bodies, or in the functions they call, some parts of the model are, however deep.
+
+    Costs as many nodes, and one pass over all for parts of functions.
+    """
+    found: dict[Node, None] = {}
+    calls: dict[Operator, list[Node]] | None = None
+    pending = dict.fromkeys(map(_graph_of, places))  # very many places are in a few graphs
+    while pending:
+        graph, _ = pending.popitem()
+        for around in () if graph is None else enclosing(graph):
+            owner = around.owner
+            if isinstance(owner, Node):
+                found[owner] = None
+            elif isinstance(owner, Function) and model.function(*owner.key) is owner:
+                calls = callers(model) if calls is None else calls
+                new = [call for call in calls[owner.key] if call not in found]
+                found.update(dict.fromkeys(new))
+                pending.update(dict.fromkeys(map(_graph_of, new)))
+    return list(found)
+
+
+def _graph_of(place: object) -> Graph | None:
+    """The graph that a part of a model is or is in; None for the model itself."""
+    match place:
+        case Node() | Value():
+            return place.graph
+        case Graph():
+            return place
+        case Function():
+            return place.body
+    return None
+
+
+def functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...]:
+    """The functions that nodes call, and those that these call."""
+    functions = {f.key: f for f in model.functions}
+    wanted: dict[Operator, Function] = {}
+    graphs = [g for node in nodes for body in node.bodies for g in body.walk()]
+    pending = [*nodes, *(n for g in graphs for n in g.nodes)]
+    while pending:
+        node = pending.pop()
+        key = node.operator
+        if key in functions and key not in wanted:
+            wanted[key] = functions[key]
+            pending.extend(n for g in functions[key].body.walk() for n in g.nodes)
+    return tuple(f for f in model.functions if f.key in wanted)

@@ -1,0 +1,239 @@
+"""Multiply-adds of single nodes, from the shapes of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from onnx_workbench.model.analysis.polynomial import Polynomial
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.graph import Node, Value
+
+Sizes = tuple[Polynomial | None, ...]
+
+ShapeOf = Callable[[Value | None], Sizes | None]
+
+
+def multiply_adds(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+    """Multiply-adds of a node from the shapes of its values: 0 where there are none, None where that is not known."""
+    if node.domain == "com.microsoft":
+        rule = _MICROSOFT.get(node.op_type) or _RULES.get(node.op_type)
+        if node.op_type in _UNCOUNTED:
+            return None
+    elif node.domain in ("", *_ARITHMETIC_FREE):
+        rule = None if node.domain else _RULES.get(node.op_type)
+    else:
+        return None  # nobody here knows what it does
+    return Polynomial() if rule is None else rule(node, shape_of)
+
+
+def all_of(sizes: Sequence[Polynomial | None] | None) -> Polynomial | None:
+    """The product of sizes; None when one is not known, or it is longer than anyone reads."""
+    if sizes is None:
+        return None
+    result = Polynomial(1)
+    for size in sizes:
+        if size is None:
+            return None
+        result = result * size
+        if result.is_too_long:
+            return None
+    return result
+
+
+def _input(node: Node, index: int, shape_of: ShapeOf) -> Sizes | None:
+    return shape_of(node.inputs[index]) if index < len(node.inputs) else None
+
+
+def _output(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+    return all_of(shape_of(node.outputs[0])) if node.outputs else None
+
+
+def _times(*factors: Polynomial | None) -> Polynomial | None:
+    return all_of(factors)
+
+
+def _convolution(node: Node, shape_of: ShapeOf, weight: int = 1) -> Polynomial | None:
+    kernel = _input(node, weight, shape_of)
+    return None if kernel is None or len(kernel) < 2 else _times(_output(node, shape_of), *kernel[1:])
+
+
+def _transposed(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+    """Each element of the input meets each element of one filter of the weights [C, M/group, kernel…]."""
+    kernel = _input(node, 1, shape_of)
+    return None if kernel is None or len(kernel) < 2 else _times(all_of(_input(node, 0, shape_of)), *kernel[1:])
+
+
+def _product(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+    """Each element of the output sums along the last dimension of the first factor, the last but one of the second."""
+    first, second = _input(node, 0, shape_of), _input(node, 1, shape_of)
+    inner = first[-2 if number(node, "transA") and len(first) > 1 else -1] if first else None
+    if second and node.op_type == "MatMul":
+        inner = _plainer(inner, second[-2 if len(second) > 1 else -1])
+    return _times(_output(node, shape_of), inner)
+
+
+def _plainer(one: Polynomial | None, other: Polynomial | None) -> Polynomial | None:
+    """Of two descriptions of one size, a number rather than a formula, and that rather than nothing."""
+    return other if one is None or (one.constant is None and other is not None and other.constant is not None) else one
+
+
+def _gemm(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+    first, second = _input(node, 0, shape_of), _input(node, 1, shape_of)
+    inner = first[0 if number(node, "transA") else 1] if first is not None and len(first) == 2 else None
+    if second is not None and len(second) == 2:
+        inner = _plainer(inner, second[1 if number(node, "transB") else 0])
+    return _times(_output(node, shape_of), inner)
+
+
+def _recurrent(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+    """Each step multiplies the weights [directions, gates·hidden, input or hidden] with one vector per sample."""
+    x, w, r = (_input(node, index, shape_of) for index in range(3))
+    if x is None or len(x) != 3:
+        return None
+    inputs, hidden = all_of(w), all_of(r)
+    return None if inputs is None or hidden is None else _times(x[0], x[1], inputs + hidden)
+
+
+def _attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+    """Scores and their products with the values: [batch, heads, queries, keys] times the head sizes of both.
+
+    With three dimensions the heads are side by side in the last one, and several queries may share a head of values.
+    """
+    q, k, v, past = (_input(node, index, shape_of) for index in (0, 1, 2, 4))
+    if q is None or k is None or v is None or not len(q) == len(k) == len(v):
+        return None
+    keys = k[-2] if past is None or len(past) != 4 else _sum(k[-2], past[2])
+    if len(q) == 4:
+        sizes, heads = _sum(q[3], v[3]), q[1]
+        return _times(q[0], heads, q[2], keys, sizes)
+    shared, own = number(node, "q_num_heads"), number(node, "kv_num_heads")
+    width = v[-1].constant if v[-1] is not None else None
+    if len(q) != 3 or not shared or not own or width is None:
+        return None
+    return _times(q[0], q[1], keys, _sum(q[2], Polynomial(width // own * shared)))
+
+
+def _projected_attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+    """Attention of com.microsoft: [batch, length, size] times weights for queries, keys and values, then attention."""
+    x, w = _input(node, 0, shape_of), _input(node, 1, shape_of)
+    if x is None or w is None or len(x) != 3 or len(w) != 2:
+        return None
+    widths = ints(node, "qkv_hidden_sizes")
+    whole = w[1].constant if w[1] is not None else None
+    if len(widths) != 3 and whole is None:
+        return None
+    queries, _, values = widths if len(widths) == 3 else ((whole or 0) // 3,) * 3
+    projected, attended = _times(x[0], x[1], x[2], w[1]), _times(x[0], x[1], x[1], Polynomial(queries + values))
+    return _sum(projected, attended)
+
+
+def _multi_head_attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+    """Queries [batch, length, size], keys and values of any length; those of several heads are side by side."""
+    q, k, v = (_input(node, index, shape_of) for index in range(3))
+    if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 3:
+        return None
+    return _times(q[0], q[1], k[1], _sum(q[2], v[2]))
+
+
+def _group_query_attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+    """Each head of the queries meets all keys there are: those kept from before, and the new ones."""
+    q, k, past = (_input(node, index, shape_of) for index in (0, 1, 3))
+    if q is None or k is None or len(q) != 3 or len(k) != 3:
+        return None
+    keys = k[1] if past is None or len(past) != 4 else _sum(k[1], past[2])
+    return _times(q[0], q[1], keys, q[2], Polynomial(2))
+
+
+def _sum(*parts: Polynomial | None) -> Polynomial | None:
+    known = [p for p in parts if p is not None]
+    return sum(known, Polynomial()) if len(known) == len(parts) else None
+
+
+def _einsum(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+    """The product of the sizes of all letters, and of the dimensions that dots stand for."""
+    equation = node.attributes.get("equation")
+    if equation is None or equation.kind is not AttributeKind.STRING:
+        return None
+    terms = str(equation.value).replace(" ", "").split("->")[0].split(",")
+    sizes: dict[str, Polynomial | None] = {}
+    for index, term in enumerate(terms):
+        shape = _input(node, index, shape_of)
+        labels = None if shape is None else _labels(term, len(shape))
+        if shape is None or labels is None:
+            return None
+        for label, size in zip(labels, shape, strict=True):
+            known = sizes.get(label)
+            sizes[label] = size if known is None or known.constant == 1 else known
+    return Polynomial() if len(terms) < 2 else all_of(tuple(sizes.values()))
+
+
+def _labels(term: str, rank: int) -> list[str] | None:
+    """A label for each dimension; those that dots stand for are counted from the last, as they are broadcast."""
+    head, dots, tail = term.partition("...")
+    hidden = rank - len(head) - len(tail)
+    if hidden < 0 or (hidden and not dots):
+        return None
+    return [*head, *(f"...{number}" for number in range(hidden, 0, -1)), *tail]
+
+
+_RULES: Mapping[str, Callable[[Node, ShapeOf], Polynomial | None]] = {
+    "Conv": _convolution,
+    "ConvInteger": _convolution,
+    "FusedConv": _convolution,
+    "DeformConv": _convolution,
+    "QLinearConv": lambda node, shape_of: _convolution(node, shape_of, 3),
+    "ConvTranspose": _transposed,
+    "MatMul": _product,
+    "MatMulInteger": _product,
+    "QLinearMatMul": _product,
+    "FusedMatMul": _product,
+    "MatMulNBits": _product,
+    "Gemm": _gemm,
+    "FusedGemm": _gemm,
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
+    "RNN": _recurrent,
+    "Attention": _attention,
+    "Einsum": _einsum,
+}
+
+#: Operators of com.microsoft that differ from those of the same name, or have none.
+_MICROSOFT: Mapping[str, Callable[[Node, ShapeOf], Polynomial | None]] = {
+    "Attention": _projected_attention,
+    "QAttention": _projected_attention,
+    "MultiHeadAttention": _multi_head_attention,
+    "GroupQueryAttention": _group_query_attention,
+    "DynamicQuantizeMatMul": _product,
+    "MatMulIntegerToFloat": _product,
+    "MatMulInteger16": _product,
+    "MatMulBnb4": _product,
+    "TransposeMatMul": _product,
+    "QGemm": _gemm,
+    "NhwcConv": _convolution,
+    "NhwcFusedConv": _convolution,
+    "DynamicQuantizeLSTM": _recurrent,
+}
+
+#: Operators of com.microsoft that multiply matrices in ways that are not counted here.
+_UNCOUNTED = frozenset({
+    "MoE", "QMoE", "LongformerAttention", "PackedAttention", "PackedMultiHeadAttention", "SparseAttention",
+    "DecoderAttention", "DecoderMaskedSelfAttention", "DecoderMaskedMultiHeadAttention", "RelativePositionBias",
+    "GatedRelativePositionBias", "PagedAttention", "BeamSearch", "GreedySearch", "Sampling",
+})  # fmt: skip
+
+#: Domains whose operators compare and look up rather than multiply.
+_ARITHMETIC_FREE = ("ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.training")
+
+
+def number(node: Node, name: str) -> int:
+    """An INT attribute, 0 when it is not there."""
+    attribute = node.attributes.get(name)
+    return attribute.value if attribute is not None and isinstance(attribute.value, int) else 0
+
+
+def ints(node: Node, name: str) -> tuple[int, ...]:
+    """An INTS attribute, empty when it is not there."""
+    attribute = node.attributes.get(name)
+    value: Any = attribute.value if attribute is not None and attribute.kind is AttributeKind.INTS else ()
+    return tuple(value or ())

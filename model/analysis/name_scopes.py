@@ -1,0 +1,229 @@
+"""Groups of nodes by the scopes they were exported from, so that a transformer reads as its blocks.
+
+A scope comes from the metadata exporters write (``namespace``, ``pkg.torch.onnx.name_scopes``), else from slashes
+in the node's name, else from dots. Scopes that hold a single node, or nothing but one other scope, are folded away.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from onnx_workbench.model.ir.graph import Graph, Node
+from onnx_workbench.model.progress import SILENT, Progress
+
+#: Names from files may claim any nesting; deeper parts belong to the last scope.
+DEEPEST = 24
+
+_SAMPLE = 200
+_SLICE = 512
+_LONGEST_NAME = 4000
+_NAME_SCOPES = "pkg.torch.onnx.name_scopes"
+_NAMESPACE = "namespace"
+
+Path = tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """A group. `path` names it within its graph, `name` is what to call it inside its parent scope.
+
+    `nodes` are those directly in it; `count` includes those of inner scopes. Nodes and inner scopes are in the order
+    of the graph; a scope stands where its first node does.
+    """
+
+    path: Path
+    name: str
+    parent: Scope | None = None
+    children: list[Scope] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    count: int = 0
+
+    def all_nodes(self) -> Iterator[Node]:
+        """Every node in it and in its inner scopes."""
+        for scope in self.walk():
+            yield from scope.nodes
+
+    def walk(self) -> Iterator[Scope]:
+        """This scope, then all inside it."""
+        pending = [self]
+        while pending:
+            scope = pending.pop()
+            yield scope
+            pending.extend(reversed(scope.children))
+
+    def operators(self) -> list[tuple[str, int]]:
+        """Operator types in it with their counts, most frequent first."""
+        return Counter(node.op_type for node in self.all_nodes()).most_common()
+
+    def __repr__(self) -> str:
+        return f"<Scope {'/'.join(self.path)!r} of {self.count}>"
+
+
+@dataclass(slots=True, eq=False)
+class ScopeTree:
+    """The scopes of one graph. `of` has the innermost scope of every node that is in any; `root` is the graph."""
+
+    root: Scope
+    of: dict[Node, Scope]
+
+    def find(self, path: Path) -> Scope | None:
+        """The scope with a path, or None."""
+        return next((scope for scope in self.root.walk() if scope.path == path and scope is not self.root), None)
+
+
+def scope_tree(graph: Graph, progress: Progress = SILENT) -> ScopeTree:
+    """The scopes of a graph's nodes (those of bodies have their own). About 2 µs a node; reads no file."""
+    with_metadata = _has_metadata(graph)
+    return tree_of(graph, lambda node: scope_path(node, with_metadata=with_metadata), progress)
+
+
+def tree_of(graph: Graph, path_of: Callable[[Node], Path], progress: Progress = SILENT) -> ScopeTree:
+    """The scopes that come of any way to tell where a node belongs; `progress` is asked every millisecond or so."""
+    root = Scope((), "")
+    scopes: dict[Path, Scope] = {(): root}
+    for count, node in enumerate(graph.nodes):
+        if not count % _SLICE:
+            progress.check()
+        path = path_of(node)
+        scope = scopes.get(path)
+        if scope is None:
+            scope = _make(path, scopes)
+        scope.nodes.append(node)
+    _count(root)
+    progress.check()
+    _sort(root, _fold(root, progress), graph, progress)
+    of: dict[Node, Scope] = {}
+    for count, scope in enumerate(root.walk()):
+        if not count % _SLICE:
+            progress.check()
+        if scope is not root:
+            of.update(dict.fromkeys(scope.nodes, scope))
+    return ScopeTree(root, of)
+
+
+def scope_path(node: Node, *, with_metadata: bool = True) -> Path:
+    """The scopes a node says it belongs to, outermost first; empty when it says nothing."""
+    if with_metadata:
+        metadata = node.metadata
+        path = _from_namespace(metadata.get(_NAMESPACE, "")) or _from_name_scopes(metadata.get(_NAME_SCOPES, ""))
+        if path:
+            return path[:DEEPEST]
+    kind, _, number = node.name.rpartition(".")
+    return () if kind == node.op_type and number.isdecimal() else _from_name(node.name)  # "Conv.3" counts, nests not
+
+
+def _has_metadata(graph: Graph) -> bool:
+    """Whether a sample of the nodes has scope metadata: decoding it for all costs too much to do in vain."""
+    return any(_NAMESPACE in node.metadata or _NAME_SCOPES in node.metadata for node in islice(graph.nodes, _SAMPLE))
+
+
+def _from_namespace(text: str) -> Path:
+    """``: Model/encoder: Encoder/conv: Conv2d/conv2d: aten.conv2d`` gives ``encoder, conv``."""
+    if not text or len(text) > _LONGEST_NAME:
+        return ()
+    return _nested([part.partition(":")[0].strip() for part in text.split("/")][:-1])
+
+
+def _from_name_scopes(text: str) -> Path:
+    """``['', 'encoder', 'encoder.layer', 'conv2d']``: each entry but the last is the full name of a module."""
+    if not text.startswith("[") or len(text) > _LONGEST_NAME:
+        return ()
+    try:
+        entries = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return ()
+    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+        return ()
+    return _nested(entries[:-1])
+
+
+def _nested(names: list[str]) -> Path:
+    """Scopes by the names of modules, where an inner name may repeat the outer one: ``m, m.encoder``."""
+    path: list[str] = []
+    outer = ""
+    for name in names:
+        if name and name != outer:
+            path.append(name.removeprefix(f"{outer}.") if outer else name)
+            outer = name
+    return tuple(path)
+
+
+def _from_name(name: str) -> Path:
+    if "/" in name:
+        return tuple(part for part in name[:_LONGEST_NAME].split("/")[:-1] if part)[:DEEPEST]
+    if "." not in name:
+        return ()
+    path: list[str] = []
+    for part in name[:_LONGEST_NAME].split(".")[:-1]:
+        if path and part.isdecimal():  # "layer.0" is one scope, not a layer that holds a zero
+            path[-1] = f"{path[-1]}.{part}"
+        elif part:
+            path.append(part)
+    return tuple(path[:DEEPEST])
+
+
+def _make(path: Path, scopes: dict[Path, Scope]) -> Scope:
+    for length in range(1, len(path) + 1):
+        part = path[:length]
+        if part not in scopes:
+            parent = scopes[part[:-1]]
+            scope = Scope(part, part[-1], parent)
+            parent.children.append(scope)
+            scopes[part] = scope
+    return scopes[path]
+
+
+def _count(root: Scope) -> None:
+    for scope in reversed(list(root.walk())):
+        scope.count = len(scope.nodes) + sum(child.count for child in scope.children)
+
+
+def _fold(root: Scope, progress: Progress) -> set[Scope]:
+    """Take away scopes that tell nothing: of one node, or around exactly one other scope.
+
+    Returns the scopes that have more nodes of their own now, at the end.
+    """
+    longer: set[Scope] = set()
+    for count, scope in enumerate(reversed(list(root.walk()))):
+        if not count % _SLICE:
+            progress.check()
+        kept: list[Scope] = []
+        for child in scope.children:
+            if child.count < 2:
+                scope.nodes.extend(child.all_nodes())
+                longer.add(scope)
+                continue
+            if len(child.children) == 1 and not child.nodes:
+                inner = child.children[0]
+                inner.name = f"{child.name}/{inner.name}"
+                child = inner
+            child.parent = scope
+            kept.append(child)
+        scope.children = kept
+    return longer
+
+
+def _sort(root: Scope, longer: set[Scope], graph: Graph, progress: Progress) -> None:
+    """Bring what folding put at the end of its list where it belongs, and scopes where their first nodes are."""
+    firsts: dict[Scope, int] = {}
+    for count, scope in enumerate(reversed(list(root.walk()))):  # inner scopes first
+        if not count % _SLICE:
+            progress.check()
+        if scope in longer:
+            scope.nodes = _in_order(scope.nodes, graph, progress)
+        scope.children.sort(key=firsts.__getitem__)
+        if scope is not root:
+            firsts[scope] = graph.nodes.place(scope.nodes[0]) if scope.nodes else firsts[scope.children[0]]
+
+
+def _in_order(nodes: list[Node], graph: Graph, progress: Progress) -> list[Node]:
+    places: list[int] = []
+    for count, node in enumerate(nodes):
+        if not count % _SLICE:
+            progress.check()
+        places.append(graph.nodes.place(node))
+    return [nodes[number] for number in sorted(range(len(nodes)), key=places.__getitem__)]

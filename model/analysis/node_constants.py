@@ -1,0 +1,57 @@
+"""Reading attributes and constant inputs of nodes as plain numbers and texts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.model.ir.graph import Node
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onnx_workbench.model.analysis.values import Facts
+
+
+def plain(node: Node, name: str) -> Any:
+    """The value of an attribute, None when the node does not have it."""
+    attribute = node.attributes.get(name)
+    return None if attribute is None else attribute.value
+
+
+def number(node: Node, name: str, default: int) -> int:
+    """An INT attribute."""
+    value = plain(node, name)
+    return value if isinstance(value, int) else default
+
+
+def real(node: Node, name: str, default: float) -> float:
+    """A FLOAT attribute."""
+    value = plain(node, name)
+    return float(value) if isinstance(value, (int, float)) else default
+
+
+def ints(node: Node, name: str) -> tuple[int, ...] | None:
+    """An INTS attribute, None when the node does not have it."""
+    value = plain(node, name)
+    return tuple(value) if isinstance(value, tuple) and all(isinstance(v, int) for v in value) else None
+
+
+def text(node: Node, name: str, default: str) -> str:
+    """A STRING attribute."""
+    value = plain(node, name)
+    return value if isinstance(value, str) else default
+
+
+def content_of(facts: Facts, node: Node, index: int) -> NDArray[Any] | None:
+    """What an input holds, numbers and symbols; None where that is not known or the input is left out."""
+    value = node.inputs[index] if index < len(node.inputs) else None
+    return None if value is None else facts.contents.get(value)
+
+
+def constant_ints(facts: Facts, node: Node, index: int) -> tuple[int, ...] | None:
+    """The numbers in an input, when all are known."""
+    found = content_of(facts, node, index)
+    if found is None:
+        return None
+    flat = found.reshape(-1).tolist()
+    return tuple(flat) if all(isinstance(v, int) for v in flat) else None

@@ -1,0 +1,115 @@
+"""What a node is, apart from its name and its wires: equal labels do the same to their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+
+from onnx_workbench.model.analysis.topology import outer_values
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+
+INLINE = 64  # elements of a tensor attribute that tell nodes apart
+_UNDEFINED = 1 << 62  # in place of the number of a value that nothing makes
+
+
+def node_label(node: Node, operator: Hashable = None) -> Hashable:
+    """Operator (or what is given instead) and attributes.
+
+    Bodies count by their number of nodes, long tensors by type and shape alone.
+    """
+    told = node.operator if operator is None else operator
+    return told, frozenset(map(_attribute_label, node.attributes.values()))
+
+
+def short_content(tensor: Tensor) -> Hashable | None:
+    """Type, shape and elements of a tensor, None where these are many: reads little."""
+    return _content(tensor) if _is_told(tensor) else None
+
+
+#: What constants are told apart by; None for one that cannot be.
+ContentOf = Callable[[Tensor], Hashable | None]
+
+
+def exact_label(node: Node, content_of: ContentOf = short_content) -> Hashable | None:
+    """The label, which inputs and outputs are present, and what is in bodies, whatever the names there.
+
+    What bodies take from outside counts by its place among `outer_values`. None where a label alone would not prove
+    nodes alike, as one of their constants cannot be told.
+    """
+    own = _own_label(node, content_of)
+    if own is None or not node.bodies:
+        return own
+    outer = outer_values(node)
+    numbers = {value: -1 - number for number, value in enumerate(outer)}
+    graphs = [graph for body in node.bodies for graph in body.walk()]
+    for graph in graphs:
+        made = (value for inner in graph.nodes for value in inner.outputs)
+        for value in (*graph.inputs, *graph.initializers, *made):
+            if value is not None:
+                numbers.setdefault(value, len(numbers))
+    told = [_graph_label(graph, numbers, content_of) for graph in graphs]
+    return None if None in told else (own, len(outer), tuple(told))
+
+
+def _graph_label(graph: Graph, numbers: Mapping[Value, int], content_of: ContentOf) -> Hashable | None:
+    """What a graph computes from its inputs, its bodies left out."""
+    constants = _contents((value.initializer for value in graph.initializers), content_of)
+    if graph.quantization_annotations or constants is None:
+        return None
+    nodes = []
+    for node in graph.nodes:
+        label = _own_label(node, content_of)
+        inputs = tuple(None if value is None else numbers.get(value, _UNDEFINED) for value in node.inputs)
+        if label is None or _UNDEFINED in inputs:
+            return None
+        nodes.append((label, inputs))
+    results = tuple(numbers.get(value, _UNDEFINED) for value in graph.outputs)
+    if _UNDEFINED in results:
+        return None
+    return len(graph.inputs), constants, tuple(nodes), results
+
+
+def _own_label(node: Node, content_of: ContentOf) -> Hashable | None:
+    values = (attribute.value for _, attribute in sorted(node.attributes.items()))
+    constants = _contents((c for v in values for c in (v if isinstance(v, tuple) else (v,))), content_of)
+    present = tuple(v is not None for v in node.inputs), tuple(v is not None for v in node.outputs)
+    return None if constants is None else (node_label(node), constants, present)
+
+
+def _contents(values: Iterable[object], content_of: ContentOf) -> Hashable | None:
+    """What those of the values that are constants hold; None where one of them cannot be told."""
+    found = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(content_of(value))
+        elif isinstance(value, SparseTensor):
+            found += [value.shape, content_of(value.indices), content_of(value.values)]
+    return None if None in found else tuple(found)
+
+
+def leaf_label(value: Value) -> Hashable:
+    """Type and shape of a constant; None for what is not one."""
+    tensor = value.initializer
+    return None if tensor is None else (int(tensor.element_type), tuple(tensor.shape))
+
+
+def _is_told(tensor: Tensor) -> bool:
+    return tensor.size <= INLINE and not tensor.problem
+
+
+def _content(tensor: Tensor) -> Hashable:
+    return tensor.element_type, tensor.shape, str(tensor.numpy().tolist()) if _is_told(tensor) else ""
+
+
+def _attribute_label(attribute: Attribute) -> Hashable:
+    value = attribute.value
+    if attribute.graphs:
+        content: Hashable = tuple(len(graph.nodes) for graph in attribute.graphs)
+    elif isinstance(value, Tensor):
+        content = _content(value)
+    elif isinstance(value, SparseTensor):
+        content = (value.element_type, value.shape)
+    else:
+        content = repr(value)
+    return attribute.name, int(attribute.kind), content, attribute.reference

@@ -1,0 +1,72 @@
+"""Part of a model: what is meant where a pass is limited to some of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from onnx_workbench.model.analysis.call_graph import callers
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+
+
+def part_of(nodes: Iterable[Node]) -> frozenset[Node]:
+    """The nodes, all in their bodies, and the Constant nodes that nothing else takes."""
+    whole = {n for node in nodes for n in (node, *(n for b in node.bodies for g in b.walk() for n in g.nodes))}
+    taken = {v for node in whole for v in node.inputs if v is not None and v.producer is not None}
+    own = (v for v in taken if all(user in whole for user, _ in v.uses))
+    makers = [v.producer for v in own if v.producer is not None]
+    return frozenset(whole.union(n for n in makers if (n.domain, n.op_type) == ("", "Constant")))
+
+
+def with_whole_functions(nodes: Collection[Node], model: Model) -> tuple[frozenset[Node], frozenset[Function]]:
+    """The nodes with those of functions that nothing else calls, and these functions."""
+    chosen, whole = part_of(nodes), set[Function]()
+    calls = callers(model)
+    while True:
+        more = [f for f in model.functions if f not in whole and calls[f.key] and chosen.issuperset(calls[f.key])]
+        if not more:
+            return chosen, frozenset(whole)
+        whole.update(more)
+        chosen |= part_of(node for function in more for node in function.body.nodes)
+
+
+def is_made(value: Value, nodes: Collection[Node]) -> bool:
+    """Whether a value is an output of one of the nodes, or belongs to a body of one."""
+    made = value.producer in nodes
+    return made or (value.graph is not None and value.graph.owner in nodes)
+
+
+def is_used(value: Value, nodes: Collection[Node]) -> bool:
+    """Whether one of the nodes takes a value."""
+    return any(user in nodes for user, _ in value.uses)
+
+
+def concerns(item: object, nodes: Collection[Node]) -> bool:
+    """Whether something is one of the nodes, a value that they make or take, or a body of one."""
+    match item:
+        case Node():
+            return item in nodes
+        case Value():
+            return is_made(item, nodes) or is_used(item, nodes)
+        case Graph():
+            return item.owner in nodes
+    return False
+
+
+def tensors_of(nodes: Collection[Node], values: Iterable[Value] = ()) -> frozenset[Tensor]:
+    """The constants that nodes take, those in their attributes and those that values are; of sparse ones both parts."""
+    found: set[Tensor] = set()
+    taken = {value: None for node in nodes for value in node.inputs if value is not None} | dict.fromkeys(values)
+    held = [attribute.value for node in nodes for attribute in node.attributes.values()]
+    within = (content for one in held for content in (one if isinstance(one, tuple) else (one,)))
+    for content in (*(value.initializer for value in taken), *within):
+        if isinstance(content, Tensor):
+            found.add(content)
+        elif isinstance(content, SparseTensor):
+            found |= {content.values, content.indices}
+    return frozenset(found)
+
+
+def roots(nodes: Iterable[Node]) -> list[Graph]:
+    """The outermost graphs the nodes are in, each once."""
+    return list(dict.fromkeys(node.graph.root for node in nodes if node.graph is not None))

@@ -1,0 +1,425 @@
+"""Blocks that a graph repeats: equal operators, attributes and wiring, whatever the weights and names.
+
+Nodes that are alike in their neighbourhood are seeds. All of them grow at once, node by node, as long as every one
+can grow in the same way and none takes a node of another. The blocks that repeat most are kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnx_workbench.model.analysis.adjacency import OUTSIDE, Index, Wiring, wiring_of
+from onnx_workbench.model.analysis.node_labels import ContentOf, exact_label, short_content
+from onnx_workbench.model.ir.graph import Graph, Node
+from onnx_workbench.model.progress import SILENT, Progress
+
+_ROUNDS = 3  # how far around a node its neighbourhood is looked at to tell seeds apart
+_MOST_SEEDS = 48  # classes of seeds that are grown; each costs at most the nodes of the graph
+_PER_COUNT = 6  # of these with the same number of seeds
+_NEARLY_ALL = 0.9  # of the occurrences of a block: seeds in as many are not grown again
+_MOST_PORTS = 1 << 20
+_SLICE = 256
+_PASSES = 4  # searches, each among what the ones before left over
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """One block and where it is: node n of every occurrence plays the same part. Occurrences are in graph order.
+
+    Each occurrence is connected, no node is in two, and every one could become a single node without a cycle.
+    """
+
+    occurrences: tuple[tuple[Node, ...], ...]
+
+    @property
+    def size(self) -> int:
+        """Nodes of one occurrence."""
+        return len(self.occurrences[0])
+
+    @property
+    def saved(self) -> int:
+        """Nodes that need not be told if the block is told once."""
+        return (self.size - 1) * (len(self.occurrences) - 1)
+
+
+def repeated_blocks(
+    graph: Graph,
+    progress: Progress = SILENT,
+    *,
+    among: Collection[Node] | None = None,
+    least_nodes: int = 2,
+    content_of: ContentOf = short_content,
+) -> list[Repeat]:
+    """The blocks that occur twice or more in a graph, in graph order; disjoint, and the same on every call.
+
+    Nodes with constants in attributes or bodies that `content_of` cannot tell are in none: long ones, as it is.
+    `among` looks at some nodes alone. Any thread, while nobody changes the model. Some 10 µs a node, as much for each
+    node of a block, and 0.1 ms for each that one occurrence has.
+    """
+    wiring = wiring_of(graph, progress)
+    return blocks_of(wiring, progress, among=among, least_nodes=least_nodes, content_of=content_of)
+
+
+def blocks_of(
+    whole: Wiring,
+    progress: Progress = SILENT,
+    *,
+    among: Collection[Node] | None = None,
+    least_nodes: int = 2,
+    content_of: ContentOf = short_content,
+) -> list[Repeat]:
+    """`repeated_blocks` of a graph whose wiring is known."""
+    chosen = whole
+    if among is not None:
+        wanted = set(among)
+        chosen = whole.only(np.array([i for i, node in enumerate(whole.nodes) if node in wanted], np.int64))
+    labels = _labels(chosen.nodes, content_of, progress)
+    free = labels >= 0
+    found: list[Repeat] = []
+    for _ in range(_PASSES):
+        blocks = _Search(chosen, labels, free, progress).run()
+        blocks = [block for block in blocks if block.shape[1] >= max(least_nodes, 2)]
+        if not blocks:
+            break
+        for block in blocks:
+            free[block] = False
+            found.append(Repeat(tuple(tuple(chosen.nodes[n] for n in nodes) for nodes in block.tolist())))
+    if not found:
+        return []
+    place = {node: index for index, node in enumerate(whole.nodes)}
+    return sorted(_without_cycles(whole, place, found), key=lambda b: place[b.occurrences[0][0]])
+
+
+def _labels(nodes: list[Node], content_of: ContentOf, progress: Progress) -> Index:
+    """[N] a small number, the same for nodes that do the same; -1 for nodes that cannot be in a block."""
+    numbers: dict[Hashable, int] = {}
+    found = np.full(len(nodes), -1)
+    for index, node in enumerate(nodes):
+        if not index % _SLICE:
+            progress.check()
+        label = exact_label(node, content_of)
+        if label is not None:
+            found[index] = numbers.setdefault(label, len(numbers))
+    return found
+
+
+class _Search:
+    """One look at the free nodes: the best blocks that do not share a node."""
+
+    def __init__(self, wiring: Wiring, labels: Index, free: NDArray[np.bool_], progress: Progress) -> None:
+        self._wiring = wiring
+        self._labels = labels
+        self._free = free
+        self._progress = progress
+        self._nodes = np.flatnonzero(free)
+        self._occurrence = np.full(len(free), -1)  # in the block that is growing
+        self._spot = np.zeros(len(free), np.int64)  # the node's place in that block
+
+    def run(self) -> list[Index]:
+        """Each block [occurrences, nodes], both as the graph has them."""
+        grown: list[Index] = []
+        part = np.full((len(self._free), 2), -1)  # the last block that took a node, the node's place in it
+        for seeds in self._seeds():
+            self._progress.check()
+            last = part[seeds[0]]
+            if last[0] >= 0 and (part[seeds] == last).all() and len(seeds) >= _NEARLY_ALL * len(grown[last[0]]):
+                continue  # they would grow into that very block, or hardly a larger one
+            block = self._grow(seeds)
+            if block.shape[1] > 1:
+                part[block, 0] = len(grown)
+                part[block, 1] = np.arange(block.shape[1])
+                grown.append(block)
+        chosen, taken = [], np.zeros(len(self._free), bool)
+        for block in sorted(grown, key=lambda b: (-(b.shape[0] - 1) * (b.shape[1] - 1), int(b[0, 0]))):
+            if not taken[block].any():
+                taken[block] = True
+                chosen.append(block)
+        return chosen
+
+    def _seeds(self) -> list[Index]:
+        """Classes of nodes that are alike, the numbers of members first that most nodes share: those are periods."""
+        classes: dict[bytes, Index] = {}
+        numbers = self._labels.copy()
+        for _ in range(_ROUNDS + 1):
+            self._progress.check()
+            by_number = self._nodes[np.argsort(numbers[self._nodes], kind="stable")]
+            first = np.flatnonzero(np.diff(numbers[by_number], prepend=-1))
+            sizes = np.diff(first, append=len(by_number))
+            members = [
+                by_number[at : at + size] for at, size in zip(first.tolist(), sizes.tolist(), strict=True) if size > 1
+            ]
+            classes.update((m.tobytes(), m) for m in sorted(members, key=lambda m: int(m[0])))
+            numbers = self._wider(numbers)
+        weight: Counter[int] = Counter()
+        by_count: dict[int, list[Index]] = defaultdict(list)
+        for alike in classes.values():
+            weight[len(alike)] += len(alike)
+            by_count[len(alike)].append(alike)
+        order = sorted(weight, key=lambda count: (-weight[count], -count))
+        chosen = [seeds for count in order for seeds in _spread(by_count[count], _PER_COUNT)]
+        return chosen[:_MOST_SEEDS]
+
+    def _wider(self, numbers: Index) -> Index:
+        """Numbers that tell apart what the neighbours tell apart."""
+        wiring = self._wiring
+        known = np.where(self._free, numbers, OUTSIDE)
+        count = len(known)
+
+        def told(who: Index) -> Index:
+            return np.where(who >= 0, known[np.maximum(who, 0)], who)
+
+        hashes = _mixed(known)
+        owner = np.repeat(np.arange(count), np.diff(wiring.starts))
+        position = np.arange(len(owner)) - wiring.starts[owner]
+        np.add.at(hashes, owner, _mixed(told(wiring.makers), wiring.outputs, position))
+        owner = np.repeat(np.arange(count), np.diff(wiring.use_starts))
+        np.add.at(hashes, owner, _mixed(told(wiring.users), wiring.use_outputs, wiring.use_inputs, count))
+        wider = np.full(count, -1)
+        wider[self._nodes] = np.unique(hashes[self._nodes], return_inverse=True)[1]
+        return wider
+
+    # -- growing -------------------------------------------------------------------------------------------------
+
+    def _grow(self, seeds: Index) -> Index:
+        """The largest block around the seeds; inputs are followed first, for they are in order and consumers not."""
+        rows = [seeds]  # by place in the block: that node of every occurrence
+        upward, downward = deque([0]), deque([0])
+        self._occurrence[seeds], self._spot[seeds] = np.arange(len(seeds)), 0
+
+        def add(row: Index) -> None:
+            if self._take(row, len(rows)):
+                upward.append(len(rows))
+                downward.append(len(rows))
+                rows.append(row)
+
+        while upward or downward:
+            self._progress.check()
+            if upward:
+                for row in self._producers(rows[upward.popleft()]):
+                    add(row)
+            else:
+                for row in self._consumers(rows[downward.popleft()]):
+                    add(row)
+        block = np.array(rows)
+        self._occurrence[block] = -1
+        block = block[np.argsort(block[:, 0])]
+        return block[:, np.argsort(block[0])].T
+
+    def _take(self, row: Index, spot: int) -> bool:
+        """Take a node into each occurrence, if they are free, alike, and wired to the block alike in all."""
+        label = self._labels[row[0]]
+        fits = self._free[row].all() and (self._labels[row] == label).all() and (self._occurrence[row] < 0).all()
+        if not fits or not self._are_distinct(row) or not self._are_wired_alike(row):
+            return False
+        self._occurrence[row], self._spot[row] = np.arange(len(row)), spot
+        return True
+
+    def _are_distinct(self, row: Index) -> bool:
+        self._spot[row] = np.arange(len(row))  # none of them is in the block
+        return bool((self._spot[row] == np.arange(len(row))).all())
+
+    def _are_wired_alike(self, row: Index) -> bool:
+        """Whether these nodes are tied in the same way to the nodes that their occurrences have so far."""
+        wiring, count = self._wiring, len(row)
+        owner, at = wiring.of(wiring.starts, row)
+        held = self._held(wiring.makers[at], owner)
+        before = np.where(held >= 0, held * _MOST_PORTS + wiring.outputs[at], -1).reshape(count, -1)
+        if (before != before[0]).any():
+            return False
+        owner, at = wiring.of(wiring.use_starts, row)
+        held = self._held(wiring.users[at], owner)
+        owner, at, held = owner[held >= 0], at[held >= 0], held[held >= 0]
+        if len(owner) % count or (np.bincount(owner, minlength=count) != len(owner) // count).any():
+            return False
+        after = (held * _MOST_PORTS + wiring.use_outputs[at]) * _MOST_PORTS + wiring.use_inputs[at]
+        after = after[np.lexsort((after, owner))].reshape(count, -1)
+        return not (after != after[0]).any()
+
+    def _held(self, nodes: Index, occurrence: Index) -> Index:
+        """The place in the block of nodes that their occurrence has already, -1 for others."""
+        known = np.maximum(nodes, 0)
+        return np.where((nodes >= 0) & (self._occurrence[known] == occurrence), self._spot[known], -1)
+
+    def _producers(self, row: Index) -> Iterator[Index]:
+        """Who makes each input of the nodes of a row, where all come out of the same output."""
+        wiring = self._wiring
+        for index in range(int(wiring.starts[row[0] + 1] - wiring.starts[row[0]])):
+            at = wiring.starts[row] + index
+            makers, outputs = wiring.makers[at], wiring.outputs[at]
+            if (makers >= 0).all() and (outputs == outputs[0]).all():
+                yield makers
+
+    def _consumers(self, row: Index) -> Iterator[Index]:
+        """Nodes that use outputs of a row of nodes, in rows of their own where all occurrences have as many."""
+        wiring, count = self._wiring, len(row)
+        owner, at = wiring.of(wiring.use_starts, row)
+        users = wiring.users[at]
+        mine = (users >= 0) & self._free[np.maximum(users, 0)]
+        owner, at, users = owner[mine], at[mine], users[mine]
+        ports = wiring.use_outputs[at] * _MOST_PORTS + wiring.use_inputs[at]
+        keys = ports * (len(self._free) + 1) + self._labels[users]
+        order = np.lexsort((users, owner, keys))
+        owner, users, keys = owner[order], users[order], keys[order]
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        for start, size in zip(first.tolist(), np.diff(first, append=len(keys)).tolist(), strict=True):
+            if size % count:
+                continue
+            part = slice(start, start + size)
+            across = owner[part].reshape(count, -1)
+            if (across == np.arange(count)[:, None]).all():
+                yield from users[part].reshape(count, -1).T
+
+
+def _spread(classes: list[Index], most: int) -> list[Index]:
+    """Some of the classes, from all over the list."""
+    if len(classes) <= most:
+        return classes
+    return [classes[i * (len(classes) - 1) // (most - 1)] for i in range(most)]
+
+
+def _mixed(*columns: Index | int) -> NDArray[np.uint64]:
+    """Numbers that differ where any of the columns does, but for one chance in 2 ** 64 or so."""
+    hashes = np.full(np.shape(columns[0]), len(columns), np.uint64)
+    for column in columns:  # splitmix64
+        hashes = (hashes + np.asarray(column, np.int64).astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        hashes = hashes ^ (hashes >> np.uint64(31))
+    return hashes
+
+
+# -- cycles ----------------------------------------------------------------------------------------------------------
+
+
+def _without_cycles(wiring: Wiring, place: dict[Node, int], blocks: list[Repeat]) -> list[Repeat]:
+    """The blocks, cut down where turning every occurrence into one node would make nodes wait for each other."""
+    while knotted := _knotted(wiring, place, blocks):
+        trimmed: dict[Repeat, Repeat | None] = {block: _trim(block, inside) for block, inside in knotted.items()}
+        if all(new is old for old, new in trimmed.items()):
+            trimmed = {min(knotted, key=lambda b: b.saved): None}
+        kept = [trimmed.get(block, block) for block in blocks]
+        blocks = [block for block in kept if block is not None and block.size > 1]
+    return blocks
+
+
+def _knotted(wiring: Wiring, place: dict[Node, int], blocks: list[Repeat]) -> dict[Repeat, set[Node]]:
+    """Blocks of which an occurrence would lie on a cycle, and the nodes of all cycles it is on."""
+    unit = np.arange(len(wiring.nodes))
+    for block in blocks:
+        numbers = np.array([[place[node] for node in occurrence] for occurrence in block.occurrences])
+        unit[numbers] = numbers[:, :1]
+    users = np.repeat(np.arange(len(unit)), np.diff(wiring.starts))
+    inner = wiring.makers >= 0
+    ends = unit[np.stack([wiring.makers[inner], users[inner]], 1)]
+    keys = np.unique(ends[:, 0] * len(unit) + ends[:, 1])
+    pairs = np.stack(np.divmod(keys, max(len(unit), 1)), 1)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    spans = _going_back(pairs, len(unit))
+    pairs = pairs[spans[pairs].all(1)]
+    waiting = _left_waiting(set(np.unique(unit[spans[unit]]).tolist()), {(a, b) for a, b in pairs.tolist()})
+    if not waiting:
+        return {}
+    import networkx as nx
+
+    rest = nx.DiGraph((a, b) for a, b in pairs.tolist() if a in waiting and b in waiting)
+    knots = {u: n for n, knot in enumerate(nx.strongly_connected_components(rest)) if len(knot) > 1 for u in knot}
+    members: dict[int, set[Node]] = defaultdict(set)
+    for index in np.flatnonzero(np.isin(unit, list(knots))).tolist():
+        members[knots[int(unit[index])]].add(wiring.nodes[index])
+    found: dict[Repeat, set[Node]] = {}
+    for block in blocks:
+        units = [int(unit[place[occurrence[0]]]) for occurrence in block.occurrences]
+        on = {knots[u] for u in units if u in knots}
+        if on:
+            found[block] = set().union(*(members[knot] for knot in on))
+    return found
+
+
+def _going_back(pairs: Index, count: int) -> NDArray[np.bool_]:
+    """[count] the units that an edge against their order spans: on every cycle there are only such ones."""
+    back = pairs[pairs[:, 0] > pairs[:, 1]]
+    depth = np.zeros(count + 1, np.int64)
+    np.add.at(depth, back[:, 1], 1)
+    np.add.at(depth, back[:, 0] + 1, -1)
+    return np.asarray(np.cumsum(depth)[:-1] > 0)
+
+
+def _left_waiting(units: set[int], edges: set[tuple[int, int]]) -> set[int]:
+    """What cannot be put in an order: the units on cycles and after them."""
+    waiting = Counter(after for _, after in edges)
+    followers: dict[int, list[int]] = defaultdict(list)
+    for before, after in edges:
+        followers[before].append(after)
+    ready = [u for u in units if not waiting[u]]
+    left = set(units)
+    while ready:
+        done = ready.pop()
+        left.discard(done)
+        for follower in followers[done]:
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                ready.append(follower)
+    return left
+
+
+def _trim(block: Repeat, knot: set[Node]) -> Repeat:
+    """The largest connected part of a block that no path leaves and enters again; the block itself if that is all."""
+    late: set[int] = set()
+    for occurrence in block.occurrences:
+        late |= _entered_again(occurrence, knot)
+    if not late:
+        return block
+    first = block.occurrences[0]
+    place = {node: index for index, node in enumerate(first)}
+    follows = {
+        index: {place[follower] for follower in _followers(node) if follower in place}
+        for index, node in enumerate(first)
+    }
+    pending = list(late)
+    while pending:
+        new = follows[pending.pop()] - late
+        late |= new
+        pending += new
+    import networkx as nx
+
+    rest = nx.Graph((a, b) for a, after in follows.items() for b in after if a not in late and b not in late)
+    rest.add_nodes_from(index for index in follows if index not in late)
+    parts = sorted(nx.connected_components(rest), key=lambda part: (-len(part), min(part)))
+    kept = sorted(parts[0]) if parts else [0]
+    return Repeat(tuple(tuple(occurrence[i] for i in kept) for occurrence in block.occurrences))
+
+
+def _entered_again(occurrence: tuple[Node, ...], knot: set[Node]) -> set[int]:
+    """Places of an occurrence that depend on it by way of nodes outside."""
+    place = {node: index for index, node in enumerate(occurrence)}
+    pending = list(occurrence) if knot.issuperset(occurrence) else []
+    seen: set[Node] = set()
+    found: set[int] = set()
+    while pending:
+        node = pending.pop()
+        for after in _followers(node):
+            if after in place:
+                if node not in place:
+                    found.add(place[after])
+            elif after in knot and after not in seen:
+                seen.add(after)
+                pending.append(after)
+    return found
+
+
+def _followers(node: Node) -> Iterable[Node]:
+    """Nodes of the same graph that wait for a node, those holding a body that does included."""
+    for value in node.outputs:
+        for user, _ in value.uses if value is not None else ():
+            graph = user if isinstance(user, Graph) else user.graph
+            holder: Node | None = user if isinstance(user, Node) else None
+            while graph is not None and graph is not node.graph:
+                holder = graph.owner if isinstance(graph.owner, Node) else None
+                graph = graph.parent
+            if holder is not None and graph is node.graph:
+                yield holder

@@ -1,0 +1,280 @@
+"""Which values a graph can see, which names are taken, and what depends on what across bodies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterable, Iterator
+
+from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.name_index import Lookup, ancestor_in, comes_before
+from onnx_workbench.model.progress import SILENT, Progress
+
+_SINGLE_STEPS = 16
+
+
+def enclosing(graph: Graph) -> Iterator[Graph]:
+    """The graph and those around it, inner first."""
+    current: Graph | None = graph
+    while current is not None:
+        yield current
+        current = current.parent
+
+
+def is_visible(value: Value, graph: Graph) -> bool:
+    """Whether a node in `graph` may use the value: it is defined there, in a graph around it, or for its training."""
+    if any(value.graph is g for g in enclosing(graph)):
+        return True
+    main = _trained(graph)
+    return main is not None and value.graph is main and (_is_algorithm(graph) or value.initializer is not None)
+
+
+def seen_by(graph: Graph) -> Iterator[Value]:
+    """Every value a node in `graph` may use, inner first. Training graphs see what is trained.
+
+    The initialization sees the constants of the main graph; the algorithm all of it, for a step runs both as one.
+    """
+    for level in enclosing(graph):
+        yield from level.values()
+    main = _trained(graph)
+    if main is not None:
+        yield from main.values() if _is_algorithm(graph) else main.initializers
+
+
+def by_graph(values: Iterable[Value]) -> dict[Graph, list[Value]]:
+    """Values of the same graph together; those that are in none are left out."""
+    found: dict[Graph, list[Value]] = {}
+    for value in values:
+        if value.graph is not None:
+            found.setdefault(value.graph, []).append(value)
+    return found
+
+
+def visible_values(graph: Graph) -> dict[str, Value]:
+    """Every value a node in `graph` may use, by name. Cost: the number of values seen."""
+    found: dict[str, Value] = {}
+    for value in seen_by(graph):
+        found.setdefault(value.name, value)
+    return found
+
+
+def _trained(graph: Graph) -> Graph | None:
+    """The main graph, for those of training and the bodies in them."""
+    owner = graph.root.owner
+    return owner.model.graph if isinstance(owner, TrainingInfo) and owner.model is not None else None
+
+
+def _is_algorithm(graph: Graph) -> bool:
+    owner = graph.root.owner
+    return isinstance(owner, TrainingInfo) and owner.algorithm is graph.root
+
+
+class Taken:
+    """The names that something new must not have: those in a tree of graphs, and those given away since."""
+
+    def __init__(self, holder: Callable[[str], object | None]) -> None:
+        self._holder = holder
+        self._given: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name in self._given or self._holder(name) is not None)
+
+    def add(self, name: str) -> None:
+        """A name is given away; needed only until the model has it."""
+        self._given.add(name)
+
+
+def names_taken(graph: Graph) -> Taken:
+    """Names that a new value in `graph` must not have: those of the whole tree of graphs, so nothing is shadowed."""
+    return Taken(lambda name: value_named(graph, name))
+
+
+def value_named(graph: Graph, name: str) -> Value | None:
+    """The value of a name in the tree of graphs around and inside `graph`, if there is one.
+
+    The main graph and those of its training are one in this: they share values, and names must tell these apart.
+    """
+    return next(values_named(graph, name), None)
+
+
+def values_named(graph: Graph, name: str) -> Iterator[Value]:
+    """Every value that `value_named` may find; several only where names are hidden or given twice."""
+    model = graph.model
+    together: tuple[Graph, ...] = (graph,)
+    if model is not None and model.training_info and not isinstance(graph.root.owner, Function):
+        training = (g for t in model.training_info for g in (t.initialization, t.algorithm) if g is not None)
+        together = (graph, *(g for g in (model.graph, *training) if g is not graph.root))
+    for tree in together:
+        yield from Lookup.of(tree).values(name)
+
+
+def node_names(graph: Graph) -> Taken:
+    """Names of all nodes in the tree of graphs around and inside `graph`."""
+    return Taken(Lookup.of(graph).node)
+
+
+def unique_name(wanted: str, taken: Container[str]) -> str:
+    """`wanted`, or with its trailing number raised until it is not in `taken`. Looks up a few dozen names at most."""
+    if wanted and wanted not in taken:
+        return wanted
+    match = re.fullmatch(r"(.*?)_?(\d{1,9})?", wanted, re.DOTALL)
+    assert match is not None
+    stem, number = match[1] or "value", int(match[2] or 0)
+    step = 1
+    while f"{stem}_{number + step}" in taken:  # ever longer strides: a model may hold 100,000 names of one stem
+        number += step
+        step = step * 2 if step > 1 or number % _SINGLE_STEPS == 0 else 1
+    while step > 1:
+        step //= 2
+        if f"{stem}_{number + step}" in taken:
+            number += step
+    return f"{stem}_{number + 1}"
+
+
+def captured(node: Node) -> Iterator[Value]:
+    """Values from outside that the bodies of a node use, in the order of use; the same one possibly several times."""
+    for body in node.bodies:
+        graphs = list(body.walk())
+        inside = set(graphs)
+        for graph in graphs:
+            for inner in graph.nodes:
+                for used in inner.inputs:
+                    if used is not None and used.graph not in inside:
+                        yield used
+            for value in graph.outputs:
+                if value.graph not in inside:
+                    yield value
+
+
+def dependencies(node: Node) -> Iterator[Value]:
+    """Every value a node needs before it can run: its inputs and what its bodies capture."""
+    for value in node.inputs:
+        if value is not None:
+            yield value
+    if node.bodies:
+        yield from captured(node)
+
+
+def nodes_upstream(nodes: Iterable[Node], graph: Graph | None = None, *, start: Node | None = None) -> set[Node]:
+    """The nodes and everything they depend on, in their own graphs, or within one graph. Cost: the result.
+
+    With `start`, a node of that graph, it goes no further back in its list.
+    """
+    found = set(nodes)
+    pending = list(found)
+    while pending:
+        for value in dependencies(pending.pop()):
+            producer = value.producer
+            if producer is None or producer in found or (graph is not None and producer.graph is not graph):
+                continue
+            if start is None or not comes_before(producer, start):
+                found.add(producer)
+                pending.append(producer)
+    return found
+
+
+def nodes_downstream(nodes: Iterable[Node]) -> set[Node]:
+    """The nodes and everything that depends on them, nodes holding a body that does included. Cost: the result."""
+    found = set(nodes)
+    pending = list(found)
+
+    def reach(node: Node) -> None:
+        if node not in found:
+            found.add(node)
+            pending.append(node)
+
+    while pending:
+        node = pending.pop()
+        for value in node.outputs:
+            for user, _ in value.uses if value is not None else ():
+                if isinstance(user, Node):
+                    reach(user)
+                elif isinstance(user.owner, Node):
+                    reach(user.owner)
+        if node.graph is not None and isinstance(node.graph.owner, Node):
+            reach(node.graph.owner)
+    return found
+
+
+def makes_cycle(node: Node, value: Value) -> bool:
+    """Whether connecting `value` to an input of `node` would make the node depend on itself.
+
+    In a graph whose nodes are in order this costs at most what lies between the two.
+    """
+    if value.producer is None or value.graph is None:
+        return False
+    anchor = ancestor_in(node, value.graph)
+    return anchor is not None and anchor in needed_from(value.producer, anchor)
+
+
+def needed_from(producer: Node, anchor: Node) -> set[Node]:
+    """Of what a node needs, itself included, the part from `anchor` on in the list of their graph."""
+    graph = producer.graph
+    assert graph is not None
+    if not Lookup.of(graph).is_sorted:
+        return {node for node in nodes_upstream([producer], graph) if not comes_before(node, anchor)}
+    if comes_before(producer, anchor):
+        return set()
+    return nodes_upstream([producer], graph, start=anchor)
+
+
+def run_order(graph: Graph, progress: Progress = SILENT) -> list[Node]:
+    """The nodes so that each comes after what it depends on, keeping file order where that is free.
+
+    Nodes on a cycle come last, in file order. Cost: nodes + edges, plus what bodies capture.
+    """
+    nodes = list(progress.paced(graph.nodes))
+    waiting: dict[Node, int] = {}
+    followers: dict[Node, list[Node]] = {}
+    for node in progress.paced(nodes):
+        producers = {v.producer for v in dependencies(node) if v.producer is not None and v.graph is graph}
+        waiting[node] = len(producers)
+        for producer in producers:
+            if producer.graph is graph:
+                followers.setdefault(producer, []).append(node)
+            else:
+                waiting[node] -= 1
+    if _is_sorted(nodes, followers, progress):
+        return nodes
+    import heapq
+
+    position = {node: i for i, node in enumerate(nodes)}
+    ready = [i for node, i in position.items() if not waiting[node]]
+    order: list[Node] = []
+    while ready:
+        progress.check()
+        node = nodes[heapq.heappop(ready)]
+        order.append(node)
+        for follower in followers.get(node, ()):
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                heapq.heappush(ready, position[follower])
+    if len(order) < len(nodes):
+        done = set(order)
+        order.extend(node for node in nodes if node not in done)
+    return order
+
+
+def node_on_cycle(graph: Graph) -> Node | None:
+    """A node of the graph that depends on itself; None when none does. Cost: as `run_order`."""
+    order = run_order(graph)
+    ordered: set[Node] = set()
+    for node in order:
+        if not _producers(node, graph) <= ordered:
+            break
+        ordered.add(node)
+    if len(ordered) == len(order):
+        return None
+    node, passed = order[len(ordered)], set(ordered)
+    while node not in passed:  # each of those left needs another of them, so going back meets one twice
+        passed.add(node)
+        node = next(p for p in _producers(node, graph) if p not in ordered)
+    return node
+
+
+def _producers(node: Node, graph: Graph) -> set[Node]:
+    return {v.producer for v in dependencies(node) if v.producer is not None and v.producer.graph is graph}
+
+
+def _is_sorted(nodes: list[Node], followers: dict[Node, list[Node]], progress: Progress) -> bool:
+    position = {node: i for i, node in enumerate(nodes)}
+    return all(position[f] > position[node] for node, fs in progress.paced(followers.items()) for f in fs)

@@ -1,0 +1,308 @@
+"""What a model costs: parameters, bytes, multiply-adds and sizes of activations, per node, group, operator, model.
+
+Dimensions that are names stay in formulas until they are bound to numbers; where a needed size is not known at all,
+the cost is None and counted as unknown rather than as nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from onnx_workbench.model.analysis.macs import Sizes, all_of, ints, multiply_adds
+from onnx_workbench.model.analysis.name_scopes import scope_path
+from onnx_workbench.model.analysis.polynomial import Polynomial, parse
+from onnx_workbench.model.analysis.trip_counts import Turns, turns_of
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.types import ElementType, TensorType
+from onnx_workbench.model.progress import SILENT, Progress
+
+#: Calls of functions within functions that are followed before counting stops.
+_MOST_FOLLOWED = 10_000
+
+_NONE: Polynomial | None = Polynomial()
+
+#: Amounts that come anew each time a node runs; parameters are there once.
+EACH_CALL = ("macs", "flops", "activations", "activation_bytes")
+
+
+#: Operators that only rearrange, name or describe values: no arithmetic.
+_FREE = frozenset({
+    "Constant", "ConstantOfShape", "Shape", "Size", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity",
+    "Transpose", "Concat", "Split", "Slice", "Gather", "GatherElements", "GatherND", "Expand", "Tile", "Pad", "Cast",
+    "CastLike",
+    "If", "Loop", "Scan", "DepthToSpace", "SpaceToDepth", "Dropout", "ScatterND", "ScatterElements", "Range",
+    "EyeLike", "OneHot", "NonZero", "Compress", "Where",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatistics:
+    """One node. `macs` are multiply-adds, `flops` all arithmetic (a multiply-add counts two); None: not known.
+
+    `parameters` and `parameter_bytes` are those of initializers it is the first to use; `activations` are the
+    elements of its outputs and `activation_bytes` their size. `calls` is how often the graph it is in runs: once for
+    each call of a function and each turn of a loop. `is_sure` is false where that is not known and a loop counts once.
+    """
+
+    node: Node
+    parameters: int
+    parameter_bytes: int
+    macs: Polynomial | None
+    flops: Polynomial | None
+    activations: Polynomial | None
+    activation_bytes: Polynomial | None
+    calls: Polynomial = field(default_factory=lambda: Polynomial(1))
+    is_sure: bool = True
+
+    def in_all(self, name: str) -> Polynomial | None:
+        """One of the amounts over all the calls, as sums have it; None where it is not known."""
+        amount: Polynomial | None = getattr(self, name)
+        return None if amount is None else amount * self.calls
+
+
+@dataclass(slots=True)
+class Total:
+    """A sum over nodes.
+
+    `unknown` counts those whose cost is not known and which the sums leave out, `unsure` those in loops of which it is
+    not known how often they go round: they are counted once.
+    """
+
+    nodes: int = 0
+    parameters: int = 0
+    parameter_bytes: int = 0
+    unknown: int = 0
+    unsure: int = 0
+    _sums: dict[str, dict[tuple[str, ...], int]] = field(default_factory=dict)
+    _left_out: set[str] = field(default_factory=set)
+
+    @property
+    def macs(self) -> Polynomial:
+        """Multiply-adds."""
+        return self._sum("macs")
+
+    @property
+    def flops(self) -> Polynomial:
+        """All arithmetic."""
+        return self._sum("flops")
+
+    @property
+    def activations(self) -> Polynomial:
+        """Elements of the outputs."""
+        return self._sum("activations")
+
+    @property
+    def activation_bytes(self) -> Polynomial:
+        """Their size."""
+        return self._sum("activation_bytes")
+
+    def leaves_out(self, name: str) -> bool:
+        """Whether the sum of one of the amounts lacks nodes for which it is not known."""
+        return name in self._left_out
+
+    def _sum(self, name: str) -> Polynomial:
+        return Polynomial(self._sums.get(name, {}))
+
+    def add(self, found: NodeStatistics) -> None:
+        """Add a node, as often as it runs; parameters are there once."""
+        self.nodes += 1
+        self.parameters += found.parameters
+        self.parameter_bytes += found.parameter_bytes
+        self.unknown += found.macs is None or found.activations is None
+        self.unsure += not found.is_sure
+        for name in EACH_CALL:
+            amount = found.in_all(name)
+            if amount is not None:
+                amount.add_to(self._sums.setdefault(name, {}))
+            else:
+                self._left_out.add(name)
+
+
+@dataclass(slots=True)
+class Statistics:
+    """The nodes of a whole model or a part of it, in the order of its graphs."""
+
+    nodes: list[NodeStatistics]
+    unused: Total  # initializers that nothing uses: in the file, in no node
+
+    def among(self, nodes: Collection[Node]) -> Statistics:
+        """Those of some nodes; a constant counts where the model takes it first."""
+        return Statistics([found for found in self.nodes if found.node in nodes], Total())
+
+    def total(self, progress: Progress = SILENT) -> Total:
+        """The whole model."""
+        result = Total()
+        for found in progress.paced(self.nodes):
+            result.add(found)
+        result.parameters += self.unused.parameters
+        result.parameter_bytes += self.unused.parameter_bytes
+        return result
+
+    def by(self, key: Callable[[Node], str], progress: Progress = SILENT) -> dict[str, Total]:
+        """Sums by operator, scope or anything else, in order of first appearance."""
+        groups: dict[str, Total] = {}
+        for found in progress.paced(self.nodes):
+            groups.setdefault(key(found.node), Total()).add(found)
+        return groups
+
+    def symbols(self, progress: Progress = SILENT) -> frozenset[str]:
+        """Names the sums depend on."""
+        names: set[str] = set()
+        for found in progress.paced(self.nodes):
+            for amount in (found.macs, found.activations, found.calls):
+                names |= amount.symbols if amount is not None else frozenset()
+        return frozenset(names)
+
+
+def scope_of(node: Node, depth: int = 1) -> str:
+    """The outermost scopes a node was exported from, as on the graph: from metadata, else from its name."""
+    return "/".join(scope_path(node)[:depth])
+
+
+def statistics(
+    model: Model, type_of: TypeOf, bindings: Mapping[str, int] | None = None, progress: Progress = SILENT
+) -> Statistics:
+    """Statistics of every node; `type_of` gives the type of a value, `bindings` numbers for named dimensions.
+
+    Reads no weights. Any thread, while nobody changes the model. Cost: nodes and edges.
+    """
+    sizes = _Sizes(type_of, bindings or {})
+    found: list[NodeStatistics] = []
+    counted: set[Value] = set()
+    functions = frozenset(f.key for f in model.functions)
+    for root, calls in _roots(model, sizes):
+        for graph, times in _levels(root, calls, sizes):
+            progress.check()
+            found.extend(_node(node, sizes, counted, times, functions) for node in graph.nodes)
+    unused = Total()
+    for graph in model.graphs():
+        for value in graph.initializers:
+            if value not in counted and value.initializer is not None:
+                unused.parameters += _size(value.initializer.shape)
+                unused.parameter_bytes += value.initializer.nbytes
+    return Statistics(found, unused)
+
+
+def _levels(root: Graph, calls: Turns, sizes: _Sizes) -> Iterator[tuple[Graph, Turns]]:
+    """A graph and the bodies inside with how often each runs."""
+    known: dict[Graph, Turns] = {}
+    for graph in root.walk():
+        owner = graph.owner
+        around = known.get(owner.graph) if isinstance(owner, Node) and owner.graph is not None else None
+        if graph is root or around is None or not isinstance(owner, Node):
+            known[graph] = calls
+        else:
+            known[graph] = around * turns_of(owner, sizes.shape)
+        yield graph, known[graph]
+
+
+def _roots(model: Model, sizes: _Sizes) -> Iterable[tuple[Graph, Turns]]:
+    """The main graph and the functions with how often each is called, calls within functions included."""
+    functions = {f.key: f for f in model.functions}
+    calls: dict[tuple[str, str, str], Turns] = {}
+    pending = [(model.graph, Turns(), 0)]
+    followed = 0
+    while pending and functions:
+        root, times, depth = pending.pop()
+        inside: dict[tuple[str, str, str], Turns] = {}
+        for graph, here in _levels(root, times, sizes):
+            for node in graph.nodes:
+                key = node.operator
+                if key in functions:
+                    inside[key] = inside[key] + here if key in inside else here
+        for key, count in inside.items():
+            calls[key] = calls[key] + count if key in calls else count
+            followed += 1
+            if depth < len(functions) and followed < _MOST_FOLLOWED:  # deeper only when a function calls itself
+                pending.append((functions[key].body, count, depth + 1))
+    yield model.graph, Turns()
+    for key, function in functions.items():
+        yield function.body, calls.get(key, Turns(Polynomial()))
+
+
+class _Sizes:
+    """Shapes as polynomials."""
+
+    def __init__(self, type_of: TypeOf, bindings: Mapping[str, int]) -> None:
+        self._type_of = type_of
+        self._bindings = bindings
+
+    def shape(self, value: Value | None) -> Sizes | None:
+        """One polynomial for each dimension, None for one that is not known; None when even the rank is not."""
+        if value is None:
+            return None
+        if value.initializer is not None:
+            return tuple(Polynomial(max(d, 0)) for d in value.initializer.shape)
+        kind = self._type_of(value)
+        if not isinstance(kind, TensorType) or kind.shape is None:
+            return None
+        return tuple(self._dimension(d) for d in kind.shape.dims)
+
+    def _dimension(self, dimension: int | str | None) -> Polynomial | None:
+        if isinstance(dimension, str):
+            return parse(dimension, self._bindings) if dimension else None
+        return None if dimension is None or dimension < 0 else Polynomial(dimension)
+
+    def elements(self, value: Value | None) -> Polynomial | None:
+        """Number of elements, None when not known."""
+        return all_of(self.shape(value))
+
+    def bits(self, value: Value) -> int | None:
+        """Bits of one element."""
+        kind = value.initializer.element_type if value.initializer is not None else None
+        if kind is None:
+            declared = self._type_of(value)
+            kind = declared.element_type if isinstance(declared, TensorType) else None
+        return kind.bits if isinstance(kind, ElementType) and kind.bits else None
+
+
+def _node(
+    node: Node, sizes: _Sizes, counted: set[Value], times: Turns, functions: frozenset[tuple[str, str, str]]
+) -> NodeStatistics:
+    parameters = parameter_bytes = 0
+    for value in node.inputs:
+        if value is not None and value.initializer is not None and value not in counted:
+            counted.add(value)
+            parameters += _size(value.initializer.shape)
+            parameter_bytes += value.initializer.nbytes
+    elements: Polynomial | None = Polynomial()
+    held: Polynomial | None = Polynomial()
+    for value in node.outputs:
+        if value is not None:
+            count, bits = sizes.elements(value), sizes.bits(value)
+            elements = None if elements is None or count is None else elements + count
+            held = None if held is None or count is None or bits is None else held + _bytes(count, bits)
+    if node.operator in functions:
+        macs = flops = _NONE  # counted in its body
+    else:
+        macs = multiply_adds(node, sizes.shape)
+        flops = None if macs is None else macs * 2 if macs != 0 else _arithmetic(node, sizes, elements)
+    return NodeStatistics(node, parameters, parameter_bytes, macs, flops, elements, held, times.count, times.is_sure)
+
+
+def _size(shape: Sequence[int]) -> int:
+    size = 1
+    for dimension in shape:
+        size *= max(dimension, 0)
+    return size
+
+
+def _bytes(count: Polynomial, bits: int) -> Polynomial:
+    if bits % 8 == 0:
+        return count * (bits // 8)
+    number = count.constant
+    return Polynomial((number * bits + 7) // 8) if number is not None else count  # an upper bound for packed types
+
+
+def _arithmetic(node: Node, sizes: _Sizes, elements: Polynomial | None) -> Polynomial | None:
+    """Operations of what does not multiply and add: one for each element that goes in or comes out."""
+    if node.op_type in _FREE and node.domain == "":
+        return Polynomial()
+    if node.op_type.startswith(("Reduce", "Global")) or node.op_type in ("ArgMax", "ArgMin", "TopK", "CumSum"):
+        return sizes.elements(node.inputs[0]) if node.inputs else Polynomial()
+    if node.op_type in ("MaxPool", "AveragePool", "LpPool"):
+        window = ints(node, "kernel_shape")
+        return None if elements is None else elements * _size(window)
+    return elements

@@ -1,0 +1,310 @@
+"""Arithmetic on dimensions that may be symbols: polynomials in a canonical form, so that equal sizes compare equal.
+
+A size is a Python int where it is known, else a Size. Symbols of dimensions are never negative; those that stand for
+any other integer begin with ``!``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from math import gcd, inf
+
+from onnx_workbench.model.analysis.polynomial import floor_of_product, floor_text, parse
+
+Monomial = tuple[str, ...]  # sorted symbols, repeated for powers; empty for the constant term
+
+_LONGEST_FORMULA = 120
+_MOST_TERMS = 32  # what grows beyond becomes one symbol of its own
+_LARGEST_FACTOR = 1e30
+_EXACT_DIVISOR = 1024  # factors with such divisors do not round sizes of any tensor there is
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A sum of products of symbols; `terms` are sorted and never zero."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __add__(self, other: AnySize) -> AnySize:
+        total = dict(self.terms)
+        for monomial, factor in _terms(other):
+            total[monomial] = total.get(monomial, 0) + factor
+        return _made(total)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> AnySize:
+        return self * -1
+
+    def __sub__(self, other: AnySize) -> AnySize:
+        return self + other * -1
+
+    def __rsub__(self, other: AnySize) -> AnySize:
+        return self * -1 + other
+
+    def __mul__(self, other: AnySize) -> AnySize:
+        total: dict[Monomial, int] = {}
+        for a, x in self.terms:
+            for b, y in _terms(other):
+                monomial = tuple(sorted(a + b))
+                total[monomial] = total.get(monomial, 0) + x * y
+        return _made(total)
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        terms = list(reversed(self.terms))
+        terms.sort(key=lambda term: term[1] < 0)
+        parts = [_term_text(monomial, factor) for monomial, factor in terms]
+        return " + ".join(parts).replace("+ -", "- ")
+
+
+AnySize = int | Size
+
+
+def _term_text(monomial: Monomial, factor: int) -> str:
+    if not monomial:
+        return str(factor)
+    names = "*".join(monomial)
+    return names if factor == 1 else f"-{names}" if factor == -1 else f"{factor}*{names}"
+
+
+def symbol(name: str) -> Size:
+    """The size a symbol stands for."""
+    return Size((((name,), 1),))
+
+
+def divide(a: AnySize, b: AnySize) -> AnySize | None:
+    """a / b rounded towards zero; a symbol of its own where it does not come out even; None for division by zero."""
+    if isinstance(a, int) and isinstance(b, int):
+        return None if b == 0 else (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
+    exact = _divided_evenly(a, b)
+    if exact is not None:
+        return exact
+    lowest = least(a)
+    if isinstance(b, int) and lowest is not None and -b < lowest < 0:
+        return symbol(f"max(div({a}, {b}), 0)")  # 0 / 2 and -1 / 2 are both 0
+    return _opaque("div", a, b, is_positive=_is_never_above(0, a) and _is_never_above(0, b))
+
+
+def _divided_evenly(a: AnySize, b: AnySize) -> AnySize | None:
+    """The size that times b is a; None where there is none, or b may be 0."""
+    divisor = list(_terms(b))
+    if len(divisor) < 2:
+        return _exact(a, *divisor[0]) if divisor else None
+    names = sorted({name for monomial, _ in (*_terms(a), *divisor) for name in monomial})
+
+    def rank(term: tuple[Monomial, int]) -> list[int]:
+        return [term[0].count(name) for name in names]
+
+    result: AnySize = 0
+    for _ in range(_MOST_TERMS):
+        if a == 0:
+            return result
+        first = _exact(_made(dict([max(_terms(a), key=rank)])), *max(divisor, key=rank))
+        if first is None:
+            return None
+        result, a = result + first, a - first * b
+    return None
+
+
+def _exact(a: AnySize, monomial: Monomial, factor: int) -> AnySize | None:
+    result: dict[Monomial, int] = {}
+    for own, count in _terms(a):
+        left = list(own)
+        for name in monomial:
+            if name not in left:
+                return None
+            left.remove(name)
+        if count % factor:
+            return None
+        result[tuple(left)] = count // factor
+    return _made(result)
+
+
+def quotient(a: AnySize, b: AnySize) -> Size:
+    """A dimension that is one size divided by another, though that does not show in their terms."""
+    return symbol(f"div({a}, {b})")
+
+
+def dimension(numerator: AnySize, divisor: int) -> AnySize | None:
+    """numerator / divisor rounded down, of which it is known that it is no negative number."""
+    if isinstance(numerator, int):
+        return numerator // divisor if divisor > 0 else None
+    exact = _exact(numerator, (), divisor) if divisor else None
+    if exact is not None or divisor <= 0:
+        return exact
+    return symbol(f"div({numerator}, {divisor})")
+
+
+def rounded_up(numerator: AnySize, divisor: int) -> AnySize | None:
+    """numerator / divisor rounded up, of which it is known that it is no negative number."""
+    return dimension(numerator + (divisor - 1), divisor)
+
+
+def scaled(size: AnySize, factor: float) -> AnySize | None:
+    """A dimension times a factor of 32 bits, rounded down, as Resize does it; None where that is no size."""
+    if not 0 < factor < _LARGEST_FACTOR:
+        return None
+    above, below = factor.as_integer_ratio()
+    if below <= _EXACT_DIVISOR:
+        return dimension(size * above, below)
+    return floor_of_product(factor, size) if isinstance(size, int) else symbol(floor_text(factor, str(size)))
+
+
+def sliced(size: int, start: int, end: int, step: int) -> range:
+    """Where what a Slice takes of a dimension is; unlike Python it takes a start before the first place for the first.
+
+    ValueError for a step of 0.
+    """
+    if step < 0 and start < -size:
+        start = 0 if size else -1
+    return range(*slice(start, end, step).indices(size))
+
+
+def undecided(operation: str, *operands: AnySize | str) -> Size:
+    """A size of its own for what depends on the symbols in a way that is not worked out: equal where it is equal."""
+    return symbol(f"{operation}?({', '.join(map(str, operands))})")
+
+
+def read(text: str) -> AnySize:
+    """The size of a dimension by its name or formula; one that might be negative by its terms is one symbol."""
+    size = _made(dict(parse(text).terms))
+    return size if least(size) is not None else symbol(f"({text})")
+
+
+def is_at_most(part: AnySize, whole: AnySize) -> bool:
+    """Whether `part` is `whole` or, if that is larger, a number from 1 on."""
+    limit, comma, rest = str(part).removeprefix("min(").partition(", ")
+    return bool(comma) and limit.isdecimal() and int(limit) > 0 and rest == f"{whole})"
+
+
+def formula(size: AnySize) -> str | None:
+    """The size in names that a file gives dimensions, such as ``4*batch + 1``.
+
+    None where it has others, or divides what may be negative: formulas round down and ONNX towards zero.
+    """
+    text = str(size).replace("!", "") if not re.search(r"\?|!\d|!div", str(size)) else ""
+    return text if text and len(text) <= _LONGEST_FORMULA else None
+
+
+def remainder(a: AnySize, b: AnySize) -> AnySize | None:
+    """a modulo b with the sign of b, as the operator Mod has it; None for division by zero."""
+    if isinstance(a, int) and isinstance(b, int):
+        return None if b == 0 else a % b
+    divisor = list(_terms(b))
+    if len(divisor) == 1 and _exact(a, *divisor[0]) is not None:
+        return 0
+    return _opaque("mod", a, b, is_positive=_is_never_above(0, b))
+
+
+def signed_remainder(a: AnySize, b: AnySize) -> AnySize | None:
+    """The same with the sign of a, as Mod has it with fmod; None where it is not known that neither is negative."""
+    if isinstance(a, int) and isinstance(b, int):
+        return None if b == 0 else abs(a) % abs(b) * (-1 if a < 0 else 1)
+    return remainder(a, b) if _is_never_above(0, a) and _is_never_above(0, b) else None
+
+
+def extreme(a: AnySize, b: AnySize, *, largest: bool) -> AnySize:
+    """The larger or smaller of two sizes."""
+    if _is_never_above(a, b):
+        return b if largest else a
+    if _is_never_above(b, a):
+        return a if largest else b
+    is_positive = (any if largest else all)(_is_never_above(0, size) for size in (a, b))
+    first, second = sorted((a, b), key=lambda size: (isinstance(size, int) is largest, str(size)))
+    return _opaque("max" if largest else "min", first, second, is_positive=is_positive)
+
+
+def _is_never_above(a: AnySize, b: AnySize) -> bool:
+    lowest = least(b - a)
+    return lowest is not None and lowest >= 0
+
+
+def is_equal(a: AnySize, b: AnySize) -> bool | None:
+    """Whether two sizes are the same number; None where that depends on the symbols."""
+    difference = a - b
+    if isinstance(difference, int):
+        return difference == 0
+    lowest = least(difference)
+    highest = least(-difference)
+    if (lowest is not None and lowest > 0) or (highest is not None and highest > 0):
+        return False
+    constant = sum(factor for monomial, factor in difference.terms if not monomial)
+    step = gcd(*(factor for monomial, factor in difference.terms if monomial))
+    return False if constant % step else None  # an even number is no odd one
+
+
+def is_less(a: AnySize, b: AnySize) -> bool | None:
+    """Whether a < b; None where that depends on the symbols."""
+    difference = b - a
+    if isinstance(difference, int):
+        return difference > 0
+    lowest = least(difference)
+    if lowest is not None and lowest > 0:
+        return True
+    highest = least(-difference)
+    return False if highest is not None and highest >= 0 else None
+
+
+def least(size: AnySize) -> int | None:
+    """A number the size never falls below, as no dimension is negative; None when there is none."""
+    constant = 0
+    for monomial, factor in _terms(size):
+        if not monomial:
+            constant = factor
+        elif factor < 0 or any(name.startswith("!") for name in monomial):
+            return None
+    return constant
+
+
+def may_vanish(size: AnySize, given: Collection[str] = ()) -> bool:
+    """Whether it may be 0 where no plain dimension is and none of the symbols `given`: what is rounded down may."""
+    return not isinstance(size, int) and _least_of_some(size, given) < 1
+
+
+def _least_of_some(size: AnySize, given: Collection[str]) -> float:
+    constant = 0.0
+    for monomial, factor in _terms(size):
+        if not monomial or (factor > 0 and all(_is_some(name, given) for name in monomial)):
+            constant += factor
+        elif factor < 0:
+            return -inf
+    return constant
+
+
+def _is_some(name: str, given: Collection[str]) -> bool:
+    if name in given or not name.startswith(("div(", "mod(", "floor(")):
+        return True
+    above, _, below = name.removeprefix("div(").removesuffix(")").rpartition(", ")
+    return name.startswith("div(") and below.isdecimal() and _least_of_some(read(above), given) >= int(below)
+
+
+def product(sizes: Iterator[AnySize] | tuple[AnySize, ...]) -> AnySize:
+    """The number of elements of a shape."""
+    total: AnySize = 1
+    for size in sizes:
+        total = total * size
+    return total
+
+
+def _terms(size: AnySize) -> tuple[tuple[Monomial, int], ...]:
+    if isinstance(size, Size):
+        return size.terms
+    return (((), int(size)),) if size else ()
+
+
+def _made(terms: dict[Monomial, int]) -> AnySize:
+    kept = tuple(sorted((m, n) for m, n in terms.items() if n))
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    size = Size(kept)
+    return symbol(f"!sum({size})") if len(kept) > _MOST_TERMS else size
+
+
+def _opaque(operation: str, a: AnySize, b: AnySize, *, is_positive: bool) -> Size:
+    return symbol(f"{'' if is_positive else '!'}{operation}({a}, {b})")

@@ -1,0 +1,110 @@
+"""Sizes on their way through floating-point arithmetic: a dimension times 0.5, rounded down, is a dimension again.
+
+A number that is whole stays a size. Factors of which 32 bits hold no exact product are kept as they are, as rounding
+them makes a difference; such a product is only ever rounded down or up, and nothing else is known of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+
+from onnx_workbench.model.analysis import symbolic
+from onnx_workbench.model.analysis.symbolic import AnySize, Size
+
+#: Whole numbers up to here are the same in 32 bits.
+LARGEST_EXACT = 1 << 24
+
+_LARGEST_DIVISOR = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A size divided by a number that it need not be divisible by, or multiplied by a factor of 32 bits."""
+
+    size: AnySize
+    divisor: int = 1
+    factor: float = 1.0
+
+
+AnyReal = AnySize | Real
+
+
+def constant(number: float) -> AnyReal | None:
+    """A floating-point constant."""
+    if number.is_integer() and abs(number) < LARGEST_EXACT:
+        return int(number)
+    if not 0 < number < LARGEST_EXACT:
+        return None
+    above, below = number.as_integer_ratio()
+    return Real(above, below) if below <= _LARGEST_DIVISOR else Real(1, 1, number)
+
+
+def multiply(a: AnyReal, b: AnyReal) -> AnyReal | None:
+    """The product of two numbers; None where what was rounded on the way may make a difference."""
+    if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
+        return a * b
+    a, b = (n if isinstance(n, Real) else Real(n) for n in (a, b))
+    if 1.0 not in (a.factor, b.factor):
+        return None
+    factor = a.factor * b.factor
+    if factor != 1.0:  # that was a product before: 3·0.6·T is another number than 0.6·3·T
+        factored, other = (b, a) if a.factor == 1.0 else (a, b)
+        return Real(other.size, 1, factor) if factored.size == other.divisor == 1 else None
+    if not (_is_exact_times(a, b.size) and _is_exact_times(b, a.size)):
+        return None
+    return _made(a.size * b.size, a.divisor * b.divisor)
+
+
+def _is_exact_times(number: Real, times: AnySize) -> bool:
+    """Whether a product that is whole is one of numbers that 32 bits hold: 1 / 49 · 49 is less than 1 there."""
+    return _is_power_of_two(number.divisor if isinstance(times, Size) else gcd(number.divisor, times))
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0
+
+
+def divide(a: AnyReal, b: AnyReal) -> AnyReal | None:
+    """The quotient of two numbers; None where the second is not known to be a number above zero."""
+    if isinstance(b, Real) and isinstance(b.size, int) and b.size > 0 and b.factor == 1.0:
+        inverse = _made(b.divisor, b.size) if _is_power_of_two(b.divisor) else None
+        return None if inverse is None else multiply(a, inverse)
+    if not isinstance(b, int) or b <= 0:
+        return None
+    a = a if isinstance(a, Real) else Real(a)
+    return _made(a.size, a.divisor * b) if a.factor == 1.0 else None
+
+
+def add(a: AnyReal, b: AnyReal, sign: int = 1) -> AnyReal | None:
+    """The sum or difference of two numbers; None where what was rounded on the way may make a difference."""
+    if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
+        return a + b * sign
+    a, b = (n if isinstance(n, Real) else Real(n) for n in (a, b))
+    is_exact = 1 in (a.divisor, b.divisor) or all(_is_power_of_two(n.divisor) for n in (a, b))
+    if (a.factor, b.factor) != (1.0, 1.0) or not is_exact:
+        return None
+    return _made(a.size * b.divisor + b.size * a.divisor * sign, a.divisor * b.divisor)
+
+
+def rounded(number: AnyReal, *, up: bool = False) -> AnySize | None:
+    """The whole number below, or above; None where the number may be negative."""
+    if not isinstance(number, Real):
+        return number
+    if symbolic.is_less(number.size, 0) is not False:
+        return None
+    if number.factor != 1.0:
+        return None if up else symbolic.scaled(number.size, number.factor)
+    return (symbolic.rounded_up if up else symbolic.dimension)(number.size, number.divisor)
+
+
+def _made(size: AnySize, divisor: int) -> AnyReal | None:
+    exact = symbolic.divide(size, divisor) if divisor else None
+    if isinstance(size, int):
+        fraction = Fraction(size, divisor)
+        size, divisor = fraction.numerator, fraction.denominator
+        exact = size if divisor == 1 else None
+    elif exact is not None and exact * divisor != size:
+        exact = None
+    return exact if exact is not None else Real(size, divisor) if divisor < LARGEST_EXACT else None

@@ -1,0 +1,70 @@
+"""How often the bodies of control flow run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from onnx_workbench.model.analysis.macs import Sizes, ints, number
+from onnx_workbench.model.analysis.polynomial import Polynomial
+from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import Tensor
+
+ShapeOf = Callable[[Value | None], Sizes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """A number of times; `is_sure` says whether it is known, else what it is about is counted once."""
+
+    count: Polynomial = field(default_factory=lambda: Polynomial(1))
+    is_sure: bool = True
+
+    def __mul__(self, other: Turns) -> Turns:
+        count = self.count * other.count
+        return Turns(is_sure=False) if count.is_too_long else Turns(count, self.is_sure and other.is_sure)
+
+    def __add__(self, other: Turns) -> Turns:
+        return Turns(self.count + other.count, self.is_sure and other.is_sure)
+
+
+def turns_of(node: Node, shape_of: ShapeOf) -> Turns:
+    """How often the bodies of a node run each time it does: at most, where a Loop may end early; once for a branch."""
+    if node.domain:
+        return Turns(is_sure=False)
+    match node.op_type:
+        case "If":
+            return Turns()
+        case "Loop":
+            count = _number_in(node.inputs[0]) if node.inputs else None
+            return Turns(is_sure=False) if count is None else Turns(Polynomial(max(count, 0)))
+        case "Scan":
+            return _scanned(node, shape_of)
+    return Turns(is_sure=False)
+
+
+def _scanned(node: Node, shape_of: ShapeOf) -> Turns:
+    """As long as what it goes along."""
+    scans, place = number(node, "num_scan_inputs"), len(node.inputs) - number(node, "num_scan_inputs")
+    shape = shape_of(node.inputs[place]) if 0 < scans <= len(node.inputs) else None
+    axis = next(iter(ints(node, "scan_input_axes")), 0)
+    if not shape or not -len(shape) <= axis < len(shape):
+        return Turns(is_sure=False)
+    length = shape[axis]
+    return Turns(is_sure=False) if length is None else Turns(length)
+
+
+def _number_in(value: Value | None) -> int | None:
+    """The one number of a constant of a few bytes."""
+    tensor = None if value is None else value.initializer
+    if tensor is None and value is not None and value.producer is not None and value.producer.op_type == "Constant":
+        found = constant_tensor(value.producer)
+        tensor = found if isinstance(found, Tensor) else None
+    if not isinstance(tensor, Tensor) or tensor.size != 1 or tensor.problem:
+        return None
+    try:
+        return int(tensor.numpy().reshape(-1)[0])
+    except (ModelError, OSError, ValueError, TypeError):
+        return None

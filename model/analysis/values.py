@@ -1,0 +1,196 @@
+"""What is known of each value: element type, dimensions, and the contents of small integer tensors.
+
+Facts stay true while passes rewrite the graph, since rewriting changes how a value is computed and not what it is.
+Declared types of inner values are never looked at: only what follows from inputs and constants counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onnx_workbench.model.analysis.symbolic import AnySize, is_less, read, symbol
+from onnx_workbench.model.analysis.symbolic_floats import constant
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import ElementType, TensorType, Type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Dims = tuple[AnySize, ...]
+
+#: Larger integer tensors are data, not sizes.
+LARGEST_CONTENTS = 64
+
+_MOST_FACTORS = 8  # as many as an image or a video has dimensions, and more
+
+_INTEGERS = frozenset({ElementType.INT32, ElementType.INT64})
+
+
+class Facts:
+    """Facts about the values of a model, learnt node by node in run order."""
+
+    def __init__(self, types: Mapping[Value, Type]) -> None:
+        self._types = types
+        self._elements: dict[Value, ElementType] = {}
+        self._dims: dict[Value, Dims] = {}
+        self.contents: dict[Value, NDArray[Any]] = {}  # object arrays of sizes and bools
+        self.factors: dict[Value, tuple[float, ...]] = {}  # what floating-point numbers and small vectors hold
+        self.differences: set[AnySize] = set()  # such as T - 2: as the dimensions they are, they are not negative
+        self._fresh = 0
+
+    def start(self, graph: Graph, constants: Mapping[Value, Tensor], *, declared: bool) -> None:
+        """Learn a graph's inputs and constants; `declared` says that the file's word on its inputs counts."""
+        for value in graph.inputs:
+            self._seed(value, declared=declared)
+        for value in graph.initializers:
+            if value in constants:
+                self.learn_constant(value, constants[value])
+            else:
+                self._seed(value, declared=declared)
+
+    def learn_constant(self, value: Value, tensor: Tensor) -> None:
+        """The value is a constant."""
+        if isinstance(tensor.element_type, ElementType):
+            self._elements[value] = tensor.element_type
+        self._dims[value] = tuple(tensor.shape)
+        is_factor = tensor.element_type is ElementType.FLOAT and len(tensor.shape) <= 1 and tensor.size <= _MOST_FACTORS
+        is_content = tensor.element_type in (*_INTEGERS, ElementType.BOOL) and 0 <= tensor.size <= LARGEST_CONTENTS
+        if not is_factor and not is_content:
+            return
+        try:
+            array = tensor.numpy()
+        except (ModelError, ValueError):
+            return
+        if array.shape != tuple(tensor.shape):
+            return
+        if is_factor:
+            self.factors[value] = tuple(array.reshape(-1).tolist())
+            sizes = [constant(factor) for factor in self.factors[value]]
+            if not any(size is None for size in sizes):
+                self.contents[value] = np.empty(array.shape, object)
+                self.contents[value].reshape(-1)[:] = sizes
+        else:
+            self.contents[value] = _objects(array)
+
+    def learn(self, node: Node, opset: int) -> None:
+        """Learn what a node's outputs are from what is known of its inputs."""
+        from onnx_workbench.model.analysis.shapes import contents_of, dims_of
+
+        for value in node.outputs:
+            if value is not None:
+                self._seed(value)
+        if not node.outputs or any(a.reference for a in node.attributes.values()):
+            return
+        found = dims_of(self, node, opset)
+        for output, dims in zip(node.outputs, found, strict=False):
+            if output is not None and dims is not None:
+                self._refine(output, dims)
+        if node.domain:
+            return
+        for output, contents in zip(node.outputs, contents_of(self, node, opset), strict=False):
+            if output is not None and contents is not None and contents.size <= LARGEST_CONTENTS:
+                self.contents[output] = contents
+                self._dims.setdefault(output, contents.shape)
+        self._name_contents(node)
+
+    def _name_contents(self, node: Node) -> None:
+        """Give each element of a small integer vector a symbol when its contents are not known."""
+        for output in node.outputs:
+            if output is None or output in self.contents or self._elements.get(output) not in _INTEGERS:
+                continue
+            shape = self.shape(output)
+            if shape is None or len(shape) > 1 or (shape and shape[0] > LARGEST_CONTENTS):
+                continue
+            array = np.empty(shape, object)
+            array.reshape(-1)[:] = [symbol(self._unique("!")) for _ in range(array.size)]
+            self.contents[output] = array
+
+    def same(self, new: Value, old: Value) -> None:
+        """The new value is what the old one was."""
+        if old in self._elements:
+            self._elements[new] = self._elements[old]
+        if old in self._dims:
+            self._dims[new] = self._dims[old]
+        if old in self.contents:
+            self.contents[new] = self.contents[old]
+
+    def set_type(self, value: Value, element: ElementType | None, dims: Dims | None) -> None:
+        """Tell what is known of a value made by a pass."""
+        if element is not None:
+            self._elements[value] = element
+        if dims is not None:
+            self._dims[value] = dims
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    def element_type(self, value: Value | None) -> ElementType | None:
+        """The element type of a tensor, or None."""
+        return None if value is None else self._elements.get(value)
+
+    def dims(self, value: Value | None) -> Dims | None:
+        """The dimensions of a tensor, symbols where they are not known; None when the rank is not."""
+        return None if value is None else self._dims.get(value)
+
+    def rank(self, value: Value | None) -> int | None:
+        """The number of dimensions, or None."""
+        dims = self.dims(value)
+        return None if dims is None else len(dims)
+
+    def shape(self, value: Value | None) -> tuple[int, ...] | None:
+        """The dimensions when all are numbers, else None."""
+        dims = self.dims(value)
+        if dims is None:
+            return None
+        known = tuple(d for d in dims if isinstance(d, int))
+        return known if len(known) == len(dims) else None
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def _seed(self, value: Value, *, declared: bool = False) -> None:
+        kind = value.type if declared else self._types.get(value)
+        if not isinstance(kind, TensorType):
+            return
+        if isinstance(kind.element_type, ElementType) and kind.element_type is not ElementType.UNDEFINED:
+            self._elements.setdefault(value, kind.element_type)
+        if kind.shape is not None and value not in self._dims:
+            self._dims[value] = tuple(self._size(d) for d in kind.shape.dims)
+            self._note(self._dims[value])
+
+    def _size(self, dim: int | str | None) -> AnySize:
+        if isinstance(dim, int):
+            return dim if dim >= 0 else symbol(self._unique("?"))
+        # Inference invents unk__ names for what it does not know, not always different ones.
+        return read(dim) if dim and not dim.startswith(("unk__", "?", "!")) else symbol(self._unique("?"))
+
+    def _unique(self, mark: str) -> str:
+        self._fresh += 1
+        return f"{mark}{self._fresh}"
+
+    def _refine(self, value: Value, found: Dims) -> None:
+        """Replace dimensions of unknown size by what a rule says."""
+        self._note(found)
+        known = self._dims.get(value)
+        if known is None or len(known) != len(found):
+            if known is None:
+                self._dims[value] = found
+            return
+        self._dims[value] = tuple(b if _is_unknown(a) else a for a, b in zip(known, found, strict=True))
+
+    def _note(self, dims: Dims) -> None:
+        self.differences.update(size for size in dims if is_less(size, 0) is not False)
+
+
+def _is_unknown(size: AnySize) -> bool:
+    return not isinstance(size, int) and str(size).startswith("?")
+
+
+def _objects(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of Python numbers, which mix with symbols."""
+    result = np.empty(array.shape, object)
+    result.reshape(-1)[:] = array.reshape(-1).tolist()
+    return result

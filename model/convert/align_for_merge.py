@@ -1,0 +1,83 @@
+"""Making a model fit into another one before it is merged: operator sets, and functions whose names are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.scoping import unique_name
+from onnx_workbench.model.convert import Report, convert_opset
+from onnx_workbench.model.diff import compare
+from onnx_workbench.model.edits.functions import rename_function
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.inference import infer
+from onnx_workbench.model.ir.clone import Cloner
+from onnx_workbench.model.ir.graph import Function, Model
+from onnx_workbench.model.progress import SILENT, Progress
+
+Key = tuple[str, str, str]
+
+
+def clashing_functions(here: Model, other: Model) -> set[Key]:
+    """Functions of the other model that have the name of one here which does something else."""
+    found = set()
+    for function in other.functions:
+        present = here.function(*function.key)
+        if present is not None and compare(_alone(present), _alone(function)):
+            found.add(function.key)
+    return found
+
+
+def _alone(function: Function) -> Model:
+    """A model of nothing but a copy of a function."""
+    model = Model()
+    model.functions = (Cloner().function(function),)
+    model.functions[0].model = model
+    return model
+
+
+def means_something_else(other: Model, imports: Mapping[str, int]) -> bool:
+    """Whether a node of the main graph would mean something else with other operator sets. Functions have their own."""
+    for graph in other.graph.walk():
+        for node in graph.nodes:
+            old, new = other.opset_imports.get(node.domain), imports.get(node.domain)
+            if old is not None and new is not None and old != new:
+                a, b = (schemas.find(node.op_type, version, node.domain) for version in (old, new))
+                if (a and a.since_version) != (b and b.since_version):
+                    return True
+    return False
+
+
+def fit(
+    document: Document, imports: Mapping[str, int], clashes: Collection[Key], progress: Progress = SILENT
+) -> Report:
+    """Convert the document's model to a version of ai.onnx that is imported elsewhere, and rename functions.
+
+    Not for the GUI thread: types are inferred. ModelError names what the version cannot say.
+    """
+    model = document.model
+    report = Report()
+    version = imports.get("")
+    if version is not None and means_something_else(model, imports):
+        known = infer(model, progress=progress).type_of
+        before = model.opset_imports.get("")
+        with document.edit("Convert operator set") as edit:
+            try:
+                report = convert_opset(
+                    edit, version, known, progress, infer=lambda: infer(model, progress=progress).type_of
+                )
+            except ModelError as error:
+                title = f"What is to come in does not fit operator set {version}"
+                advice = f"Convert this model to operator set {before} first."
+                raise ModelError(title, f"{error.title}. {error.detail.rstrip('.')}. {advice}", error.place) from error
+            report.changed(f"converted from operator set {before} to {version}", model)
+    taken = {f.name for f in model.functions} | {key[1] for key in clashes}
+    for function in model.functions:
+        if function.key in clashes:
+            name = unique_name(function.name, taken)
+            taken.add(name)
+            report.changed(f"function {function.name} is called {name}, as its name is taken", function)
+            with document.edit("Rename function") as edit:
+                rename_function(edit, function, name=name)
+    return report

@@ -1,0 +1,156 @@
+"""Named dimensions made numbers, and numbers made names, everywhere in a model at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.model.analysis.node_subset import roots
+from onnx_workbench.model.analysis.polynomial import parse
+from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
+from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.edits.initializers import add_initializer, constant_tensor
+from onnx_workbench.model.edits.interface import check_dimension, set_batch, substitute_dimensions
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetInitializer, SetInput
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.ir.types import UNNAMED, Dimension, TensorType, Type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def symbols(model: Model) -> dict[str, int]:
+    """The names that stand for dimensions, with how many values declare them; those of inputs first."""
+    found: dict[str, int] = {}
+    values = (v for graph in model.graphs() for v in (*graph.inputs, *graph.outputs, *graph.declared))
+    for value in dict.fromkeys(values):
+        for dimension in _names_in(value.type):
+            found[dimension] = found.get(dimension, 0) + 1
+    return found
+
+
+def symbols_of(nodes: Collection[Node], model: Model, type_of: TypeOf = declared_type) -> list[str]:
+    """The names of dimensions that sizes of values depend on which the nodes take or make."""
+    values = dict.fromkeys(v for node in nodes for v in (*node.inputs, *node.outputs) if v is not None)
+    sizes = dict.fromkeys(size for value in values for size in _names_in(type_of(value)))
+    return [name for name in symbols(model) if any(parse(size, {name: 1}) != parse(size) for size in sizes)]
+
+
+def _names_in(kind: Type | None) -> Iterator[str]:
+    for dimension in kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else ():
+        if isinstance(dimension, str) and dimension not in ("", UNNAMED):
+            yield dimension
+
+
+def freeze(
+    edit: Transaction,
+    sizes: Mapping[str, int],
+    among: Collection[Node] | None = None,
+    type_of: TypeOf = declared_type,
+) -> Report:
+    """Give named dimensions numbers in every declared type; ModelError for a name that nothing declares.
+
+    With `among` for a name that sizes at these nodes do not depend on, too. A name stands for one size, so it becomes
+    the number in all of the graph that the nodes are in.
+    """
+    report = Report()
+    known = symbols(edit.model) if among is None else symbols_of(among, edit.model, type_of)
+    for name, size in sizes.items():
+        check_dimension(size)
+        if name not in known:
+            there = ", ".join(list(known)[:10]) or "none"
+            whose, where = ("The model", "") if among is None else ("The selection", " at the selected nodes")
+            raise ModelError(f"No dimension is called {name}{where}", f"{whose}'s names: {there}.")
+    for root in edit.model.root_graphs() if among is None else roots(among):
+        changed = substitute_dimensions(edit, root, sizes)
+        if changed:
+            told = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+            report.changed(f"{told} in {'1 type' if changed == 1 else f'{changed:,} types'}", root)
+    return report
+
+
+def change_batch(edit: Transaction, graph: Graph, batch: Dimension, type_of: TypeOf = declared_type) -> Report:
+    """Give the first dimension of all inputs and outputs of a graph another number or name.
+
+    Reshapes to a constant shape that begins with the old number leave it open, which gives the same for that number.
+    `type_of` gives types as they are before the edit, inferred ones where there are some.
+    """
+    report = Report()
+    check_dimension(batch, graph)
+    old = _batch_of(graph)
+    holding = [] if old is None or old == batch else [n for n in graph.nodes if _begins_with(n, old)]
+    fed = {node: _first_dimension(node.inputs[0], type_of) for node in holding}
+    changed = set_batch(edit, graph, batch)
+    told = "any number" if batch is None else batch
+    report.changed(f"The first dimension of {changed:,} {'value' if changed == 1 else 'values'} is {told}", graph)
+    for node in holding:
+        _loosen(edit, node, fed[node] == old, report)
+    return report
+
+
+def _batch_of(graph: Graph) -> int | None:
+    """The number all inputs begin with, if they agree on one."""
+    found = {_first_dimension(v, declared_type) for v in graph.required_inputs} - {None}
+    only = found.pop() if len(found) == 1 else None
+    return only if isinstance(only, int) else None
+
+
+def _first_dimension(value: Value | None, type_of: TypeOf) -> Dimension:
+    kind = type_of(value) if value is not None else None
+    if isinstance(kind, TensorType) and kind.shape is not None and kind.shape.dims:
+        return kind.shape.dims[0]
+    return None
+
+
+def constant_shape(node: Node) -> NDArray[Any] | None:
+    """The shape a Reshape or Expand is given, where a constant holds it."""
+    is_shaped = node.op_type in ("Reshape", "Expand") and node.domain == "" and len(node.inputs) > 1
+    shape = node.inputs[1] if is_shaped else None
+    if shape is None:
+        return None
+    tensor = shape.initializer if shape.producer is None else constant_tensor(shape.producer)
+    if not isinstance(tensor, Tensor) or tensor.problem or not 0 < tensor.size <= _LONGEST:
+        return None
+    return tensor.numpy().reshape(-1)
+
+
+def _begins_with(node: Node, batch: int) -> bool:
+    sizes = constant_shape(node)
+    return sizes is not None and node.op_type == "Reshape" and int(sizes[0]) == batch
+
+
+def _loosen(edit: Transaction, node: Node, keeps_first: bool, report: Report) -> None:
+    """Leave the first size of a constant shape open: the rest (-1), or what the input begins with (0)."""
+    sizes, literal = constant_shape(node), node.attributes.get("allowzero")
+    if sizes is None or node.graph is None:
+        return
+    zero_is_zero = literal is not None and literal.value != 0
+    if not (sizes[1:] == -1).any() and not (zero_is_zero and (sizes == 0).any()):
+        first = -1
+    elif keeps_first and not zero_is_zero:
+        first = 0
+    else:
+        report.warn("A Reshape holds the batch and another open size; look at its shape", node)
+        return
+    give_shape(edit, node, [first, *sizes[1:].tolist()])
+    report.changed("a Reshape takes any batch", node)
+
+
+def give_shape(edit: Transaction, node: Node, sizes: Sequence[int]) -> None:
+    """Let a Reshape or Expand have another constant shape; those that share it keep theirs."""
+    import numpy as np
+
+    shape, graph = node.inputs[1], node.graph
+    assert shape is not None
+    assert graph is not None
+    tensor = ArrayTensor(np.array(sizes, np.int64), name=shape.name)
+    if len(list(shape.uses)) > 1 or shape.is_input or shape.producer is not None or shape.graph is not graph:
+        edit.do(SetInput(node, 1, add_initializer(edit, graph, tensor, f"{shape.name}_any_size")))
+    else:
+        edit.do(SetInitializer(graph, shape, tensor))
+
+
+_LONGEST = 64

@@ -1,0 +1,285 @@
+"""Any size of any input made a name, and all that follows from it in the model with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, zip_longest
+
+from onnx_workbench.model.analysis import symbolic
+from onnx_workbench.model.analysis.scoping import enclosing, run_order
+from onnx_workbench.model.analysis.shapes import BROADCASTING, reshaped
+from onnx_workbench.model.analysis.symbolic import AnySize
+from onnx_workbench.model.analysis.topology import upstream
+from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
+from onnx_workbench.model.analysis.values import Dims, Facts
+from onnx_workbench.model.convert.dimensions import constant_shape, give_shape
+from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.edits.interface import check_dimension, set_dimension, substitute_dimensions
+from onnx_workbench.model.edits.values import set_type
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import UNNAMED, Dimension, Shape, TensorType
+from onnx_workbench.model.simplify.rules.shape_computations import reshape_entries
+
+Place = tuple[str, int]  # name of an input, and axis
+
+
+def free_dimensions(
+    edit: Transaction, graph: Graph, wanted: Mapping[Place, str], type_of: TypeOf = declared_type
+) -> Report:
+    """Give sizes of a graph's inputs names; what is declared of other values, and constant shapes, follow.
+
+    Each Reshape and Expand to a constant shape gets one that is the same for the old sizes; the report warns of those
+    for which there is none. `type_of` gives types as they are before the edit, inferred ones where there are some.
+    ModelError for an input or axis that does not exist, and for one name for sizes that differ.
+    """
+    freeing = _Freeing(edit, graph, type_of)
+    freeing.name_inputs(wanted)
+    freeing.follow()
+    freeing.declare()
+    return freeing.report
+
+
+def batch_places(inputs: Iterable[Value], type_of: TypeOf = declared_type) -> list[Place]:
+    """The first axis of each of these inputs that has one."""
+    return [(v.name, 0) for v in inputs if _dims(v, type_of)]
+
+
+def inputs_of(graph: Graph, among: Collection[Node] | None = None) -> list[Value]:
+    """The inputs of a graph that are fed; with `among` those that what these nodes take is computed from."""
+    fed = graph.required_inputs
+    if among is None:
+        return fed
+    around = (level.owner for node in among if node.graph is not None for level in enclosing(node.graph))
+    reached = upstream([*among, *(owner for owner in around if isinstance(owner, Node))])
+    return [v for v in fed if v in reached]
+
+
+class _Freeing:
+    def __init__(self, edit: Transaction, graph: Graph, type_of: TypeOf) -> None:
+        self.report = Report()
+        self.numbers: dict[str, int] = {}  # by name, what the size was
+        self._names: set[str] = set()
+        self._renamed: dict[str, str] = {}
+        self._edit, self._graph = edit, graph
+        self._old = {v: dims for v in graph.values() if (dims := _dims(v, type_of)) is not None}
+        known = {v: type_of(v) for v in graph.values() if v.producer is not None}
+        self._facts = Facts({v: _without_sizes(k) for v, k in known.items() if isinstance(k, TensorType)})
+
+    def name_inputs(self, wanted: Mapping[Place, str]) -> None:
+        inputs = {v.name: v for v in self._graph.required_inputs}
+        told: dict[str, Dimension] = {}
+        if not wanted:
+            raise ModelError("No size can be free", "No input has a dimension.", self._graph)
+        for (name, axis), symbol in wanted.items():
+            value = inputs.get(name)
+            if value is None:
+                raise ModelError(
+                    f"There is no input {name}", f"The model takes {', '.join(list(inputs)[:10])}.", self._graph
+                )
+            check_dimension(symbol, value)
+            dims = self._old.get(value, ())
+            number = dims[axis] if -len(dims) <= axis < len(dims) else None
+            if isinstance(number, str) and number not in (symbol, UNNAMED):
+                self._renamed[number] = symbol
+            elif isinstance(number, int) and self.numbers.setdefault(symbol, number) != number:
+                sizes_said = f"{name} has {number} on axis {axis}, another input {self.numbers[symbol]}"
+                raise ModelError(f"{symbol} cannot stand for different sizes", f"{sizes_said}.", value)
+            set_dimension(self._edit, value, axis, symbol)
+            self._names.add(symbol)
+            if number != symbol:
+                told.setdefault(symbol, number)
+        substitute_dimensions(self._edit, self._graph, self._renamed)
+        if told:
+            said = ", ".join(f"{name} (was {'?' if was is None else was})" for name, was in told.items())
+            self.report.changed(f"sizes that may be any number: {said}", self._graph)
+
+    # -- what follows ----------------------------------------------------------------------------------------------
+
+    def follow(self) -> None:
+        """Go through the nodes in run order, adapt constant shapes, and learn what sizes come out."""
+        facts = self._facts
+        held = {v: v.initializer for v in self._graph.initializers if not v.is_input}
+        constants = {v: t for v, t in held.items() if isinstance(t, Tensor)}
+        facts.start(self._graph, constants, declared=True)
+        for node in run_order(self._graph):
+            if node.op_type == "Constant" and not node.domain and node.outputs[0] is not None:
+                tensor = constant_tensor(node)
+                if isinstance(tensor, Tensor):
+                    facts.learn_constant(node.outputs[0], tensor)
+                    continue
+            opset = self._graph.opset_imports.get(node.domain, 1)
+            if opset >= 5 and (entries := self._fitting(node)) is not None:
+                give_shape(self._edit, node, entries)
+                shape = node.inputs[1]
+                if shape is not None and isinstance(shape.initializer, Tensor):
+                    facts.learn_constant(shape, shape.initializer)
+                self.report.changed(f"a {node.op_type} takes any size", node)
+            facts.learn(node, opset)
+            for value in node.outputs:
+                self._assume(value)
+            self._warn_of_fixed(node)
+
+    def _warn_of_fixed(self, node: Node) -> None:
+        """A free size that meets a number, such as that of a weight, cannot be any other number."""
+        shapes = [dims for value in node.inputs if (dims := self._facts.dims(value)) is not None]
+        if node.domain or len(shapes) < 2:
+            return
+        meeting: list[tuple[AnySize, ...]] = []
+        if node.op_type in BROADCASTING:
+            meeting = list(zip_longest(*(reversed(dims) for dims in shapes), fillvalue=1))
+        elif node.op_type == "MatMul" and len(shapes[0]) and len(shapes[1]):
+            meeting = [(shapes[0][-1], shapes[1][-2 if len(shapes[1]) > 1 else -1])]
+        for column in meeting:
+            numbers = [size for size in column if isinstance(size, int) and size != 1]
+            free = [size for size in map(str, column) if size in self.numbers]
+            if numbers and free:
+                self.report.warn(f"{node.op_type} needs {free[0]} to be {numbers[0]}", node)
+
+    def _assume(self, value: Value | None) -> None:
+        """A size that no rule tells is what it was; one that is like a freed size only, is that."""
+        dims, old = self._facts.dims(value), self._old.get(value) if value is not None else None
+        if value is None or dims is None or old is None or len(dims) != len(old):
+            return
+        assumed = [
+            self._size(b) if str(a).startswith("?") and b is not None else a for a, b in zip(dims, old, strict=True)
+        ]
+        self._facts.set_type(value, None, tuple(assumed))
+
+    def _size(self, dim: Dimension) -> AnySize:
+        if isinstance(dim, int):
+            alike = [name for name, number in self.numbers.items() if number == dim]
+            return symbolic.symbol(alike[0]) if len(alike) == 1 else dim
+        return symbolic.symbol(self._renamed.get(str(dim), str(dim)))
+
+    def _fitting(self, node: Node) -> list[int] | None:
+        """Another constant shape for a Reshape or Expand; None where the one it has will do."""
+        shape = constant_shape(node)
+        source, target = node.inputs[0] if node.inputs else None, node.outputs[0] if node.outputs else None
+        if shape is None or source is None or target is None:
+            return None
+        have, old = self._facts.dims(source), self._old.get(source)
+        if have is None or old is None or len(have) != len(old) or all(isinstance(size, int) for size in have):
+            return None
+        given = [int(size) for size in shape]
+        if node.op_type == "Expand":
+            return _expanded(have, old, given)
+        literal = node.attributes.get("allowzero")
+        allow_zero = literal is not None and literal.value != 0
+        wanted = self._reshaped(have, old, self._old.get(target))
+        if wanted is not None and reshaped(have, given, allow_zero=allow_zero) == wanted:
+            return None
+        entries = None if wanted is None else reshape_entries(have, list(wanted), allow_zero=allow_zero)
+        if entries is None:
+            if not {0, -1}.issuperset(given) and not set(given).isdisjoint(self.numbers.values()):
+                self.report.warn("A Reshape holds sizes that are free now; look at its shape", node)
+            return None
+        return list(entries)
+
+    def _reshaped(self, have: Dims, old: Sequence[Dimension], out: Sequence[Dimension] | None) -> Dims | None:
+        """What comes out now, part by part: those that held the same number of elements."""
+        before, after = [d for d in old if isinstance(d, int)], [d for d in out or () if isinstance(d, int)]
+        if out is None or len(before) < len(old) or len(after) < len(out) or 0 in (*before, *after):
+            return None
+        result: list[AnySize] = []
+        for first, last in _parts(before, after):
+            solved = self._solved(symbolic.product(have[first]), after[last])
+            if solved is None:
+                return None
+            result.extend(solved)
+        return tuple(result)
+
+    def _solved(self, whole: AnySize, numbers: Sequence[int]) -> list[AnySize] | None:
+        """Sizes that were these numbers and multiply to the whole: named ones where there are, else numbers."""
+        found: list[AnySize] = list(numbers)
+        for place, number in enumerate(numbers):
+            for name in (n for n, was in self.numbers.items() if was == number):
+                trial = [*found[:place], symbolic.symbol(name), *found[place + 1 :]]
+                if _divides(whole, symbolic.product(tuple(t for t in trial if not isinstance(t, int)))):
+                    found = trial
+                    break
+            if symbolic.product(tuple(found)) == whole:
+                return found
+        if symbolic.product(tuple(found)) == whole:
+            return found
+        for place in range(len(numbers)):
+            rest = symbolic.product(tuple(n for other, n in enumerate(numbers) if other != place))
+            if _divides(whole, rest) and (size := symbolic.divide(whole, rest)) is not None:
+                return [*numbers[:place], size, *numbers[place + 1 :]]
+        return None
+
+    # -- what is declared --------------------------------------------------------------------------------------------
+
+    def declare(self) -> None:
+        """Say in declared types what is known now; numbers that depend on a free size are taken back."""
+        graph = self._graph
+        inner = chain.from_iterable(level.values() for level in graph.walk() if level is not graph)
+        declared = dict.fromkeys((*graph.declared, *graph.outputs, *inner))
+        for value in declared:
+            kind = value.type
+            if value in graph.inputs or not isinstance(kind, TensorType) or kind.shape is None:
+                continue
+            found = self._facts.dims(value) if value.graph is graph else None
+            known: Sequence[AnySize | None] = found if found is not None else [None] * kind.shape.rank
+            if len(known) == kind.shape.rank:
+                dims = tuple(self._declared(a, b) for a, b in zip(kind.shape.dims, known, strict=True))
+                if dims != kind.shape.dims:
+                    set_type(self._edit, value, replace(kind, shape=Shape(dims, kind.shape.denotations)))
+
+    def _declared(self, before: Dimension, size: AnySize | None) -> Dimension:
+        if size is None:  # nobody knows what it depends on
+            return None if before in self.numbers.values() else before
+        if before in (None, UNNAMED) and str(size) in self._names:
+            return str(size)
+        if isinstance(size, int) or not isinstance(before, int):
+            return before
+        return str(size) if str(size) in self.numbers else None
+
+
+def _dims(value: Value, type_of: TypeOf) -> tuple[Dimension, ...] | None:
+    if isinstance(value.initializer, Tensor):
+        return tuple(value.initializer.shape)
+    kind = type_of(value)
+    return kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else None
+
+
+def _without_sizes(kind: TensorType) -> TensorType:
+    return kind if kind.shape is None else TensorType(kind.element_type, Shape((None,) * kind.shape.rank))
+
+
+def _expanded(have: Dims, old: Sequence[Dimension], given: list[int]) -> list[int] | None:
+    """1 where the shape repeats what the input has."""
+    offset = len(have) - len(given)
+    entries = [
+        1 if place + offset >= 0 and not isinstance(have[place + offset], int) and old[place + offset] == size else size
+        for place, size in enumerate(given)
+    ]
+    return entries if entries != given else None
+
+
+def _parts(before: Sequence[int], after: Sequence[int]) -> list[tuple[slice, slice]]:
+    """Cut two shapes of as many elements into the smallest parts of as many elements each."""
+    parts, i, j = [], 0, 0
+    while i < len(before) or j < len(after):
+        first, second = i, j
+        left = right = 1
+        while True:
+            if left <= right and i < len(before) and (left < right or i == first):
+                left *= before[i]
+                i += 1
+            elif j < len(after) and (right < left or j == second):
+                right *= after[j]
+                j += 1
+            else:
+                break
+        parts.append((slice(first, i), slice(second, j)))
+    return parts
+
+
+def _divides(whole: AnySize, part: AnySize) -> bool:
+    left = symbolic.divide(whole, part)
+    return left is not None and left * part == whole

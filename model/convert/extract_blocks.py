@@ -1,0 +1,161 @@
+"""What a model repeats, told once: every repeated block becomes a function that is called where the block was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Hashable, Iterable
+
+from onnx_workbench.model.analysis.node_labels import ContentOf, exact_label
+from onnx_workbench.model.analysis.node_subset import roots
+from onnx_workbench.model.analysis.repeated_blocks import Repeat, repeated_blocks
+from onnx_workbench.model.analysis.scoping import run_order, unique_name
+from onnx_workbench.model.analysis.topology import outer_values
+from onnx_workbench.model.checks.graphs import sort_nodes
+from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.diff.fingerprints import fingerprint
+from onnx_workbench.model.edits.functions import call_instead, function_of, is_used_outside
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.progress import SILENT, Progress
+
+DOMAIN = "local"
+_FUNCTIONS_SINCE = 8  # IR version
+LEAST_NODES = 3  # a block of fewer is not worth a function
+
+
+def extract_blocks(
+    edit: Transaction,
+    progress: Progress = SILENT,
+    *,
+    least_nodes: int = LEAST_NODES,
+    among: Collection[Node] | None = None,
+) -> Report:
+    """Replace every block that the main graph or a body in it repeats by calls of a function.
+
+    With `among` those that these nodes hold twice or more, also where they are nodes of functions.
+
+    Weights, and all else that the block takes from outside, become inputs of the function; types that are not the
+    same in all occurrences are left out of it. Inlining gives back the nodes. Nodes with constants in attributes or
+    bodies that cannot be read are in no block, and are warned of. Cost: nodes + edges, a few times, and reading those
+    constants once.
+    """
+    report = Report()
+    content_of = _Contents(progress)
+    tops = [edit.model.graph] if among is None else roots(among)
+    for graph in [graph for top in tops for graph in top.walk()]:
+        blocks = repeated_blocks(graph, progress, among=among, least_nodes=least_nodes, content_of=content_of)
+        for block in blocks:
+            progress.check()
+            _extract(edit, graph, block, report)
+        if blocks and run_order(graph) != list(graph.nodes):
+            sort_nodes(edit, graph)
+        _tell_left_out(graph.nodes if among is None else [n for n in graph.nodes if n in among], content_of, report)
+    if report.changes and edit.model.ir_version < _FUNCTIONS_SINCE:
+        edit.do(SetField(edit.model, "ir_version", _FUNCTIONS_SINCE))
+        report.changed(f"the IR version became {_FUNCTIONS_SINCE}, the first with functions", edit.model)
+    return report
+
+
+class _Contents:
+    """What constants are told apart by here: all of their elements. Each is read once."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._known: dict[Tensor, Hashable] = {}
+
+    def __call__(self, tensor: Tensor) -> Hashable | None:
+        if tensor.problem:
+            return None
+        if tensor not in self._known:
+            elements = fingerprint(tensor, self._progress)
+            self._known[tensor] = tensor.element_type, tuple(tensor.shape), elements
+        return self._known[tensor]
+
+
+def _tell_left_out(nodes: Iterable[Node], content_of: ContentOf, report: Report) -> None:
+    """Name the nodes that could not be compared."""
+    for node in nodes:
+        if node.op_type != "Constant" and exact_label(node, content_of) is None:
+            held = "its attributes or bodies hold what cannot be compared, as constants that are not available"
+            report.warn(f"{node.title} is in no block: {held}", node)
+
+
+def _extract(edit: Transaction, graph: Graph, block: Repeat, report: Report) -> None:
+    inputs, wires = _inputs(block)
+    outputs = _outputs(block)
+    model = edit.model
+    name = _name(model, block)
+    first = list(block.occurrences[0])
+    function = function_of(graph, first, [v[0] for v in inputs], [v[0] for v in outputs], (DOMAIN, name), wires)
+    _forget_other_types(function, block)
+    edit.do(SetField(model, "functions", (*model.functions, function)))
+    for index, occurrence in enumerate(block.occurrences):
+        inside = set(occurrence)
+        given = (values[index] for values in outputs)
+        needed = tuple(value if is_used_outside(value, inside) else None for value in given)
+        call_instead(edit, graph, list(occurrence), function, tuple(values[index] for values in inputs), needed)
+    times = len(block.occurrences)
+    report.changed(f"{block.size} nodes that occur {times:,} times became the function {name}", function)
+
+
+def _inputs(block: Repeat) -> tuple[list[tuple[Value, ...]], dict[tuple[Node, int], int]]:
+    """What comes in, by occurrence the value there, and which of these each input of the first occurrence's nodes is.
+
+    What bodies take from outside follows the inputs of their node. What is one value in every occurrence is one input.
+    """
+    found: dict[tuple[Value, ...], int] = {}
+    wires = {}
+    inside = [set(occurrence) for occurrence in block.occurrences]
+    for nodes in zip(*block.occurrences, strict=True):
+        taken = [(*node.inputs, *outer_values(node)) for node in nodes]
+        for index, value in enumerate(taken[0]):
+            if value is None or value.producer in inside[0]:
+                continue
+            values = tuple(v for v in (own[index] for own in taken) if v is not None)
+            wires[nodes[0], index] = found.setdefault(values, len(found))
+    return list(found), wires
+
+
+def _outputs(block: Repeat) -> list[tuple[Value, ...]]:
+    """What is used outside of at least one occurrence: by occurrence, the value there."""
+    inside = [set(occurrence) for occurrence in block.occurrences]
+    found = []
+    for nodes in zip(*block.occurrences, strict=True):
+        for index, output in enumerate(nodes[0].outputs):
+            values = tuple(v for v in (node.outputs[index] for node in nodes) if v is not None)
+            if output is not None and any(map(is_used_outside, values, inside)):
+                found.append(values)
+    return found
+
+
+def _forget_other_types(function: Function, block: Repeat) -> None:
+    """A function stands for all occurrences, so it declares only what holds in all of them."""
+    for nodes, copy in zip(zip(*block.occurrences, strict=True), function.body.nodes, strict=True):
+        for index, own in enumerate(copy.outputs):
+            outputs = (node.outputs[index] for node in nodes)
+            if own is not None and any(v is not None and v.type != own.type for v in outputs):
+                own._type = None
+        bodies = [[body for outer in node.bodies for body in outer.walk()] for node in (copy, *nodes)]
+        for graphs in zip(*bodies, strict=True):
+            for own, *others in zip(*map(_defined, graphs), strict=True):
+                if any(other.type != own.type for other in others):
+                    own._type = None
+    for own in function.body.inputs:
+        own._type = None
+
+
+def _defined(graph: Graph) -> list[Value]:
+    """The values of a graph, in an order that is the same for graphs which compute the same."""
+    made = (value for node in graph.nodes for value in node.outputs if value is not None)
+    return [*graph.inputs, *graph.initializers, *made]
+
+
+def _name(model: Model, block: Repeat) -> str:
+    """After the scope that the first occurrence's nodes are named by, without its number."""
+    scopes = [node.name.replace("::", "/").split("/")[:-1] for node in block.occurrences[0]]
+    shared = [parts[0] for parts in zip(*scopes, strict=False) if len(set(parts)) == 1]
+    words = [word for scope in shared if (word := re.sub(r"[\W\d]+", "_", scope).strip("_"))]
+    taken = {f.name for f in model.functions} | {n.op_type for g in model.graphs() for n in g.nodes}
+    return unique_name(words[-1] if words else "Block", taken)

@@ -1,0 +1,111 @@
+"""Operators that an older operator set lacks, written out as the nodes their specification defines them by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.model.convert.rewriter import Hands
+from onnx_workbench.model.edits.functions import replace_by_body
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.graph import Function, Node
+from onnx_workbench.model.ir.types import ElementType, TensorType
+
+if TYPE_CHECKING:
+    from onnx import FunctionProto, NodeProto, TypeProto
+
+_SIMPLE = {
+    AttributeKind.FLOAT, AttributeKind.INT, AttributeKind.STRING, AttributeKind.FLOATS, AttributeKind.INTS,
+    AttributeKind.STRINGS,
+}  # fmt: skip
+
+#: Operators whose bodies depend on the element types of inputs, not on their ranks.
+_BY_ELEMENT_TYPE = frozenset({"CastLike"})
+
+
+def write_out(hands: Hands, version: int) -> list[tuple[Node, int]]:
+    """Replace a node of an operator set by what it means; each new node with the operator set it is written in.
+
+    Refuses an operator that the specification defines by no others.
+    """
+    function = _body(hands, version)
+    node, graph = hands.node, hands.graph
+    if function is None:
+        raise hands.refuse("no older operators say the same")
+    copies = replace_by_body(hands.edit, graph, node, function)
+    known = function.opset_imports.get("", version)
+    hands.report.changed(f"{node.op_type} is written out in older operators", copies[0] if copies else graph)
+    return [(copy, known) for copy in copies]
+
+
+def _body(hands: Hands, version: int) -> Function | None:
+    """The function body of the operator in an operator set, for the attributes and input types at hand."""
+    from onnx import FunctionProto, defs
+
+    schema: Any = defs.get_schema(hands.node.op_type, version, "")  # its type hints leave the functions out
+    if schema.has_context_dependent_function:
+        versions = [v for v in schema.context_dependent_function_opset_versions if v <= version]
+        types = [_type(hands, index).SerializeToString() for index in range(len(hands.node.inputs))]
+        since = max(versions, default=schema.since_version)
+        content = schema.get_context_dependent_function_with_opset_version(
+            since, call_message(hands).SerializeToString(), types
+        )
+    elif schema.has_function:
+        versions = [v for v in schema.function_opset_versions if v <= version]
+        content = schema.get_function_with_opset_version(max(versions, default=schema.since_version))
+    else:
+        content = b""
+    if not content:
+        return None
+    proto = FunctionProto()
+    proto.ParseFromString(content)
+    return _read(proto, schema)
+
+
+def _read(proto: FunctionProto, schema: Any) -> Function:
+    """The message as a function of ours, with the operator's defaults as its own."""
+    from onnx import GraphProto, ModelProto
+
+    from onnx_workbench.model.io.reader.read import load
+
+    given = {default.name for default in proto.attribute_proto}
+    for name, attribute in schema.attributes.items():
+        if attribute.default_value.name and name not in given:
+            proto.attribute_proto.append(attribute.default_value)
+    holder = ModelProto(ir_version=10, graph=GraphProto(name="empty"), functions=[proto])
+    (function,) = load(holder.SerializeToString()).functions
+    return function
+
+
+def _type(hands: Hands, index: int) -> TypeProto:
+    from onnx import TypeProto, helper
+
+    if not hands.has(index):
+        return TypeProto()
+    kind = hands.type_of(index)
+    if not isinstance(kind, TensorType) or not isinstance(kind.element_type, ElementType):
+        raise hands.refuse(f"what it is made of depends on the type of its input {index}, which is not known")
+    if kind.shape is None:
+        if hands.node.op_type not in _BY_ELEMENT_TYPE:
+            raise hands.refuse(f"what it is made of depends on the rank of its input {index}, which is not known")
+        return helper.make_tensor_type_proto(int(kind.element_type), None)
+    shape = [d if isinstance(d, int) else None for d in kind.shape.dims]
+    return helper.make_tensor_type_proto(int(kind.element_type), shape)
+
+
+def call_message(hands: Hands) -> NodeProto:
+    """The node as a message, its inputs called i0, i1 and so on, its outputs o0; refuses tensors as attributes."""
+    from onnx import helper
+
+    node = hands.node
+    proto: NodeProto = helper.make_node(
+        node.op_type,
+        [f"i{k}" if v is not None else "" for k, v in enumerate(node.inputs)],
+        [f"o{k}" if v is not None else "" for k, v in enumerate(node.outputs)],
+    )
+    for name in node.attributes:
+        value = hands.attribute(name)
+        kind = node.attributes[name].kind
+        if kind not in _SIMPLE:
+            raise hands.refuse(f"its attribute {name} holds a {kind.name.lower()}")
+        proto.attribute.append(helper.make_attribute(name, value, attr_type=int(kind)))
+    return proto

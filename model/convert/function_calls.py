@@ -1,0 +1,94 @@
+"""Functions whose calls decide of which types their insides are, which another precision cannot turn as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from onnx_workbench.model.analysis.call_graph import Operator, callers, callers_of
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.edits.functions import inline_calls
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Model, Node, Value
+from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceType, TensorType, Type
+from onnx_workbench.model.progress import SILENT, Progress
+
+#: Attributes that hold an element type, by operator.
+TYPE_ATTRIBUTES = {
+    "Cast": "to", "RandomNormal": "dtype", "RandomUniform": "dtype", "RandomNormalLike": "dtype",
+    "RandomUniformLike": "dtype", "EyeLike": "dtype", "Multinomial": "dtype", "Bernoulli": "dtype",
+    "SequenceEmpty": "dtype", "BlackmanWindow": "output_datatype", "HannWindow": "output_datatype",
+    "HammingWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
+}  # fmt: skip
+#: Attributes that hold what a node makes, and so its type.
+_VALUES = {"Constant": ("value", "value_float", "value_floats"), "ConstantOfShape": ("value",)}
+
+
+_Kind = ElementType | int | None
+_MOST_NAMED = 3
+
+
+def is_told_by_calls(node: Node) -> bool:
+    """Whether the type of what a node makes stands in an attribute that each call of its function gives."""
+    if node.domain or not node.attributes:
+        return False
+    deciding = _VALUES.get(node.op_type, (TYPE_ATTRIBUTES.get(node.op_type),))
+    return any(attribute.reference and name in deciding for name, attribute in node.attributes.items())
+
+
+def functions_that_differ(model: Model, source: ElementType, type_of: TypeOf) -> list[Function]:
+    """Those that get or give the source type in some calls and another type in others. Costs a walk over all nodes."""
+    deciding, calls = _deciding(model), callers(model)
+    return [
+        function
+        for key, function in {f.key: f for f in model.functions}.items()
+        if _is_split([[innermost(type_of(v)) if v else None for v in call.inputs] for call in calls[key]], source)
+        or (key in deciding and _differ([call.outputs for call in calls[key]], source, type_of))
+    ]
+
+
+def _is_split(given: Sequence[Sequence[_Kind]], source: ElementType) -> bool:
+    """Whether one of the inputs is of the source type in some calls and known to be of another in others."""
+    return any(source in kinds and len(set(kinds) - {None}) > 1 for kinds in zip_longest(*given))
+
+
+def _differ(outputs: Sequence[Sequence[Value | None]], source: ElementType, type_of: TypeOf) -> bool:
+    kinds = {tuple(innermost(type_of(v)) if v is not None else None for v in made) for made in outputs}
+    return len(kinds) > 1 and any(source in some for some in kinds)
+
+
+def _deciding(model: Model) -> dict[Operator, Function]:
+    """The functions with attributes that say a type, be it that of a function they call."""
+    nodes = {f.key: [node for graph in f.body.walk() for node in graph.nodes] for f in model.functions}
+    found = {f.key: f for f in model.functions if any(map(is_told_by_calls, nodes[f.key]))}
+    while True:
+        outer = {
+            f.key: f
+            for f in model.functions
+            if f.key not in found
+            and any(n.operator in found and any(a.reference for a in n.attributes.values()) for n in nodes[f.key])
+        }
+        if not outer:
+            return found
+        found |= outer
+
+
+def inline_calls_that_differ(
+    edit: Transaction, source: ElementType, type_of: TypeOf, progress: Progress = SILENT
+) -> Report:
+    """Put what such functions do in the place of their calls. Types are to be inferred anew then."""
+    report, differing = Report(), functions_that_differ(edit.model, source, type_of)
+    if differing:
+        count = inline_calls(edit, callers_of(edit.model, {f.key for f in differing}), progress)
+        names = ", ".join(f.name for f in differing[:_MOST_NAMED]) + (" and others" if differing[_MOST_NAMED:] else "")
+        calls = "1 call" if count == 1 else f"{count:,} calls"
+        report.changed(f"{calls} inlined: those of {names} differ in types", edit.model)
+    return report
+
+
+def innermost(kind: Type | None) -> _Kind:
+    """The element type of a tensor, and of those in a sequence or an optional."""
+    while isinstance(kind, (SequenceType, OptionalType)):
+        kind = kind.element
+    return kind.element_type if isinstance(kind, TensorType) else None

@@ -1,0 +1,178 @@
+"""The other way to another operator set: onnx's version converter, node by node.
+
+It gets a node alone, as a model of its own with the types of its inputs and with small constants, so that neither
+weights nor anything else of the model goes through it. What it makes of the node takes its place.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from onnx_workbench.model.convert.function_bodies import call_message
+from onnx_workbench.model.convert.rewriter import Hands
+from onnx_workbench.model.edits.functions import replace_by_body
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.protobuf import DecodeError, ModelProto
+from onnx_workbench.model.io.writer.encode import write_type
+from onnx_workbench.model.ir.graph import Function, Model, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.sandbox import GIB, run_isolated
+
+_LARGEST = 1024  # bytes of a constant that comes along
+_SECONDS = 30
+_IR_VERSION = 10
+
+#: In what the outputs of the second model differ from those of the first; empty where they do not, or cannot be told.
+Differ = Callable[[Model, Model], str]
+
+
+class OnnxConverter:
+    """onnx's version converter to one version. What is equal in nodes is asked once: models repeat most of it.
+
+    ModelErrors say what it did, as of "it". Starts processes and waits for them.
+    """
+
+    def __init__(self, version: int, differ: Differ | None = None, progress: Progress = SILENT) -> None:
+        self._version = version
+        self._differ = differ
+        self._progress = progress
+        self._answers: dict[bytes, Function | ModelError] = {}
+
+    def prepare(self, nodes: Iterable[Hands], current: int) -> None:
+        """Ask for nodes of a version in one process, as starting one takes longer than converting many."""
+        given: dict[bytes, None] = {}
+        for hands in nodes:
+            with suppress(ModelError):  # it is raised again when the node's turn comes
+                given[_model(hands, current)] = None
+        self._ask([message for message in given if message not in self._answers])
+
+    def convert(self, hands: Hands, current: int) -> list[Node]:
+        """Replace a node by what it makes of it; the new nodes, of the other version.
+
+        ModelError where it refuses, crashes, takes too long, gives other outputs, or leaves the node as it is.
+        """
+        given = _model(hands, current)
+        if given not in self._answers:
+            self._ask([given])
+        found = self._answers[given]
+        if isinstance(found, ModelError):
+            raise ModelError(found.title, found.detail)
+        node = hands.node
+        copies = replace_by_body(hands.edit, hands.graph, node, found)
+        heir = next((copy for copy in copies if copy.op_type == node.op_type), None)
+        if heir is not None:
+            for field in ("name", "doc_string", "metadata"):
+                hands.edit.do(SetField(heir, field, getattr(node, field)))
+        hands.report.changed(f"{node.op_type} was converted by onnx's version converter", heir or hands.graph)
+        return copies
+
+    def _ask(self, given: Sequence[bytes]) -> None:
+        """Get answers. What a process ends at is looked for among halves of what it was given."""
+        if not given:
+            return
+        try:
+            answers = _converted(given, self._version, self._progress)
+        except ModelError as error:
+            if len(given) == 1:
+                self._answers[given[0]] = error
+            else:
+                middle = len(given) // 2
+                self._ask(given[:middle])
+                self._ask(given[middle:])
+            return
+        for asked, answer in zip(given, answers, strict=True):
+            self._progress.check()
+            try:
+                self._answers[asked] = self._read(ModelProto.FromString(asked), answer)
+            except ModelError as error:
+                self._answers[asked] = error
+
+    def _read(self, given: Any, answer: bytes | ModelError) -> Function:
+        from onnx_workbench.model.io.reader.read import load
+
+        if isinstance(answer, ModelError):
+            raise answer
+        try:
+            found = ModelProto.FromString(answer)
+        except DecodeError as error:
+            raise ModelError("what it gave cannot be read", str(error)) from None
+        if list(found.graph.node) == list(given.graph.node):
+            raise ModelError("it leaves the node as it is")
+        function = _function(found, given)
+        differs = "" if self._differ is None else self._differ(load(given.SerializeToString()), load(answer))
+        if differs:
+            raise ModelError("it gives other outputs", differs)
+        return function
+
+
+def _converted(given: Sequence[bytes], version: int, progress: Progress) -> list[bytes | ModelError]:
+    """What became of each; ModelError where the process came to no end."""
+    reply = run_isolated(
+        "onnx_workbench.model.convert.converter_child:run",
+        json.dumps([version, [b64encode(model).decode() for model in given]]).encode(),
+        what="it",
+        memory=2 * GIB,
+        seconds=_SECONDS,
+        progress=progress,
+    )
+    return [b64decode(a["model"]) if "model" in a else _refusal(a["refused"]) for a in json.loads(reply)]
+
+
+def _refusal(reason: str) -> ModelError:
+    """An error of onnx's without the place in its sources."""
+    return ModelError("it refuses the node", reason.rpartition("failed: ")[2])
+
+
+def _model(hands: Hands, current: int) -> bytes:
+    """The node as a model: its inputs are i0, i1 and so on, its outputs o0. ModelError where it cannot be one."""
+    from onnx import numpy_helper
+
+    if hands.node.bodies:
+        raise ModelError("it leaves bodies as they are")
+    model = ModelProto(ir_version=_IR_VERSION)
+    model.opset_import.add(domain="", version=current)
+    model.graph.name = "node"
+    model.graph.node.append(call_message(hands))
+    for index, value in enumerate(hands.node.inputs):
+        constant = hands.constant_or_none(index) if value is not None else None
+        if constant is not None and constant.nbytes <= _LARGEST:
+            model.graph.initializer.append(numpy_helper.from_array(constant, f"i{index}"))
+        elif value is not None:
+            _declare(model.graph.input.add(name=f"i{index}"), hands, value)
+    for index, value in enumerate(hands.node.outputs):
+        if value is not None:
+            _declare(model.graph.output.add(name=f"o{index}"), hands, value)
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def _declare(declaration: Any, hands: Hands, value: Value) -> None:
+    kind = hands.conversion.type_of(value)
+    if kind is not None:
+        write_type(declaration.type, kind)
+
+
+def _function(found: Any, given: Any) -> Function:
+    """What came out as a function of all inputs the node has; constants that are new are nodes in it."""
+    from onnx_workbench.model.io.reader.read import load
+
+    (node,) = given.graph.node
+    made = ModelProto(ir_version=_IR_VERSION, graph={"name": "empty"})
+    function = made.functions.add(name="converted", domain="converted")
+    function.opset_import.extend(found.opset_import)
+    function.input.extend(name or f"none{index}" for index, name in enumerate(node.input))
+    function.output.extend(name or f"left{index}" for index, name in enumerate(node.output))
+    for tensor in found.graph.initializer:
+        if tensor.name not in function.input:
+            constant = function.node.add(op_type="Constant", output=[tensor.name])
+            constant.attribute.add(name="value", type="TENSOR").t.CopyFrom(tensor)
+    function.node.extend(found.graph.node)
+    missing = {o.name for o in given.graph.output} - {name for n in function.node for name in n.output}
+    if missing:
+        raise ModelError("it lost an output")
+    (read,) = load(made.SerializeToString()).functions
+    return read

@@ -1,0 +1,531 @@
+"""Another floating-point precision: weights, types, and casts where a node keeps or needs the old one."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.node_subset import with_whole_functions
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.convert.function_calls import (
+    TYPE_ATTRIBUTES,
+    functions_that_differ,
+    innermost,
+    is_told_by_calls,
+)
+from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.convert.rewriter import Names
+from onnx_workbench.model.edits.nodes import bridge
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import (
+    InsertNode,
+    SetAttribute,
+    SetField,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetOutputs,
+)
+from onnx_workbench.model.ir.attributes import Attribute, make_attribute
+from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceType, TensorType, Type
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.schemas.schema import Parameter
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+PRECISIONS = {"float32": ElementType.FLOAT, "float16": ElementType.FLOAT16, "bfloat16": ElementType.BFLOAT16}
+_LARGEST = {
+    ElementType.FLOAT: 3.4028234663852886e38,
+    ElementType.FLOAT16: 65504.0,
+    ElementType.BFLOAT16: 3.3895313892515355e38,
+}
+#: Operators whose meaning depends on how many bits an element has.
+_ABOUT_BITS = frozenset({"BitCast"})
+#: Operators that do not care of which type the values in their bodies are; any other one may compute beside them.
+_HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+#: Operators that sum up products of integers: the sums are in range only once they are scaled.
+_SUMMING = frozenset({"MatMulInteger", "ConvInteger"})
+_MOST_NAMED = 3
+_CASTING_OPSET = 13  # the first that casts to every precision here
+#: Operators that produce float32 when no attribute says otherwise.
+_FLOAT_BY_DEFAULT = frozenset({
+    "RandomNormal", "RandomUniform", "ConstantOfShape", "BlackmanWindow", "HannWindow", "HammingWindow",
+    "MelWeightMatrix",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to convert. `keep` holds operator types or patterns of node names that stay as they are.
+
+    With `among` these nodes alone turn, with their bodies, and functions that nothing else calls; casts stand around
+    them. An input of the model then turns with all that use it, an output with what makes it, unless both are kept.
+    """
+
+    source: ElementType
+    target: ElementType
+    keep: Collection[str] = ()
+    keep_interface: bool = True  # inputs and outputs of the model keep their types
+    among: Collection[Node] | None = None
+
+
+def convert_precision(edit: Transaction, wish: Wish, type_of: TypeOf, progress: Progress = SILENT) -> Report:
+    """Convert every float tensor from one precision to another. Reads the weights it converts; not for the GUI thread.
+
+    What a node's operator does not take in the target type stays, with casts around it; unknown operators too.
+    Weights beyond the target's range become its largest number and are named in the report. Sums of quantized products
+    stay until they are scaled, where the target has a smaller range.
+    """
+    if wish.source == wish.target:
+        raise ModelError("There is nothing to convert", f"Source and target are both {wish.source.text}.")
+    return _Conversion(edit, wish, type_of, progress).run()
+
+
+class _Conversion:
+    def __init__(self, edit: Transaction, wish: Wish, type_of: TypeOf, progress: Progress) -> None:
+        self._edit = edit
+        self._wish = wish
+        self._type_of = type_of
+        self._progress = progress
+        self._names = Names()
+        self._report = Report()
+        self._now: dict[Value, ElementType] = {}  # what a value that was of the source type is
+        self._casts: dict[tuple[Value, ElementType], Value] = {}
+        self._kept: dict[Node, bool] = {}
+        turning: Collection[Function] = edit.model.functions
+        self._among: Collection[Node] | None = None
+        if wish.among is not None:
+            chosen, turning = with_whole_functions(wish.among, edit.model)
+            self._among = chosen.union(self._casts_between(chosen))
+        self._functions = {f.key for f in turning}
+        self._bodies = {f.body for f in turning}
+
+    def _casts_between(self, nodes: Collection[Node]) -> Iterator[Node]:
+        """Casts that stand between these nodes and others that were converted before: they have nothing left to do."""
+        ours, theirs = self._wish.source, self._wish.target
+        for node in nodes:
+            for value in (*node.inputs, *node.outputs):
+                maker = None if value is None else value.producer
+                if maker is not None and self._casts_from(maker, theirs):
+                    yield maker
+                if value is not None and (maker is node or value.initializer is not None):
+                    yield from (u for u, _ in value.uses if isinstance(u, Node) and self._casts_from(u, ours))
+
+    def _casts_from(self, node: Node, kind: ElementType) -> bool:
+        """Whether a node turns this one of the two precisions into the other."""
+        if node.op_type != "Cast" or node.domain or len(node.inputs) != 1 or len(node.outputs) != 1:
+            return False
+        given, made = (None if v is None else innermost(self._type_of(v)) for v in (*node.inputs, *node.outputs))
+        return given == kind and made in (self._wish.source, self._wish.target) and made != kind
+
+    def run(self) -> Report:
+        """Decide what every value becomes, then convert and cast."""
+        self._refuse_calls_that_differ()
+        roots = list(self._edit.model.root_graphs())
+        for root in roots:
+            for graph in root.walk():
+                self._decide(graph)
+        left = self._left()
+        for root in roots:
+            for graph in list(root.walk()):
+                self._convert(graph)
+        self._interface(self._edit.model.graph)
+        self._declare()
+        self._drop_idle_casts(roots)
+        self._tell_of_left(left)
+        return self._report
+
+    def _refuse_calls_that_differ(self) -> None:
+        """A function that gives one type to one call and another to the next cannot turn for some calls alone."""
+        differing = functions_that_differ(self._edit.model, self._wish.source, self._type_of)
+        for function in (f for f in differing if f.key in self._functions):
+            raise ModelError(
+                f"Calls of {function.name} decide of which types its values are",
+                "They differ, so it cannot be converted for all of them. Inline its calls before.",
+                function,
+            )
+
+    def _left(self) -> Counter[tuple[str, bool]]:
+        """What cannot turn, though nobody asked for that: how many nodes of each operator, and of each function."""
+        known = {function.key for function in self._edit.model.functions}
+        return Counter(
+            (node.op_type, node.operator in known)
+            for root in self._edit.model.root_graphs()
+            for graph in root.walk()
+            for node in graph.nodes
+            if node.op_type != "Constant" and (self._cannot_hold(node) or not self._is_kept(node))
+            if any(v is not None and self._now.get(v) == self._wish.source for v in node.outputs)
+        )
+
+    def _tell_of_left(self, left: Counter[tuple[str, bool]]) -> None:
+        graph, wish = self._edit.model.graph, self._wish
+        for are_calls in (False, True):
+            some = Counter({name: count for (name, is_call), count in left.items() if is_call == are_calls})
+            if not some:
+                continue
+            names = [name for name, _ in some.most_common(_MOST_NAMED)]
+            told = "1 node stays" if some.total() == 1 else f"{some.total():,} nodes stay"
+            them = f"{', '.join(names)}{' and others' if len(some) > len(names) else ''}"
+            many = len(some) > 1
+            if are_calls:
+                why = f"{them} {'are' if many else 'is'} called by other nodes too, or by a node that stays"
+            else:
+                takes = "take" if many else "takes"
+                why = f"in operator set {graph.opset_imports.get('')}, {them} {takes} no {wish.target.text}"
+            self._report.warn(f"{told} {wish.source.text}: {why}", graph)
+
+    # -- deciding ------------------------------------------------------------------------------------------------
+
+    def _is_source(self, value: Value) -> bool:
+        if value.initializer is not None:
+            return value.initializer.element_type == self._wish.source
+        kind = self._type_of(value)
+        holder = value.producer
+        if kind is None and holder is not None and holder.op_type == "If":  # its branches may know
+            return any(self._is_source(b.outputs[value.index]) for b in holder.bodies if value.index < len(b.outputs))
+        return innermost(kind) == self._wish.source
+
+    def _decide(self, graph: Graph) -> None:
+        for value in graph.inputs:
+            if self._is_source(value):
+                self._now[value] = self._wish.source if self._stays_fed(value, graph) else self._wish.target
+        for node in graph.nodes:
+            for index, output in enumerate(node.outputs):
+                if output is not None and self._is_source(output):
+                    self._now[output] = self._wish.target if self._turns(node, index, "output") else self._wish.source
+
+    def _is_kept(self, node: Node) -> bool:
+        """Whether a node stays as it is, because of itself or of a node that holds it in a body."""
+        return self._is_held(node) or not (self._among is None or node in self._among)
+
+    def _is_held(self, node: Node) -> bool:
+        """The same, wherever it is: what holds a node that is not to be converted may hold ones that are."""
+        known = self._kept.get(node)
+        if known is None:
+            owner = node.graph.owner if node.graph is not None else None
+            known = self._kept[node] = self._stays(node) or (isinstance(owner, Node) and self._is_held(owner))
+        return known
+
+    def _stays(self, node: Node) -> bool:
+        if node.domain == "" and node.op_type in _ABOUT_BITS:
+            return True
+        if node.bodies and not (node.domain == "" and node.op_type in _HOLDERS):
+            return True
+        if is_told_by_calls(node) or self._cannot_hold(node):
+            return True
+        if _LARGEST[self._wish.target] < _LARGEST[ElementType.BFLOAT16] and _handles_sums(node):
+            return True
+        return any(node.op_type == k or (node.name and fnmatchcase(node.name, k)) for k in self._wish.keep)
+
+    def _cannot_hold(self, node: Node) -> bool:
+        """Whether a node with bodies gets or gives what would turn, which its operator does not let through."""
+        if not node.bodies or node.graph is None or node.domain:
+            return False
+        schema = schemas.find(node.op_type, node.graph.opset_imports.get("", 1))
+        if schema is None or self._allows(schema.output(0)):
+            return False
+        return any(value is not None and self._is_source(value) for value in (*node.inputs, *node.outputs))
+
+    def _is_inside_kept(self, graph: Graph) -> bool:
+        """Whether what a body or function takes and gives stays as it is."""
+        if isinstance(graph.owner, Function):
+            return graph not in self._bodies
+        return isinstance(graph.owner, Node) and self._is_kept(graph.owner)
+
+    def _stays_fed(self, value: Value, graph: Graph) -> bool:
+        """Whether an input of a graph stays as it is."""
+        if isinstance(graph.owner, (Node, Function)) or value.initializer is not None:
+            return self._is_inside_kept(graph)
+        if self._wish.keep_interface:
+            return True
+        return self._among is not None and not all(user in self._among for user, _ in value.uses)
+
+    def _turns(self, node: Node, index: int, word: str) -> bool:
+        """Whether an input or output of a node is of the target type afterwards."""
+        if self._is_kept(node):
+            return False
+        if node.operator in self._functions or node.bodies:
+            return True
+        assert node.graph is not None
+        schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+        if schema is None or not schema.is_signature_known:
+            return False
+        parameter = schema.input(index) if word == "input" else schema.output(index)
+        return self._allows(parameter)
+
+    def _allows(self, parameter: Parameter | None) -> bool:
+        if parameter is None:
+            return False
+        wanted = f"tensor({self._wish.target.text})"  # also inside of seq() and optional()
+        return not parameter.types or any(wanted in text for text in parameter.types)
+
+    # -- converting ----------------------------------------------------------------------------------------------
+
+    def _convert(self, graph: Graph) -> None:
+        self._initializers(graph)
+        for node in list(graph.nodes):
+            self._progress.check()
+            self._constants_in(node)
+            for index, value in enumerate(node.inputs):
+                if value is None or value not in self._now:
+                    continue
+                wanted = self._wish.target if self._turns(node, index, "input") else self._wish.source
+                if self._now[value] != wanted:
+                    self._edit.do(SetInput(node, index, self._cast(value, wanted, graph, node)))
+        if isinstance(graph.owner, (Node, Function)):
+            self._returned(graph)
+
+    def _initializers(self, graph: Graph) -> None:
+        for value in list(graph.initializers):
+            tensor = value.initializer
+            if not isinstance(tensor, Tensor) or tensor.element_type != self._wish.source:
+                continue
+            turning = [self._user_turns(user, index) for user, index in value.uses]
+            stays_unused = self._is_inside_kept(graph) or self._among is not None
+            if not all(turning) or (stays_unused and not turning):
+                self._now[value] = self._wish.source  # what stays needs it as it is; it is cast for the rest
+                continue
+            self._now[value] = self._wish.target
+            self._edit.do(SetInitializer(graph, value, self._tensor(tensor, value.name, value)))
+
+    def _user_turns(self, user: Node | Graph, index: int) -> bool:
+        return self._turns(user, index, "input") if isinstance(user, Node) else not self._is_inside_kept(user)
+
+    def _tensor(self, tensor: Tensor, name: str, place: Any) -> Tensor:
+        self._progress.check()
+        array = self._array(tensor, name, place)
+        return ArrayTensor(
+            array, self._wish.target, name=tensor.name, doc_string=tensor.doc_string, metadata=tensor.metadata
+        )
+
+    def _array(self, tensor: Tensor, name: str, place: Any) -> NDArray[Any]:
+        import numpy as np
+
+        if tensor.problem:
+            raise ModelError(f"The values of {name} are not available", tensor.problem, place)
+        values = tensor.numpy()
+        dtype = self._wish.target.numpy_dtype
+        largest = _largest(self._wish.target)
+        with np.errstate(all="ignore"):
+            wide = values.astype(np.float64)
+            beyond = np.isfinite(wide) & (np.abs(wide) > largest)
+            if beyond.any():
+                count = int(beyond.sum())
+                told = "1 value" if count == 1 else f"{count:,} values"
+                self._report.warn(
+                    f"{told} of {name} beyond {self._wish.target.text} "
+                    f"(up to {float(np.abs(wide[beyond]).max()):.3g}) became {largest:.6g}",
+                    place,
+                )
+                wide = np.where(beyond, np.copysign(largest, wide), wide)
+                values = wide
+            result: NDArray[Any] = values.astype(dtype)
+            lost = int(((wide != 0) & (result.astype(np.float64) == 0)).sum())
+        if lost:
+            told = "1 small value" if lost == 1 else f"{lost:,} small values"
+            self._report.warn(f"{told} of {name} became 0", place)
+        self._report.changed(f"weights became {self._wish.target.text}", place)
+        return result
+
+    def _constants_in(self, node: Node) -> None:
+        """Tensors and element types in the attributes of a node whose output turns."""
+        output = node.outputs[0] if node.outputs else None
+        if output is None or self._now.get(output) != self._wish.target or node.bodies:
+            return
+        for name, attribute in list(node.attributes.items()):
+            replaced = self._attribute(node, name, attribute)
+            if replaced is not None:
+                self._edit.do(SetAttribute(node, name, None))
+                self._edit.do(SetAttribute(node, replaced.name, replaced))
+        if node.op_type in _FLOAT_BY_DEFAULT and node.domain == "":
+            self._say_type(node)
+
+    def _attribute(self, node: Node, name: str, attribute: Attribute) -> Attribute | None:
+        import numpy as np
+
+        value: Any = attribute.value
+        if isinstance(value, Tensor) and value.element_type == self._wish.source:
+            return make_attribute(name, self._tensor(value, f"{name} of {node.title}", node))
+        if name == TYPE_ATTRIBUTES.get(node.op_type) and value == int(self._wish.source):
+            return make_attribute(name, int(self._wish.target))
+        if node.op_type == "Constant" and name in ("value_float", "value_floats") and not attribute.reference:
+            tensor = ArrayTensor(np.array(value, np.float32))
+            return make_attribute("value", self._tensor(tensor, f"{name} of {node.title}", node))
+        return None
+
+    def _say_type(self, node: Node) -> None:
+        import numpy as np
+
+        if self._wish.source is not ElementType.FLOAT:
+            return
+        name = "value" if node.op_type == "ConstantOfShape" else TYPE_ATTRIBUTES[node.op_type]
+        if name not in node.attributes:
+            zero = ArrayTensor(np.zeros(1, self._wish.target.numpy_dtype), self._wish.target)
+            self._edit.do(
+                SetAttribute(node, name, make_attribute(name, zero if name == "value" else int(self._wish.target)))
+            )
+
+    def _cast(self, value: Value, wanted: ElementType, graph: Graph, before: Node | None) -> Value:
+        """The value in another type: by one Cast for all that need it in a graph, right behind where it is made."""
+        home = value.graph if value.graph is not None else graph
+        found = self._casts.get((value, wanted))
+        if found is not None:
+            return found
+        self._require_tensor(value)
+        self._import_casts(home)
+        output = Value(self._names.value(home, f"{value.name}_{wanted.text}"))
+        name = self._names.node(home, f"Cast_{value.name}_{wanted.text}")
+        attributes = {"to": make_attribute("to", int(wanted))}
+        node = Node("Cast", (value,), (output,), name=name, attributes=attributes)
+        behind = value.producer.next if value.producer is not None else home.nodes.first
+        self._edit.do(InsertNode(home, node, behind if home is not graph or before is None or behind else before))
+        self._report.changed(f"casts to {wanted.text} added", node)
+        self._casts[value, wanted] = output
+        self._now[output] = wanted
+        return output
+
+    def _require_tensor(self, value: Value) -> None:
+        kind = self._type_of(value)
+        if kind is not None and not isinstance(kind, TensorType):
+            raise ModelError(
+                f"{value.name} cannot be cast",
+                f"It is {kind}, and only tensors can be. Convert inputs and outputs too, and keep no node beside it.",
+                value,
+            )
+
+    def _import_casts(self, graph: Graph) -> None:
+        """Cast is an operator of ai.onnx, which a model of other domains need not import."""
+        owner = graph.root.owner
+        target = owner if isinstance(owner, Function) else self._edit.model
+        if "" not in target.opset_imports:
+            self._edit.do(SetField(target, "opset_imports", {**target.opset_imports, "": _CASTING_OPSET}))
+        version = target.opset_imports[""]
+        for kind in (self._wish.source, self._wish.target):
+            if version < _CASTING_OPSET and kind is ElementType.BFLOAT16:
+                raise ModelError(
+                    f"Operator set {version} cannot cast {kind.text}",
+                    f"It can since version {_CASTING_OPSET}: convert the operator set too, or before.",
+                    target,
+                )
+
+    def _returned(self, graph: Graph) -> None:
+        """Bodies and functions return the target type, those of nodes that stay the source type, as is expected."""
+        ours, theirs = self._wish.target, self._wish.source
+        if self._is_inside_kept(graph):
+            ours, theirs = theirs, ours
+        outputs = [self._cast(v, ours, graph, None) if self._now.get(v) == theirs else v for v in graph.outputs]
+        if tuple(outputs) != graph.outputs:
+            self._edit.do(SetGraphOutputs(graph, tuple(outputs)))
+
+    # -- the model's inputs and outputs --------------------------------------------------------------------------
+
+    def _interface(self, graph: Graph) -> None:
+        if not self._wish.keep_interface:
+            self._turn_outputs(graph)
+            return
+        for index, value in enumerate(graph.outputs):
+            if self._now.get(value) == self._wish.target:
+                self._keep_output(graph, index, value)
+
+    def _turn_outputs(self, graph: Graph) -> None:
+        for index, value in enumerate(graph.outputs):
+            made_here = value.producer is not None and (self._among is None or value.producer in self._among)
+            if self._now.get(value) == self._wish.source and made_here:
+                self._keep_output(graph, index, value, self._wish.target)
+
+    def _keep_output(self, graph: Graph, index: int, value: Value, wanted: ElementType | None = None) -> None:
+        """The output keeps name and type; the value behind it gets another name."""
+        kind = wanted or self._wish.source
+        producer = value.producer
+        if producer is None:  # an input or a constant that is returned as it is
+            outputs = list(graph.outputs)
+            outputs[index] = self._cast(value, kind, graph, None)
+            self._edit.do(SetGraphOutputs(graph, tuple(outputs)))
+            return
+        self._require_tensor(value)
+        self._import_casts(graph)
+        inner = Value(self._names.value(graph, f"{value.name}_{self._now[value].text}"))
+        self._now[inner] = self._now[value]
+        self._now[value] = kind
+        place = producer.outputs.index(value)
+        following = producer.next
+        for user, i in list(value.uses):
+            if isinstance(user, Node):
+                self._edit.do(SetInput(user, i, inner))
+        outputs_of = (*producer.outputs[:place], inner, *producer.outputs[place + 1 :])
+        self._edit.do(SetOutputs(producer, outputs_of))
+        name = self._names.node(graph, f"Cast_{value.name}_{kind.text}")
+        cast = Node("Cast", (inner,), (value,), name=name, attributes={"to": make_attribute("to", int(kind))})
+        self._edit.do(InsertNode(graph, cast, following))
+        self._report.changed(f"casts to {kind.text} added", cast)
+
+    def _declare(self) -> None:
+        """Declared types follow."""
+        for value, kind in self._now.items():
+            declared = value.type
+            if declared is not None and kind == self._wish.target:
+                turned = _turned(declared, self._wish.source, kind)
+                if turned != declared:
+                    self._edit.do(SetField(value, "type", turned))
+                    self._report.changed(f"declared types became {kind.text}", value)
+
+    # -- what is not needed any more -----------------------------------------------------------------------------
+
+    def _drop_idle_casts(self, roots: Collection[Graph]) -> None:
+        """Casts between the two precisions, as a conversion the other way made them, have nothing left to do."""
+        for root in roots:
+            for graph in root.walk():
+                for node in list(graph.nodes):
+                    given = self._given_idly(node) if node.op_type == "Cast" and not node.domain else None
+                    if given is not None:
+                        self._report.changed("casts with nothing left to do taken away", graph)
+                        bridge(self._edit, node, given)
+
+    def _given_idly(self, cast: Node) -> Value | None:
+        """What goes into a cast that has nothing left to do."""
+        given, made = (values[0] if values else None for values in (cast.inputs, cast.outputs))
+        if given is None or made is None or self._is_kept(cast):
+            return None
+        kinds = [self._now.get(v) or innermost(self._type_of(v)) for v in (given, made)]
+        if kinds != [self._wish.target] * 2 or (given in self._now) == (made in self._now):
+            return None
+        # An output keeps its name: what goes into the cast takes it over, if a node of this graph makes it.
+        takes_over = given.graph is cast.graph and given.producer is not None and not given.is_output
+        return given if takes_over or not made.is_output else None
+
+
+def _handles_sums(node: Node) -> bool:
+    """Whether a node makes real numbers of sums of quantized products, or scales those."""
+    maker = node
+    if node.op_type == "Mul" and not node.domain:
+        makers = (value.producer for value in node.inputs if value is not None)
+        maker = next((m for m in makers if m is not None and m.op_type == "Cast"), node)
+    given = maker.inputs[0] if maker.op_type == "Cast" and maker.inputs else None
+    return given is not None and given.producer is not None and given.producer.op_type in _SUMMING
+
+
+def _turned(kind: Type, source: ElementType, target: ElementType) -> Type:
+    from dataclasses import replace
+
+    if isinstance(kind, TensorType) and kind.element_type == source:
+        return replace(kind, element_type=target)
+    if isinstance(kind, (SequenceType, OptionalType)) and kind.element is not None:
+        return replace(kind, element=_turned(kind.element, source, target))
+    return kind
+
+
+def _largest(kind: ElementType) -> float:
+    return _LARGEST.get(kind, math.inf)
+
+
+__all__ = ["PRECISIONS", "Wish", "convert_precision"]

@@ -1,0 +1,82 @@
+"""Taking away what a model does not need to run: descriptions, metadata, types of inner values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from onnx_workbench.model.analysis.node_subset import is_made, is_used
+from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.edits.interface import remove_unused_inputs
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetField, Target
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+
+#: What can be taken away, and what it is.
+PARTS = {
+    "doc": "descriptions of the model, its graphs, nodes and values",
+    "metadata": "metadata of the model, its graphs, nodes and values",
+    "producer": "name and version of the program that made the model",
+    "types": "declared types of inner values, which can be inferred",
+    "inputs": "inputs of the model that nothing uses",
+}
+
+
+#: What says something of the model as a whole.
+OF_THE_MODEL = frozenset({"producer", "inputs"})
+
+
+def strip(edit: Transaction, parts: Collection[str], among: Collection[Node] | None = None) -> Report:
+    """Take parts away; ModelError for one that is not in PARTS.
+
+    With `among` of these nodes alone, with their bodies, what they make and the constants they take.
+    """
+    report = Report()
+    for part in parts:
+        if part not in PARTS:
+            raise ModelError(f"There is no part {part!r}", f"There are: {', '.join(PARTS)}.")
+    if among is not None and (whole := OF_THE_MODEL.intersection(parts)):
+        what = " and ".join(sorted(whole))
+        raise ModelError(f"Those of the whole model: {what}", "They cannot be taken from a selection.")
+    model = edit.model
+    if "producer" in parts:
+        for name in ("producer_name", "producer_version"):
+            edit.do(SetField(model, name, ""))
+        report.changed("producer taken away", model)
+    if "inputs" in parts:
+        for _ in range(remove_unused_inputs(edit, model.graph)):
+            report.changed("unused input taken away", model.graph)
+    texts = [name for part, name in (("doc", "doc_string"), ("metadata", "metadata")) if part in parts]
+    owners: list[Target] = [model, *model.functions] if among is None else []
+    for owner in owners:
+        _clear(edit, owner, texts, report)
+    for graph in model.graphs():
+        if among is None or graph.owner in among:
+            _clear(edit, graph, texts, report)
+        for item in (*graph.nodes, *graph.values()):
+            if among is None or _is_among(item, among):
+                _clear(edit, item, texts, report)
+        if "types" in parts:
+            _forget_types(edit, graph, among, report)
+    return report
+
+
+def _is_among(item: Node | Value, among: Collection[Node]) -> bool:
+    if isinstance(item, Node):
+        return item in among
+    return is_made(item, among) or (item.initializer is not None and is_used(item, among))
+
+
+def _clear(edit: Transaction, item: Target, names: Collection[str], report: Report) -> None:
+    for name in names:
+        if getattr(item, name):
+            edit.do(SetField(item, name, {} if name == "metadata" else ""))
+            report.changed("description taken away" if name == "doc_string" else "metadata taken away", item)
+
+
+def _forget_types(edit: Transaction, graph: Graph, among: Collection[Node] | None, report: Report) -> None:
+    shown = {*graph.inputs, *graph.outputs}
+    for value in graph.declared:
+        if value not in shown and value.type is not None and (among is None or _is_among(value, among)):
+            edit.do(SetField(value, "type", None))
+            report.changed("declared type taken away", value)

@@ -1,0 +1,24 @@
+"""What stands for the elements of a tensor where they are too many to be held against each other."""
+
+from __future__ import annotations
+
+import hashlib
+
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.progress import SILENT, Progress
+
+_AT_ONCE = 1 << 20  # elements
+
+
+def fingerprint(tensor: Tensor, progress: Progress = SILENT) -> str:
+    """A hexadecimal digest of the elements, without type and shape. Reads all of them, in parts; any thread.
+
+    ModelError when they are not available.
+    """
+    digest = hashlib.sha256()
+    for start in range(0, tensor.size, _AT_ONCE):
+        progress.check()
+        part = tensor.read(start, min(start + _AT_ONCE, tensor.size))
+        # Texts as a list: joined, two could be taken for one.
+        digest.update(repr(part.tolist()).encode() if part.dtype == object else part.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,445 @@
+"""Parts of models: copy and paste, and merging another model in. See cutting for models out of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, repeat
+from typing import TYPE_CHECKING
+
+from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.call_graph import Operator, functions_used
+from onnx_workbench.model.analysis.scoping import dependencies, makes_cycle, names_taken, unique_name, visible_values
+from onnx_workbench.model.diff import do_the_same
+from onnx_workbench.model.edits.functions import boundary, constants_taken, in_graph_order
+from onnx_workbench.model.edits.initializers import put_constant
+from onnx_workbench.model.edits.nodes import fresh_names, replace_uses
+from onnx_workbench.model.edits.split_metadata import Joint, joint
+from onnx_workbench.model.edits.values import ensure_order, rename_value, why_not_connect
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
+from onnx_workbench.model.ir.attributes import Attribute, is_same
+from onnx_workbench.model.ir.clone import Cloner
+from onnx_workbench.model.ir.devices import DeviceConfiguration
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
+from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.ir.attributes import AttributeValue
+
+
+@dataclass(slots=True)
+class Fragment:
+    """Nodes on the clipboard: a graph of their own whose inputs are what they took from outside.
+
+    `along` are Constants among the nodes that came along, as initializers do.
+    """
+
+    graph: Graph
+    functions: tuple[Function, ...] = ()
+    opset_imports: Mapping[str, int] = field(default_factory=dict)
+    along: Collection[Node] = ()
+    configurations: tuple[DeviceConfiguration, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many nodes were chosen."""
+        return len(self.graph.nodes) - len(self.along)
+
+
+def copy(nodes: Collection[Node]) -> Fragment:
+    """A self-contained copy of nodes of one graph, with the initializers, Constants and functions they use."""
+    graph, chosen = in_graph_order(nodes)
+    given = constants_taken(chosen, graph)
+    ordered = [*given, *chosen]
+    inputs, outputs = boundary(ordered)
+    model = graph.model
+    part = part_of(ordered, inputs, outputs)
+    return Fragment(
+        part,
+        functions_used(model, ordered) if model is not None else (),
+        dict(graph.opset_imports),
+        tuple(islice(part.nodes, len(given))),
+        model.configurations if model is not None else (),
+    )
+
+
+def part_of(
+    nodes: Sequence[Node],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    *,
+    substitute: Callable[[Attribute], Attribute | None] | None = None,
+    progress: Progress = SILENT,
+) -> Graph:
+    """A new graph holding copies of nodes; values with a constant come as initializers, the rest as inputs.
+
+    `substitute` gives what stands for attributes that refer to those of a function around the nodes.
+    """
+    cloner = Cloner(substitute=substitute, progress=progress)
+    part = Graph()
+    formal = []
+    for value in inputs:
+        inner = cloner.value(value)
+        inner.graph = part
+        if value.initializer is not None:
+            inner.initializer = None
+            SetInitializer(part, inner, value.initializer).apply()
+        else:
+            formal.append(inner)
+    part.inputs = Values(formal)
+    for node in progress.paced(cloner.nodes(nodes)):
+        InsertNode(part, node).apply()
+    SetGraphOutputs(part, tuple(v for v in (cloner.values[o] for o in outputs) if v is not None)).apply()
+    sources = dict.fromkeys(value.graph for value in cloner.values if value.graph is not None)
+    part.declared = Values(c for g in sources for v in g.declared if (c := cloner.values.get(v)) and c.graph is part)
+    part.quantization_annotations = tuple(a for g in sources for a in _annotations(g, cloner))
+    return part
+
+
+def _annotations(graph: Graph, cloner: Cloner) -> Iterator[QuantizationAnnotation]:
+    """Copies of the annotations all of whose values were copied."""
+    for annotation in graph.quantization_annotations:
+        value = cloner.values.get(annotation.value)
+        parameters = [(key, cloner.values.get(own)) for key, own in annotation.parameters]
+        known = [(key, copy) for key, copy in parameters if copy is not None]
+        if value is not None and len(known) == len(parameters):
+            yield QuantizationAnnotation(value, tuple(known), annotation.source)
+
+
+def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node | None = None) -> list[Node]:
+    """Insert a fragment. What it took from outside is taken from values of the same name here, or left out.
+
+    Left out is also what depends on the node that holds the graph. Nodes whose values are taken are moved where they
+    would come too late.
+    Functions that do something else than those here of their names come under free names, too.
+    Initializers and Constants come along under free names, except where the very same one is here under its name.
+    Returns the nodes but for such Constants.
+    """
+    calls = _bring_operators(edit, graph, fragment)
+    here = visible_values(graph)
+    cloner = fresh_names(graph)
+    holder = graph.owner if isinstance(graph.owner, Node) else None
+    for value in fragment.graph.inputs:
+        found = here.get(value.name)
+        is_cycle = holder is not None and found is not None and makes_cycle(holder, found)
+        cloner.values[value] = None if is_cycle else found
+    for value in fragment.graph.initializers:
+        present = here.get(value.name)
+        if present is not None and present.initializer is value.initializer:
+            cloner.values[value] = present
+        else:
+            _bring_constant(edit, graph, value, cloner)
+    shared = {n for n in fragment.along if _share(n, here, cloner)}
+    copies = cloner.nodes([node for node in fragment.graph.nodes if node not in shared])
+    _call_instead(copies, calls)
+    for node in copies:
+        edit.do(InsertNode(graph, node, before))
+    for node in copies:
+        for value in dependencies(node):
+            ensure_order(edit, value, node)
+    return copies[len(fragment.along) - len(shared) :]
+
+
+def _share(constant: Node, here: Mapping[str, Value], cloner: Cloner) -> bool:
+    """Let a Constant that is here already stand for a copy of it, if it is."""
+    output = constant.outputs[0] if constant.outputs else None
+    present = None if output is None else here.get(output.name)
+    producer = None if present is None else present.producer
+    if output is None or producer is None or producer.op_type != "Constant" or producer.domain:
+        return False
+    ours, theirs = producer.attributes, constant.attributes
+    if ours.keys() != theirs.keys() or not all(_is_one(ours[name].value, theirs[name].value) for name in ours):
+        return False
+    cloner.values[output] = present
+    return True
+
+
+def _bring_operators(edit: Transaction, graph: Graph, fragment: Fragment) -> Mapping[Operator, Operator]:
+    """Bring the functions, the imports of operator sets and the device configurations that its nodes need.
+
+    Returns what is to be called instead of functions that came under other names.
+    """
+    calls = _free_keys(edit.model, fragment.functions)
+    functions = [f for f in fragment.functions if f.key in calls or edit.model.function(*f.key) is None]
+    _bring_configurations(edit, fragment, functions)
+    _bring_functions(edit, functions, calls, fragment.opset_imports)
+    _bring_imports(edit, graph, fragment.opset_imports, fragment.graph)
+    return calls
+
+
+def _bring_configurations(edit: Transaction, fragment: Fragment, functions: Iterable[Function]) -> None:
+    present = edit.model.configurations
+    here = {configuration.name for configuration in present}
+    missing = [configuration for configuration in fragment.configurations if configuration.name not in here]
+    if not missing:
+        return
+    bodies = (fragment.graph, *(f.body for f in functions))
+    nodes = (node for body in bodies for level in body.walk() for node in level.nodes if node.is_spread)
+    used = {part.configuration_id for node in nodes for part in node.device_configurations}
+    brought = tuple(configuration for configuration in missing if configuration.name in used)
+    if brought:
+        edit.do(SetField(edit.model, "configurations", (*present, *brought)))
+
+
+def _free_keys(model: Model, functions: Iterable[Function]) -> Mapping[Operator, Operator]:
+    """Keys that are free for functions that do something else than those here, or call one that does."""
+    present = {f: here for f in functions if (here := model.function(*f.key)) not in (None, f)}
+    other = {f.key for f, here in present.items() if here is not None and not do_the_same(here, f)}
+    calls = {f.key: {node.operator for level in f.body.walk() for node in level.nodes} for f in present}
+    while more := {key for key, called in calls.items() if key not in other and not other.isdisjoint(called)}:
+        other |= more
+    taken = {f.name for f in (*model.functions, *functions)}
+    keys: dict[Operator, Operator] = {}
+    for domain, name, overload in (f.key for f in present if f.key in other):
+        free = unique_name(name, taken)
+        taken.add(free)
+        keys[domain, name, overload] = (domain, free, overload)
+    return keys
+
+
+def _bring_functions(
+    edit: Transaction, functions: Iterable[Function], calls: Mapping[Operator, Operator], imports: Mapping[str, int]
+) -> None:
+    model = edit.model
+    copies = [Cloner().function(function) for function in functions]
+    for copy in copies:
+        copy.domain, copy.name, copy.overload = calls.get(copy.key, copy.key)
+        copy.body.name = copy.name
+        _call_instead(copy.body.nodes, calls)
+    if copies:
+        edit.do(SetField(model, "functions", (*model.functions, *copies)))
+    domains = {copy.domain: imports.get(copy.domain, 1) for copy in copies}
+    unknown = {domain: version for domain, version in domains.items() if domain not in model.opset_imports}
+    if unknown:  # into a function's body, which imports its own: the model must import what its functions are in
+        edit.do(SetField(model, "opset_imports", {**model.opset_imports, **unknown}))
+
+
+def _call_instead(copies: Iterable[Node], calls: Mapping[Operator, Operator]) -> None:
+    """Let copies that are in no model yet, and what is in their bodies, call other functions."""
+    for node in copies if calls else ():
+        levels = (level for body in node.bodies for level in body.walk())
+        for call in (node, *(inner for level in levels for inner in level.nodes)):
+            call.domain, call.op_type, call.overload = calls.get(call.operator, call.operator)
+
+
+def _bring_imports(edit: Transaction, graph: Graph, imports: Mapping[str, int], part: Graph) -> None:
+    target = graph.importer or edit.model
+    missing = {
+        node.domain: imports.get(node.domain, schemas.newest_opset(node.domain))
+        for level in part.walk()
+        for node in level.nodes
+        if node.domain not in target.opset_imports
+    }
+    if missing:
+        edit.do(SetField(target, "opset_imports", {**target.opset_imports, **missing}))
+
+
+def merge(
+    edit: Transaction,
+    graph: Graph,
+    other: Model,
+    connections: Mapping[str, str] | None = None,
+    *,
+    feeding: Mapping[str, str] | None = None,
+    prefix: str = "",
+    keep_outputs: bool = True,
+    progress: Progress = SILENT,
+) -> list[Node]:
+    """Bring another model's main graph into `graph`.
+
+    `connections` maps names of its inputs to names of values here; None connects by equal names. `feeding` maps
+    names of inputs here to names of its outputs, which take their place. Inputs that are not connected become
+    inputs here, its outputs become outputs; without `keep_outputs`, those that feed the other side do not stay
+    outputs. Names get `prefix` where they clash, functions a number; what is here alike (Constants, initializers,
+    functions) does not come again.
+    Operators that mean something else at the versions imported here are refused by name. Parts that were cut out of
+    one model (see wholes) come together in the order of that one.
+    """
+    _refuse_other_meaning(graph, other)
+    part = other.graph
+    here = visible_values(graph)
+    known = joint(graph, edit.model, other)
+    links = dict(connections) if connections is not None else _equal_names(part, here)
+    cloner = _prefixed(graph, prefix, progress)
+    _bring_inputs(edit, graph, part, cloner, {name: (value, here.get(value)) for name, value in links.items()})
+    shared = _bring_constants(edit, graph, part, cloner, here)
+    brought = Fragment(part, other.functions, other.opset_imports, configurations=other.configurations)
+    calls = _bring_operators(edit, graph, brought)
+    known = known.without(part.nodes, shared) if known else None
+    copies = cloner.nodes([node for node in part.nodes if node not in shared])
+    _call_instead(copies, calls)
+    _insert(edit, graph, copies, known, progress)
+    fed = _bring_outputs(edit, graph, part, cloner, feeding or {})
+    if not keep_outputs:
+        _drop_outputs(edit, graph, (*fed, *(here[name] for name in links.values())), known)
+    if known:
+        known.finish(edit, copies, keep_outputs=keep_outputs)
+    return copies
+
+
+def _insert(edit: Transaction, graph: Graph, nodes: list[Node], known: Joint | None, progress: Progress) -> None:
+    """Insert nodes: last, or where they were in the one whole that both models are known to be parts of."""
+    points = known.insertion_points(nodes) if known else repeat(None)
+    for node, before in progress.paced(zip(nodes, points, strict=False), of=len(nodes)):
+        edit.do(InsertNode(graph, node, before))
+
+
+def _drop_outputs(edit: Transaction, graph: Graph, linked: Iterable[Value], known: Joint | None) -> None:
+    """Let values that feed the other side be outputs no more, but those that the one whole gives."""
+    inner = {value for value in linked if not known or not known.gives(value)}
+    edit.do(SetGraphOutputs(graph, tuple(value for value in graph.outputs if value not in inner)))
+
+
+def _bring_outputs(
+    edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, feeding: Mapping[str, str]
+) -> list[Value]:
+    """Let what the part declares be declared and its outputs be outputs here, each once, and feed inputs here.
+
+    Returns those that do.
+    """
+    _bring_declarations(edit, graph, part, cloner)
+    made = {output.name: cloner.values.get(output) for output in part.outputs}
+    results = dict.fromkeys((*graph.outputs, *(value for value in made.values() if value is not None)))
+    edit.do(SetGraphOutputs(graph, tuple(results)))
+    return [_feed(edit, graph, name, made.get(output), output) for name, output in feeding.items()]
+
+
+def _equal_names(part: Graph, here: Mapping[str, Value]) -> dict[str, str]:
+    return {v.name: v.name for v in part.inputs if v.name in here and v.initializer is None}
+
+
+def _bring_inputs(
+    edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, links: Mapping[str, tuple[str, Value | None]]
+) -> None:
+    """Let each input be the value that feeds it here (links: by its name, the name of that and the value itself)."""
+    added = []
+    for value in part.inputs:
+        name, target = links.get(value.name, ("", None))
+        if value.name in links and target is None:
+            raise ModelError(f"There is no value {name!r} here", f"It was to feed {value.name}.")
+        if target is not None:
+            cloner.values[value] = target
+        elif value.initializer is None:
+            added.append(cloner.value(value))
+    if added:
+        edit.do(SetGraphInputs(graph, (*graph.inputs, *added)))
+
+
+def _bring_constants(
+    edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, here: Mapping[str, Value]
+) -> Collection[Node]:
+    """Bring initializers, but those that stand here already; returns Constants that do.
+
+    Initializers that are inputs too, as of old, become inputs.
+    """
+    inputs = []
+    for value in part.initializers:
+        if value in cloner.values:
+            continue
+        present = here.get(value.name)
+        if present is not None and _holds_the_same(present, value):
+            cloner.values[value] = present
+        else:
+            constant = _bring_constant(edit, graph, value, cloner)
+            if value.is_input and not isinstance(graph.owner, Function):
+                inputs.append(constant)
+    if inputs:
+        edit.do(SetGraphInputs(graph, (*graph.inputs, *inputs)))
+    return {n for n in part.nodes if n.op_type == "Constant" and _share(n, here, cloner)}
+
+
+def _bring_constant(edit: Transaction, graph: Graph, value: Value, cloner: Cloner) -> Value:
+    constant = cloner.value(value)
+    tensor, constant.initializer = constant.initializer, None
+    assert tensor is not None
+    put_constant(edit, graph, constant, tensor)
+    return constant
+
+
+def _bring_declarations(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner) -> None:
+    """Declare what the other model declares of what came in, its annotations included."""
+    here = set(graph.declared)
+    new = [copy for value in part.declared if (copy := cloner.values.get(value)) and copy not in here]
+    if new:
+        edit.do(SetField(graph, "declared", (*graph.declared, *new)))
+    annotated = {annotation.value for annotation in graph.quantization_annotations}
+    annotations = [a for a in _annotations(part, cloner) if a.value not in annotated]
+    if annotations:
+        edit.do(SetField(graph, "quantization_annotations", (*graph.quantization_annotations, *annotations)))
+
+
+def _holds_the_same(present: Value, value: Value) -> bool:
+    """Whether two values are one constant."""
+    ours, theirs = present.initializer, value.initializer
+    return ours is not None and present.is_input == value.is_input and _is_one(ours, theirs)
+
+
+def _is_one(ours: AttributeValue, theirs: AttributeValue) -> bool:
+    """Whether two constants are one: the same tensor, or one with equal elements."""
+    if not isinstance(ours, Tensor) or not isinstance(theirs, Tensor) or ours is theirs:
+        return is_same(ours, theirs)
+    is_read_from_one = type(ours) is type(theirs) is not ArrayTensor and ours.source is theirs.source
+    return is_read_from_one or _has_elements_of(ours, theirs)
+
+
+_COMPARED_AT_ONCE = 1 << 20  # elements
+
+
+def _has_elements_of(ours: Tensor, theirs: Tensor) -> bool:
+    """Whether two constants are equal. Reads all of those that are, of others as a rule only the beginning."""
+    if (ours.element_type, ours.shape) != (theirs.element_type, theirs.shape) or ours.problem or theirs.problem:
+        return False
+    for start in range(0, ours.size, _COMPARED_AT_ONCE):
+        stop = min(start + _COMPARED_AT_ONCE, ours.size)
+        a, b = (tensor.read(start, stop) for tensor in (ours, theirs))
+        if a.tolist() != b.tolist() if a.dtype == object else a.tobytes() != b.tobytes():
+            return False
+    return True
+
+
+def _feed(edit: Transaction, graph: Graph, name: str, value: Value | None, output: str) -> Value:
+    """Let a value take the place of the input of this name."""
+    old = next((v for v in graph.inputs if v.name == name), None)
+    if old is None or value is None:
+        missing = f"no input {name!r} here" if old is None else f"no output {output!r} in the other model"
+        raise ModelError(f"There is {missing}", f"{output} was to feed {name}.")
+    users = list(old.consumers)
+    for node in users:
+        reason = why_not_connect(node, value)
+        if reason:
+            raise ModelError(f"{output} cannot feed {name}", reason, node)
+    replace_uses(edit, old, value)
+    for node in users:
+        ensure_order(edit, value, node)
+    edit.do(SetGraphInputs(graph, tuple(v for v in graph.inputs if v is not old)))
+    if output == name:  # which was taken while the input had it
+        rename_value(edit, value, name)
+    return value
+
+
+def _prefixed(graph: Graph, prefix: str, progress: Progress) -> Cloner:
+    taken, fresh = names_taken(graph), fresh_names(graph)
+    return Cloner(
+        rename=lambda name: fresh._rename(prefix + name if prefix and name in taken else name),
+        rename_node=lambda name: fresh._rename_node(prefix + name if name else name),
+        progress=progress,
+    )
+
+
+def _refuse_other_meaning(graph: Graph, other: Model) -> None:
+    imports = graph.opset_imports
+    for level in other.graph.walk():
+        for node in level.nodes:
+            theirs, ours = other.opset_imports.get(node.domain), imports.get(node.domain)
+            if theirs is None or ours is None or theirs == ours:
+                continue
+            a, b = (schemas.find(node.op_type, v, node.domain) for v in (theirs, ours))
+            if (a and a.since_version) != (b and b.since_version):
+                raise ModelError(
+                    f"{node.op_type} means something else here",
+                    f"The other model imports opset {theirs}, this one {ours}; convert one of them first.",
+                    node,
+                )

@@ -1,0 +1,207 @@
+"""Models out of parts of a model: a selection, everything between values, or the two sides of a cut.
+
+A Cut says what would be in the new model, so that it can be looked at first; `cut_out` makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from onnx_workbench.model.analysis.call_graph import functions_used
+from onnx_workbench.model.analysis.scoping import dependencies, nodes_upstream
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.edits.copy_paste import part_of
+from onnx_workbench.model.edits.functions import boundary, constants_taken, in_graph_order
+from onnx_workbench.model.edits.split_metadata import remembering
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.steps import SetGraphInputs
+from onnx_workbench.model.inference.declare_types import declarable, is_shapeless, size_names
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.clone import Cloner
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import TensorType
+from onnx_workbench.model.progress import SILENT, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Nodes of one graph, in its order; what goes in and comes out, and the constants that come along."""
+
+    graph: Graph
+    nodes: tuple[Node, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    constants: tuple[Value, ...] = ()
+
+
+def cut_selection(nodes: Collection[Node]) -> Cut:
+    """Around nodes: what comes in from outside, and what is used outside or by nobody. Constant nodes come along."""
+    graph, chosen = in_graph_order(nodes)
+    along = set(constants_taken(chosen, graph))
+    inside = along.union(chosen)
+    ordered = [n for n in graph.nodes if n in inside] if along else chosen
+    taken, outputs = boundary(ordered)
+    ends = [v for n in chosen for v in n.outputs if v is not None and not v.uses]
+    if not outputs and not ends:
+        raise ModelError("Nothing would come out", "None of the selected nodes has an output.")
+    return _cut(graph, ordered, taken, [*(v for v in outputs if v.producer not in along), *ends])
+
+
+def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Value]) -> Cut:
+    """What computes `outputs` from `inputs`; outer values that bodies use become inputs too.
+
+    ModelError names graph inputs that would be needed beyond the given ones.
+    """
+    if not outputs:
+        raise ModelError("No outputs were given", "Name the values the new model should compute.")
+    given = set(inputs)
+    uncomputed = next((v for v in outputs if v in given or v.initializer is not None), None)
+    if uncomputed is not None:
+        what = "an input" if uncomputed in given else "a constant"
+        raise ModelError(f"{uncomputed.name} is {what}", "Outputs of the new model are values it computes.", uncomputed)
+    nodes: set[Node] = set()
+    pending = [v.producer for v in outputs if v.producer is not None]
+    while pending:
+        node = pending.pop()
+        if node in nodes or node.graph is not graph:
+            continue
+        nodes.add(node)
+        pending.extend(v.producer for v in dependencies(node) if v not in given and v.producer is not None)
+    needed, _ = boundary(nodes)
+    extra = [v for v in (*needed, *outputs) if v not in given and v.producer is None and v.initializer is None]
+    if extra:
+        names = ", ".join(dict.fromkeys(v.name for v in extra))
+        raise ModelError("The given inputs do not suffice", f"Also needed: {names}.", extra[0])
+    wanted = set(needed)
+    used = [v for v in inputs if v in wanted]
+    return _cut(graph, [n for n in graph.nodes if n in nodes], [*used, *(v for v in needed if v not in given)], outputs)
+
+
+def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
+    """Before and after values. The first part computes them, and all else before them that is used after them.
+
+    Constants used on both sides are in both parts; inputs and constants that nothing uses are in the first.
+    """
+    producers = [v.producer for v in values if v.producer is not None and v.graph is graph]
+    if not producers:
+        raise ModelError("Nothing comes before", "Choose values that nodes compute.")
+    ahead = nodes_upstream(producers, graph)
+    behind = [n for n in graph.nodes if n not in ahead]
+    before = [n for n in graph.nodes if n in ahead]
+    along = {n for n in constants_taken(behind, graph) if not any(v in values for v in n.outputs)}
+    given = {v for n in along for v in n.outputs}
+    taken = [v for v in boundary(behind)[0] if v not in given]
+    crossing = [v for v in (*values, *taken) if v.producer in ahead]
+    results = [v for v in graph.outputs if v.producer in ahead]
+    ends = [v for v in graph.outputs if v.producer not in ahead]
+    ends = ends or [v for n in behind for v in n.outputs if v is not None and not v.uses]
+    if not behind:
+        raise ModelError("Nothing comes after", "Everything is needed to compute the chosen values.")
+    idle = [v for v in dict.fromkeys((*graph.inputs, *graph.initializers)) if not v.uses]
+    first = _cut(graph, before, _inputs_in_order(graph, [*boundary(before)[0], *idle]), [*crossing, *results])
+    used = set(taken)
+    rest = _inputs_in_order(graph, taken)
+    second = [n for n in graph.nodes if n in along or n not in ahead] if along else behind
+    return first, _cut(graph, second, [*(v for v in crossing if v in used), *rest], ends)
+
+
+def _inputs_in_order(graph: Graph, taken: Iterable[Value]) -> list[Value]:
+    """Values that go into a part, the graph's own inputs last and in its order."""
+    place = {value: index for index, value in enumerate(graph.inputs)}
+    return sorted(taken, key=lambda value: place.get(value, -1))
+
+
+def _cut(graph: Graph, nodes: Sequence[Node], taken: Iterable[Value], outputs: Iterable[Value]) -> Cut:
+    inside = set(nodes)
+    taken = list(dict.fromkeys(taken))
+    return Cut(
+        graph,
+        tuple(nodes),
+        tuple(v for v in taken if v.initializer is None),
+        tuple(dict.fromkeys(v for v in outputs if v.producer in inside)),
+        tuple(v for v in taken if v.initializer is not None),
+    )
+
+
+def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type, progress: Progress = SILENT) -> Model:
+    """The new model. Weights stay in the file until someone looks; the model it came from is not changed.
+
+    What the model and the graph say of themselves, the new ones say too. `type_of` should know inferred types, as
+    inputs and outputs must have one. What the caller of a function would give is taken from the function's defaults,
+    or refused by name.
+    """
+    graph = cut.graph
+    part = part_of(
+        cut.nodes, [*cut.inputs, *cut.constants], cut.outputs, substitute=_defaults(graph), progress=progress
+    )
+    part.name, part.doc_string, part.metadata = graph.name or "part", graph.doc_string, graph.metadata
+    result = Model(part, ir_version=model.ir_version)
+    for field in _TOLD:
+        setattr(result, field, getattr(model, field))
+    result.functions = tuple(Cloner(progress=progress).function(f) for f in functions_used(model, cut.nodes))
+    for function in result.functions:
+        function.model = result
+    result.opset_imports = dict(graph.opset_imports)
+    undeclared, shapeless = _declare_ends(part, cut, type_of, size_names(model))
+    _keep_inputs(part, cut.constants)
+    result.metadata = remembering(model, graph, cut.nodes, [v.name for v in cut.outputs], undeclared, shapeless)
+    result.source = model.source
+    return result
+
+
+#: What a model tells of itself, apart from what it computes.
+_TOLD = ("producer_name", "producer_version", "domain", "model_version", "doc_string", "configurations")
+
+
+def _declare_ends(part: Graph, cut: Cut, type_of: TypeOf, names: Collection[str]) -> tuple[list[str], list[str]]:
+    """Give inputs and outputs a type that have none, and a shape; returns the names of the ones and the others."""
+    undeclared, shapeless = [], []
+    for inner, value in (*zip(part.inputs, cut.inputs, strict=True), *zip(part.outputs, cut.outputs, strict=True)):
+        if inner.type is None:
+            known = type_of(value)
+            inner._type = _constant_type(inner) or (declarable(known, None, names) if known is not None else None)
+            undeclared.append(value.name)
+        elif is_shapeless(inner.type) and isinstance(known := type_of(value), TensorType) and known.shape is not None:
+            inner._type = declarable(known, inner.type, names)
+            shapeless.append(value.name)
+    return undeclared, shapeless
+
+
+def _keep_inputs(part: Graph, constants: Sequence[Value]) -> None:
+    """Let constants that are inputs too, as those of old models must be, stay inputs."""
+    names = {value.name for value in constants if value.is_input}
+    if names:
+        own = (value for value in part.initializers if value.name in names)
+        SetGraphInputs(part, (*part.inputs, *own)).apply()
+
+
+def _defaults(graph: Graph) -> Callable[[Attribute], Attribute | None] | None:
+    """What stands for attributes that the caller of a function gives, outside of the function."""
+    owner = graph.root.owner
+    if not isinstance(owner, Function):
+        return None
+    defaults = {a.name: a for a in owner.attribute_defaults}
+
+    def substitute(attribute: Attribute) -> Attribute | None:
+        default = defaults.get(attribute.reference)
+        if default is None:
+            raise ModelError(
+                f"{attribute.name} depends on the caller",
+                f"It is the attribute {attribute.reference} of {owner.name}, which has no default; inline the call.",
+                owner,
+            )
+        return replace(default, name=attribute.name, source=None)
+
+    return substitute
+
+
+def _constant_type(value: Value) -> TensorType | None:
+    tensor = value.initializer
+    return tensor.type if isinstance(tensor, Tensor) else None
+
+
+def extract(model: Model, nodes: Collection[Node]) -> Model:
+    """A new model of these nodes, with declared types only."""
+    return cut_out(model, cut_selection(nodes))

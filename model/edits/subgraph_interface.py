@@ -1,0 +1,228 @@
+"""Inputs and outputs of bodies: by the specification each belongs to one of the node, and goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from onnx_workbench.model.analysis.scoping import names_taken, unique_name
+from onnx_workbench.model.edits.nodes import set_output_count
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.history.steps import SetAttribute, SetGraphInputs, SetGraphOutputs, SetInputs, SetOutputs
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+
+_Thing = TypeVar("_Thing")
+
+
+@dataclass(frozen=True, slots=True)
+class _Tie:
+    """Which input and output of a node stand for those of its body."""
+
+    output: int = 0  # of the body, that is the node's first
+    carried: int = 0  # values that each step hands to the next: as many inputs as outputs, the first ones
+    input: int = 0  # of the body, that is the first carried one
+    fed: int = 0  # input of the node that gives this one
+
+
+def _tie(node: Node) -> _Tie | None:
+    """None for operators that nobody knows, and where an attribute that counts is missing."""
+    if node.domain:
+        return None
+    match node.op_type:
+        case "If" | "SequenceMap":
+            return _Tie()
+        case "Loop":
+            return _Tie(output=1, carried=max(len(node.inputs) - 2, 0), input=2, fed=2)
+        case "Scan":
+            count = node.attributes.get("num_scan_inputs")
+            if count is None or not isinstance(count.value, int):
+                return None
+            fed = 1 if node.graph is not None and node.graph.opset_imports.get("", 9) < 9 else 0
+            return _Tie(carried=max(len(node.inputs) - fed - count.value, 0), fed=fed)
+    return None
+
+
+def add_body_inputs(edit: Transaction, body: Graph, node: Node, values: Sequence[Value]) -> None:
+    """Let a body take more; its node gets an input for each, to be connected to what it is to be.
+
+    Of a Loop they are handed on from step to step as they are, until the body returns something else in their place.
+    """
+    tie = _tie(node)
+    before = len(body.inputs) - tie.input if tie is not None else 0
+    edit.do(SetGraphInputs(body, (*body.inputs, *values)))
+    if tie is None or node.op_type == "If" or before != len(node.inputs) - tie.fed:
+        return
+    if node.op_type == "Loop" and len(body.outputs) - tie.output == len(node.outputs) >= tie.carried:
+        _hand_on(edit, body, node, tie, values)
+    edit.do(SetInputs(node, (*node.inputs, *[None] * len(values))))
+    scans = node.attributes.get("num_scan_inputs")
+    if node.op_type == "Scan" and scans is not None and isinstance(scans.value, int):
+        _lengthen(edit, node, ("scan_input_axes", "scan_input_directions"), len(values))
+        edit.do(SetAttribute(node, scans.name, replace(scans, value=scans.value + len(values), source=None)))
+
+
+def _hand_on(edit: Transaction, body: Graph, node: Node, tie: _Tie, values: Sequence[Value]) -> None:
+    """Let a body return values behind those it carries, and its node give what they are at last."""
+    place, count = tie.output + tie.carried, len(node.outputs)
+    edit.do(SetGraphOutputs(body, (*body.outputs[:place], *values, *body.outputs[place:])))
+    set_output_count(edit, node, count + len(values))
+    outputs, given = node.outputs, tie.carried
+    if given < count:
+        edit.do(SetOutputs(node, (*outputs[:given], *outputs[count:], *outputs[given:count])))
+
+
+def lacks_inputs_alone(node: Node, body: Graph) -> bool:
+    """Whether a Loop is given more than its body takes, which hands on all that it takes and collects nothing.
+
+    Where it collects values, none can tell which of its outputs are those.
+    """
+    tie = _tie(node)
+    if tie is None or node.op_type != "Loop":
+        return False
+    taken = len(body.inputs) - tie.input
+    return 0 <= taken < tie.carried and len(body.outputs) - tie.output == len(node.outputs) == taken
+
+
+def take_all(edit: Transaction, body: Graph, node: Node) -> None:
+    """Let the body of a Loop that `lacks_inputs_alone` take all that its node gives, and hand it on as it is."""
+    names, taken = names_taken(body), []
+    for given in node.inputs[len(body.inputs) :]:
+        name = unique_name(given.name if given is not None else "input", names)
+        names.add(name)
+        taken.append(Value(name, given.type if given is not None else None))
+    edit.do(SetGraphInputs(body, (*body.inputs, *taken)))
+    hand_on_all(edit, body, node)
+
+
+def hand_on_all(edit: Transaction, body: Graph, node: Node) -> None:
+    """Let a body that returns less than is handed from step to step return the others as they are."""
+    tie = _tie(node)
+    assert tie is not None
+    handed = len(body.outputs) - tie.output
+    lacking = body.inputs[tie.input + handed : tie.input + tie.carried]
+    edit.do(SetGraphOutputs(body, (*body.outputs, *lacking)))
+    set_output_count(edit, node, tie.carried)
+
+
+def carried_input(node: Node, body: Graph, index: int) -> Value | None:
+    """What a body takes in its first step from an input of its node, and in the others from the step before."""
+    tie = _tie(node)
+    place = index - tie.fed if tie is not None else -1
+    if tie is None or not 0 <= place < tie.carried or tie.input + place >= len(body.inputs):
+        return None
+    return body.inputs[tie.input + place]
+
+
+def add_body_outputs(edit: Transaction, body: Graph, node: Node, values: Collection[Value]) -> None:
+    """Let a body return more; the node gives it too, of an If once both branches return it."""
+    tie = _tie(node)
+    before = _given_by(node, body, tie)
+    edit.do(SetGraphOutputs(body, (*body.outputs, *values)))
+    now = _given_by(node, body, tie)
+    if now > before == len(node.outputs):
+        set_output_count(edit, node, now)
+        _lengthen(edit, node, ("scan_output_axes", "scan_output_directions"), now - before)
+
+
+def least_outputs(node: Node) -> int:
+    """How many outputs the body of a node returns at least: those that say or hand on what the next step needs."""
+    tie = _tie(node)
+    return 0 if tie is None else tie.output + tie.carried
+
+
+def _given_by(node: Node, body: Graph, tie: _Tie | None) -> int:
+    """How many outputs its bodies have for a node."""
+    return 0 if tie is None else min(len(branch.outputs) for branch in _together(node, body)) - tie.output
+
+
+def _together(node: Node, body: Graph) -> tuple[Graph, ...]:
+    return node.bodies if node.op_type == "If" else (body,)
+
+
+def remove_body_outputs(edit: Transaction, body: Graph, node: Node, places: Collection[int]) -> None:
+    """Let a body return less, its node and the other branch of an If too; what is carried on goes as an input too.
+
+    Refused while something uses what would be lost.
+    """
+    tie = _tie(node)
+    if tie is None:
+        edit.do(SetGraphOutputs(body, _without(body.outputs, places)))
+        return
+    if min(places) < tie.output:
+        detail = f"The body of {node.title} must return it."
+        raise ModelError(f"{body.outputs[0].name} says whether the loop goes on", detail, body)
+    for branch in _together(node, body):
+        edit.do(SetGraphOutputs(branch, _without(branch.outputs, places)))
+    given = {place - tie.output for place in places}
+    _remove_carried(edit, body, node, tie, {place for place in given if place < tie.carried})
+    _shorten(edit, node, ("scan_output_axes", "scan_output_directions"), {place - tie.carried for place in given})
+    _refuse_used(node, [value for place, value in enumerate(node.outputs) if place in given], "what the body gives")
+    edit.do(SetOutputs(node, _without(node.outputs, given)))
+
+
+def _remove_carried(edit: Transaction, body: Graph, node: Node, tie: _Tie, carried: Collection[int]) -> None:
+    """Take away the inputs of what is no longer carried from step to step."""
+    gone = {place + tie.input for place in carried}
+    _refuse_used(node, [value for place, value in enumerate(body.inputs) if place in gone], "what the last step gave")
+    if carried:
+        edit.do(SetGraphInputs(body, _without(body.inputs, gone)))
+        edit.do(SetInputs(node, _without(node.inputs, {place + tie.fed for place in carried})))
+
+
+def _refuse_used(node: Node, leaving: Sequence[Value | None], what: str) -> None:
+    value = next((value for value in leaving if value is not None and value.uses), None)
+    if value is not None:
+        raise ModelError(f"{value.name} is used", f"It is {what} in {node.title}; disconnect it first.", value)
+
+
+def remove_body_inputs(edit: Transaction, body: Graph, node: Node, places: Collection[int]) -> None:
+    """Let a body take less, its node too; what each step hands to the next goes as an output too."""
+    tie = _tie(node)
+    if tie is None or node.op_type == "If":
+        edit.do(SetGraphInputs(body, _without(body.inputs, places)))
+        return
+    if min(places) < tie.input:
+        detail = f"The body of {node.title} must take it."
+        raise ModelError(f"{body.inputs[min(places)].name} is what every step is told", detail, body)
+    carried = {place for place in places if place - tie.input < tie.carried}
+    others = {body.inputs[place] for place in places if place not in carried}
+    if carried:
+        remove_body_outputs(edit, body, node, {place - tie.input + tie.output for place in carried})
+    _remove_taken(edit, body, node, {place for place, value in enumerate(body.inputs) if value in others})
+
+
+def _remove_taken(edit: Transaction, body: Graph, node: Node, places: Collection[int]) -> None:
+    """Take inputs of a body away that are given anew to each step, and those of the node that give them."""
+    edit.do(SetGraphInputs(body, _without(body.inputs, places)))
+    tie = _tie(node)
+    taken = {place + tie.fed for place in places} if tie and node.op_type != "Loop" else set()
+    taken &= set(range(len(node.inputs)))
+    if tie is None or not taken:
+        return
+    edit.do(SetInputs(node, _without(node.inputs, taken)))
+    scans = node.attributes.get("num_scan_inputs")
+    if scans is not None and isinstance(scans.value, int):
+        _shorten(edit, node, ("scan_input_axes", "scan_input_directions"), {place - tie.carried for place in places})
+        edit.do(SetAttribute(node, scans.name, replace(scans, value=scans.value - len(taken), source=None)))
+
+
+def _shorten(edit: Transaction, node: Node, names: Iterable[str], places: Collection[int]) -> None:
+    """Take elements out of attributes that have one for each of such inputs or outputs."""
+    for attribute in filter(None, map(node.attributes.get, names)):
+        if isinstance(attribute.value, tuple):
+            value: Any = _without(attribute.value, places)
+            edit.do(SetAttribute(node, attribute.name, replace(attribute, value=value, source=None)))
+
+
+def _lengthen(edit: Transaction, node: Node, names: Iterable[str], count: int) -> None:
+    """Add elements to attributes that have one for each of such outputs: what they are where nothing is said."""
+    for attribute in filter(None, map(node.attributes.get, names)):
+        if isinstance(attribute.value, tuple):
+            value: Any = (*attribute.value, *[0] * count)
+            edit.do(SetAttribute(node, attribute.name, replace(attribute, value=value, source=None)))
+
+
+def _without(things: Sequence[_Thing], places: Collection[int]) -> tuple[_Thing, ...]:
+    return tuple(thing for place, thing in enumerate(things) if place not in places)

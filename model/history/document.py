@@ -1,0 +1,392 @@
+"""A model being worked on: its history, what has changed since it was saved, and who listens.
+
+    with document.edit("Set axis of Softmax_3") as edit:
+        edit.do(SetAttribute(node, "axis", attribute))
+
+Undo, redo, grouping, roll-back when an edit raises, merging of typing and dragging and dropping of edits that
+changed nothing all happen here, so no edit has code of its own for any of them. Everything runs on the thread
+that owns the model (the GUI thread in the program).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from onnx_workbench.model.history.steps import Step, changes_nothing, subject
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.text.text_validation import refuse_half_characters
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One edit in the history. `id` also names the state of the model right after it; 0 is the state as opened.
+
+    `children` are the edits made from this state, oldest first: undoing and editing anew starts a branch, and
+    nothing is thrown away until the document closes. `latest` is the child that redo follows.
+    """
+
+    id: int
+    title: str
+    parent: Entry | None
+    steps: list[Step] = field(default_factory=list)
+    inverses: list[Step] = field(default_factory=list)  # inverses[i] takes steps[i] back
+    children: list[Entry] = field(default_factory=list)
+    latest: Entry | None = None
+    merge: str = ""
+    time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What listeners hear after an edit, undo or redo: the steps that were applied, in order.
+
+    ``inverses[i]`` takes ``steps[i]`` back, so it tells what was there before: the graph a node was removed from,
+    the bodies a replaced attribute held.
+    """
+
+    revision: int
+    state: int
+    steps: tuple[Step, ...]
+    inverses: tuple[Step, ...]
+    title: str
+    kind: Literal["edit", "undo", "redo"]
+
+
+Listener = Callable[[Change], None]
+
+
+class Transaction:
+    """What an edit gets to change the model with."""
+
+    __slots__ = ("_inverses", "_steps", "model")
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._steps: list[Step] = []
+        self._inverses: list[Step] = []
+
+    def do(self, step: Step) -> None:
+        """Apply a step now; it is taken back if the edit raises. A step that changes nothing is forgotten.
+
+        ModelError when it brings a text that no file can hold.
+        """
+        refuse_half_characters(step)
+        inverse = step.apply()
+        if not changes_nothing(step, inverse):
+            self._steps.append(step)
+            self._inverses.append(inverse)
+
+    def repeat(self, steps: Iterable[Step]) -> None:
+        """Apply steps that were done to a copy of the model: none changes nothing or brings what no file can hold."""
+        for step in steps:
+            self._inverses.append(step.apply())
+            self._steps.append(step)
+
+    def take_back(self) -> list[Step]:
+        """Undo what was done so far, and return it for `repeat` later, on the model as it was before."""
+        steps = list(self._steps)
+        self._roll_back()
+        return steps
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """What was done so far."""
+        return self._steps
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Steps that are taken back when the block raises, though the edit may go on: what raised goes on too."""
+        length = len(self._steps)
+        try:
+            yield
+        except BaseException:
+            self._roll_back(length)
+            raise
+
+    def _roll_back(self, length: int = 0) -> None:
+        while len(self._inverses) > length:
+            self._inverses.pop().apply()
+            self._steps.pop()
+
+
+class Document:
+    """A model, its history tree and its listeners. `path` is the file it belongs to, None for a new one."""
+
+    def __init__(self, model: Model, path: Path | None = None) -> None:
+        self.model = model
+        self.path = path
+        self.revision = 0  # goes up with every change, undo and redo included
+        self.root = Entry(0, "Open" if path else "New", None)
+        self.current = self.root
+        self._entries = {0: self.root}
+        self._next_id = 1
+        self._saved: int | None = 0
+        self.left_out = False  # whether the file it belongs to does not hold all that was saved
+        self._transaction: Transaction | None = None
+        self._listeners: list[Listener] = []
+        self._state_listeners: list[Callable[[], None]] = []
+        self._gesture_open = False
+        self._is_telling = False
+
+    # -- editing ---------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def edit(self, title: str, *, merge: str = "") -> Iterator[Transaction]:
+        """Group steps into one history entry.
+
+        An edit inside an edit joins it. Edits that follow each other with the same non-empty `merge` (one text
+        field, one drag) become one entry until `end_gesture` is called or something else happens. An entry whose
+        steps cancel out is dropped. When the block raises, the model is as it was and the error goes on.
+        """
+        if self._transaction is not None:
+            with self._transaction.attempt():
+                yield self._transaction
+            return
+        self._require_quiet()
+        transaction = self._transaction = Transaction(self.model)
+        try:
+            yield transaction
+        except BaseException:
+            transaction._roll_back()
+            raise
+        finally:
+            self._transaction = None
+        if transaction._steps:
+            self._commit(title, transaction, merge)
+
+    def end_gesture(self) -> None:
+        """The next edit starts its own entry even if its merge key is the same (focus left, mouse released)."""
+        self._gesture_open = False
+
+    def _commit(self, title: str, transaction: Transaction, merge: str) -> None:
+        entry = self.current
+        if merge and self._gesture_open and entry.merge == merge and entry is not self.root and not entry.children:
+            self._merge_into(entry, transaction)
+        else:
+            entry = Entry(0, title, self.current, merge=merge, time=time.time())
+            entry.steps, entry.inverses = transaction._steps, transaction._inverses
+            self._number(entry)
+            self.current.children.append(entry)
+            self.current.latest = entry
+            self.current = entry
+        self._gesture_open = bool(merge)
+        self._tell(tuple(transaction._steps), tuple(transaction._inverses), title, "edit")
+
+    def _number(self, entry: Entry) -> None:
+        """Give an entry an id of its own; each state of the model has one."""
+        self._entries.pop(entry.id or -1, None)
+        entry.id = self._next_id
+        self._next_id += 1
+        self._entries[entry.id] = entry
+
+    def _merge_into(self, entry: Entry, transaction: Transaction) -> None:
+        """Join a later part of a gesture to its entry, keeping of steps on one thing the first and last state."""
+        self._number(entry)
+        for step, inverse in zip(transaction._steps, transaction._inverses, strict=True):
+            if entry.steps and subject(entry.steps[-1]) == subject(step):
+                entry.steps[-1] = step
+                if changes_nothing(step, entry.inverses[-1]):
+                    entry.steps.pop()
+                    entry.inverses.pop()
+            else:
+                entry.steps.append(step)
+                entry.inverses.append(inverse)
+        if not entry.steps:
+            parent = entry.parent
+            assert parent is not None
+            parent.children.remove(entry)
+            parent.latest = parent.children[-1] if parent.children else None
+            self.current = parent
+
+    # -- history ---------------------------------------------------------------------------------------------
+
+    @property
+    def undo_title(self) -> str | None:
+        """What undo would take back, or None."""
+        return None if self.current.parent is None else self.current.title
+
+    @property
+    def redo_title(self) -> str | None:
+        """What redo would bring again, or None."""
+        return None if self.current.latest is None else self.current.latest.title
+
+    def undo(self) -> bool:
+        """Take the last edit back; False when there is none. Costs the size of the edit."""
+        entry = self.current
+        if entry.parent is None:
+            return False
+        self._require_no_edit()
+        steps = tuple(reversed(entry.inverses))
+        inverses = tuple([step.apply() for step in steps])
+        entry.steps = list(reversed(inverses))
+        self.current = entry.parent
+        self.current.latest = entry
+        self._gesture_open = False
+        self._tell(steps, inverses, entry.title, "undo")
+        return True
+
+    def redo(self) -> bool:
+        """Bring back what was undone last from here; False when there is nothing."""
+        entry = self.current.latest
+        if entry is None:
+            return False
+        self._require_no_edit()
+        steps = tuple(entry.steps)
+        entry.inverses = [step.apply() for step in steps]
+        self.current = entry
+        self._gesture_open = False
+        self._tell(steps, tuple(entry.inverses), entry.title, "redo")
+        return True
+
+    def go_to(self, entry: Entry) -> None:
+        """Undo and redo along the history tree until the model is in the state after `entry`."""
+        for _ in self.steps_to(entry):
+            pass
+
+    def steps_to(self, entry: Entry) -> Iterator[None]:
+        """Go there edit by edit, as this is gone through; where somebody else edits in between, it ends."""
+        wanted = list(_path(entry))
+        ahead = set(wanted)
+        here = self.current
+        while here is self.current and here not in ahead:
+            self.undo()
+            here = self.current
+            yield
+        following = wanted[wanted.index(here) + 1 :] if here in ahead else []
+        for step in following:
+            if here is not self.current:
+                return
+            here.latest = step
+            self.redo()
+            here = step
+            yield
+
+    def entries(self) -> Iterator[Entry]:
+        """Every state there is, as opened first, in the order they were made, abandoned branches included."""
+        for entry in self._entries.values():
+            if entry.parent is None or entry in entry.parent.children:
+                yield entry
+
+    def _require_no_edit(self) -> None:
+        if self._transaction is not None:
+            msg = "undo and redo inside an edit"
+            raise RuntimeError(msg)
+        self._require_quiet()
+
+    def _require_quiet(self) -> None:
+        """Who has not heard of a change yet would hear of those made meanwhile first."""
+        if self._is_telling:
+            msg = "an edit by who is being told of another"
+            raise RuntimeError(msg)
+
+    # -- saved or not ----------------------------------------------------------------------------------------
+
+    @property
+    def modified(self) -> bool:
+        """Whether the model differs from what was opened or last saved, as far as its file holds that."""
+        return self.left_out or self.current.id != self._saved
+
+    @property
+    def is_as_opened(self) -> bool:
+        """Whether nothing was ever done to it, so that the model is what its file holds."""
+        return self._saved == 0 and not self.root.children and not self.left_out
+
+    @property
+    def saved_entry(self) -> Entry | None:
+        """The state that the file holds; None when it is in no file."""
+        return None if self._saved is None else self.entry(self._saved)
+
+    def entry(self, state: int) -> Entry | None:
+        """The edit that led to a state of the model, by the id of that; None when it was dropped or merged since."""
+        return self._entries.get(state)
+
+    def way(self, start: Entry) -> list[tuple[Entry, tuple[Step, ...], tuple[Step, ...]]]:
+        """How the model gets from a state of the history to the one now: states reached, steps, what undoes them.
+
+        ``inverses[i]`` takes ``steps[i]`` back. Changes nothing.
+        """
+        before, after = _path(start), _path(self.current)
+        shared = sum(a is b for a, b in zip(before, after, strict=False))
+        back = [
+            (entry.parent, tuple(reversed(entry.inverses)), tuple(reversed(entry.steps)))
+            for entry in reversed(before[shared:])
+            if entry.parent is not None
+        ]
+        return [*back, *((entry, tuple(entry.steps), tuple(entry.inverses)) for entry in after[shared:])]
+
+    @contextmanager
+    def at(self, state: Entry) -> Iterator[None]:
+        """Within it the model is as in a state of the history, to be looked at; nobody is told."""
+        since = self.way(state)
+        for _, _, inverses in reversed(since):
+            for step in reversed(inverses):
+                step.apply()
+        try:
+            yield
+        finally:
+            for _, steps, _ in since:
+                for step in steps:
+                    step.apply()
+
+    def mark_saved(self, path: Path | None = None, state: int | None = None, *, left_out: bool = False) -> None:
+        """The state now is what the file holds, or the state with the id an entry had when a save began.
+
+        `left_out`: not all of it is, so the document stays modified.
+        """
+        if path is not None:
+            self.path = path
+        self.left_out = left_out
+        self._saved = self.current.id if state is None else state
+        self._gesture_open = False
+        _tell_all(self._state_listeners)
+
+    def mark_unsaved(self) -> None:
+        """The model is in no file: a recovered or repaired one."""
+        self._saved = None
+        _tell_all(self._state_listeners)
+
+    # -- listening -------------------------------------------------------------------------------------------
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener(change)` after every change, which it must not answer with another at once.
+
+        Returns the function that ends it.
+        """
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def on_saved(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener()` when `modified` or `path` changed other than by an edit; returns the ending."""
+        self._state_listeners.append(listener)
+        return lambda: self._state_listeners.remove(listener)
+
+    def _tell(
+        self, steps: tuple[Step, ...], inverses: tuple[Step, ...], title: str, kind: Literal["edit", "undo", "redo"]
+    ) -> None:
+        self.revision += 1
+        change = Change(self.revision, self.current.id, steps, inverses, title, kind)
+        self._is_telling = True
+        try:
+            _tell_all(self._listeners, change)
+        finally:
+            self._is_telling = False
+
+
+def _tell_all(listeners: Iterable[Callable[..., object]], *news: Change) -> None:
+    """Call each in turn, even when one before it raises: the journal must miss no change. What was raised goes on."""
+    with ExitStack() as calls:
+        for listener in reversed(list(listeners)):
+            calls.callback(listener, *news)
+
+
+def _path(entry: Entry) -> list[Entry]:
+    """From the root to an entry."""
+    path = [entry]
+    while path[-1].parent is not None:
+        path.append(path[-1].parent)
+    return path[::-1]

@@ -1,0 +1,41 @@
+"""How recordings refer to the objects of a model: by numbers, see `numbers`, or by their names, see `names`."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from onnx_workbench.model.io.reader.payloads import Payload
+from onnx_workbench.model.io.tensors.proto_tensor import TensorFiles
+from onnx_workbench.model.ir.tensors import Tensor
+
+
+class References(Protocol):
+    """Refers to objects of a model: by number or by name."""
+
+    def of(self, target: Any) -> Any:
+        """How an object that is in the model is written."""
+
+    def find(self, reference: Any, kind: type[Any]) -> Any:
+        """The object a reference means; ModelError when there is none."""
+
+    def add(self, made: Any, reference: Any) -> None:
+        """A new object comes with what is being read, under this reference."""
+
+    def new(self, made: Any) -> Any:
+        """The reference a new object gets while it is written."""
+
+    def tensor(self, tensor: Tensor) -> Any:
+        """How to refer to a tensor of the opened file instead of writing its values; None when it is not one."""
+
+    def find_tensor(self, reference: Any) -> Tensor:
+        """The tensor of the opened file."""
+
+    def put(self, piece: Payload) -> Any:
+        """A reference to bytes that are too many for a line; None when they must be in it all the same."""
+
+    def get(self, reference: Any) -> bytes:
+        """The bytes of such a reference."""
+
+    @property
+    def files(self) -> TensorFiles:
+        """Where tensors look for values in other files."""

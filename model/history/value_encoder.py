@@ -1,0 +1,327 @@
+"""What steps carry as JSON values. How objects are referred to is the business of a `References`."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onnx_workbench.model.history.references import References
+from onnx_workbench.model.io.message_fields import message_pieces
+from onnx_workbench.model.io.protobuf import AttributeProto
+from onnx_workbench.model.io.reader.decode import Origin
+from onnx_workbench.model.io.reader.payloads import Payload
+from onnx_workbench.model.io.reader.source import BytesSource
+from onnx_workbench.model.io.tensors.packed_source import PackedSource
+from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
+from onnx_workbench.model.io.unknown_fields import has_unknown, own_unknown
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
+from onnx_workbench.model.ir.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
+from onnx_workbench.model.ir.lazy_details import NO_DETAILS, Details
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import (
+    ElementType,
+    MapType,
+    OpaqueType,
+    OptionalType,
+    SequenceType,
+    SparseTensorType,
+    TensorType,
+    Type,
+)
+from onnx_workbench.model.ir.unknown_fields import UnknownChange
+
+_SMALL = 64  # elements that are written as numbers a person can read
+_LARGE = 1 << 16  # bytes of values from which on they are kept beside a journal
+
+
+class Encoder:
+    """Writes content as JSON values."""
+
+    def __init__(self, references: References) -> None:
+        self._references = references
+
+    def attribute(self, attribute: Attribute) -> dict[str, Any]:
+        """An attribute with its kind."""
+        entry: dict[str, Any] = {"name": attribute.name, "kind": attribute.kind.name}
+        if attribute.reference:
+            entry["reference"] = attribute.reference
+        elif attribute.value is not None:
+            entry["value"] = self._value_of(attribute)
+        if attribute.doc_string:
+            entry["doc_string"] = attribute.doc_string
+        if isinstance(attribute.source, Origin) and has_unknown(attribute.source.proto):
+            entry["source"] = _base64(_rest_of(attribute.source.proto))
+        return entry
+
+    def _value_of(self, attribute: Attribute) -> Any:
+        value: Any = attribute.value
+        encode = _ENCODE.get(attribute.kind.element)
+        if encode is None:
+            return value
+        return [encode(self, part) for part in value] if attribute.kind.is_list else encode(self, value)
+
+    def number(self, number: float) -> Any:
+        """A float; the ones JSON lacks as texts."""
+        return number if math.isfinite(number) else str(number)
+
+    def tensor(self, tensor: Tensor) -> dict[str, Any]:
+        """A tensor: a reference into the opened file, a few readable numbers, or its bytes; as it stands if broken."""
+        known = self._references.tensor(tensor)
+        if known is not None:
+            return {"from": known}
+        kind = tensor.element_type
+        large = tensor.storage == "external" or tensor.nbytes > _LARGE
+        if isinstance(tensor, ProtoTensor) and (large or tensor.problem or has_unknown(tensor.source)):
+            return {"message": [self._piece(piece) for piece in message_pieces(tensor)]}
+        entry: dict[str, Any] = {"type": int(kind), "shape": list(tensor.shape)}
+        for field in ("name", "doc_string"):
+            if getattr(tensor, field):
+                entry[field] = getattr(tensor, field)
+        if tensor.metadata:
+            entry["metadata"] = dict(tensor.metadata)
+        assert isinstance(kind, ElementType)
+        source = PackedSource(tensor, kind)
+        if source.size > _LARGE and (put := self._references.put(Payload(source, 0, source.size))):
+            entry["at"] = put
+            return entry
+        values = tensor.numpy()
+        if kind is ElementType.STRING:
+            entry["values"] = [str(text) for text in values.reshape(-1)]
+        elif tensor.size <= _SMALL and kind in _READABLE:
+            entry["values"] = [self.number(v) if isinstance(v, float) else v for v in values.reshape(-1).tolist()]
+        else:
+            entry["bytes"] = _base64(source.read(0, source.size))
+        return entry
+
+    def _piece(self, piece: bytes | Payload) -> Any:
+        if isinstance(piece, Payload):
+            return self._references.put(piece) or _base64(piece.read())
+        put = self._references.put(Payload(BytesSource(piece), 0, len(piece))) if len(piece) > _LARGE else None
+        return put or _base64(piece)
+
+    def sparse_tensor(self, tensor: SparseTensor) -> dict[str, Any]:
+        """Values, indices and the dense shape."""
+        return {
+            "values": self.tensor(tensor.values),
+            "indices": self.tensor(tensor.indices),
+            "shape": list(tensor.shape),
+            **({"unknown": _base64(data)} if (data := own_unknown(tensor.source)) else {}),
+        }
+
+    def any_tensor(self, tensor: Tensor | SparseTensor | None) -> Any:
+        """Either kind, or None."""
+        if tensor is None:
+            return None
+        return {"sparse": self.sparse_tensor(tensor)} if isinstance(tensor, SparseTensor) else self.tensor(tensor)
+
+    def type(self, kind: Type | None) -> Any:
+        """A type; None when there is none."""
+        if kind is None:
+            return None
+        entry: dict[str, Any] = {}
+        match kind:
+            case TensorType() | SparseTensorType():
+                entry["sparse" if isinstance(kind, SparseTensorType) else "tensor"] = int(kind.element_type)
+                if kind.shape is not None:
+                    entry["shape"] = list(kind.shape.dims)
+                    if kind.shape.denotations:
+                        entry["denotations"] = list(kind.shape.denotations)
+            case SequenceType() | OptionalType():
+                entry["sequence" if isinstance(kind, SequenceType) else "optional"] = self.type(kind.element)
+            case MapType():
+                entry["map"] = [int(kind.key_type), self.type(kind.value)]
+            case OpaqueType():
+                entry["opaque"] = [kind.domain, kind.name]
+        if kind.denotation:
+            entry["denotation"] = kind.denotation
+        return entry
+
+    def value(self, value: Value) -> dict[str, Any]:
+        """A new value."""
+        entry: dict[str, Any] = {"new": self._references.new(value), "name": value.name}
+        if value.type is not None:
+            entry["type"] = self.type(value.type)
+        details = value._read()
+        if details != NO_DETAILS:
+            entry["details"] = self.details(details)
+        return entry | self.unknown(value)
+
+    def value_or_reference(self, value: Value | None) -> Any:
+        """A value that is in the model, or a new one, or None."""
+        if value is None:
+            return None
+        known = self._references.of(value)
+        return self.value(value) if known is None else known
+
+    def values(self, values: Sequence[Value | None]) -> list[Any]:
+        """Several of them."""
+        return [self.value_or_reference(v) for v in values]
+
+    def node_or_reference(self, node: Node) -> Any:
+        """A node that was taken out and comes back, or a new one."""
+        known = self._references.of(node)
+        return self.node(node) if known is None else known
+
+    def node(self, node: Node) -> dict[str, Any]:
+        """A new node with its attributes, bodies included; wires by reference."""
+        entry: dict[str, Any] = {"new": self._references.new(node), "op_type": node.op_type}
+        for field in ("domain", "overload", "name"):
+            if getattr(node, field):
+                entry[field] = getattr(node, field)
+        entry["outputs"] = self.values(node.outputs)
+        entry["inputs"] = self.values(node.inputs)
+        if node.attributes:
+            entry["attributes"] = [self.attribute(a) for a in node.attributes.values()]
+        if node.details != Details():
+            entry["details"] = self.details(node.details)
+        return entry | self.unknown(node)
+
+    def unknown(self, target: Node | Graph | Function | Value | TrainingInfo) -> dict[str, Any]:
+        """What its message holds that onnx.proto does not know, if anything, in entries of its lists too."""
+        data = _unknown_in(target._source)
+        return {"unknown": _base64(data)} if data else {}
+
+    def kept(self, source: Any) -> list[str]:
+        """The message something was read from, if it holds what onnx.proto does not know."""
+        return [_base64(source.SerializeToString())] if source is not None and has_unknown(source) else []
+
+    def details(self, details: Details) -> list[Any]:
+        """Texts, device configurations and changes of unknown fields."""
+        devices, changes = details.device_configurations, details.unknown_changes
+        return [details.doc_string, dict(details.metadata), self.devices(devices), self.unknown_changes(changes)]
+
+    def unknown_changes(self, changes: Sequence[UnknownChange]) -> list[Any]:
+        """What is changed of unknown fields, as bytes on the wire."""
+        return [[[list(step) for step in c.path], c.old.hex(), c.new.hex()] for c in changes]
+
+    def devices(self, configurations: Sequence[NodeDeviceConfiguration]) -> list[Any]:
+        """How a node is spread."""
+        return [
+            [
+                c.configuration_id,
+                c.pipeline_stage,
+                [
+                    [s.tensor_name, list(s.devices), [[k, list(v)] for k, v in s.device_groups],
+                     [[d.axis, [list(p) for p in d.shards]] for d in s.dimensions]]
+                    for s in c.sharding
+                ],
+            ]
+            for c in configurations
+        ]  # fmt: skip
+
+    def graph(self, graph: Graph) -> Any:
+        """A graph that was taken out and comes back, by reference, or a new one."""
+        known = self._references.of(graph)
+        return self._new_graph(graph) if known is None else known
+
+    def _new_graph(self, graph: Graph) -> dict[str, Any]:
+        """With everything in it."""
+        return {
+            "new": self._references.new(graph),
+            "name": graph.name,
+            "doc_string": graph.doc_string,
+            "metadata": dict(graph.metadata),
+            "inputs": self.values(graph.inputs),
+            "initializers": [[self.value_or_reference(v), self.any_tensor(v.initializer)] for v in graph.initializers],
+            # every value before any node, so that nodes in any order and bodies can refer to it
+            "values": [self.value(v) for v in graph.values() if self._references.of(v) is None],
+            "nodes": [self.node(n) for n in graph.nodes],
+            "outputs": self.values(graph.outputs),
+            "declared": self.values(graph.declared),
+            "quantization_annotations": self.annotations(graph.quantization_annotations),
+            **self.unknown(graph),
+        }
+
+    def annotations(self, annotations: Sequence[QuantizationAnnotation]) -> list[Any]:
+        """Which values hold the quantisation parameters of which."""
+        return [
+            [
+                self.value_or_reference(a.value),
+                [[key, self.value_or_reference(v)] for key, v in a.parameters],
+                *self.kept(a.source),
+            ]
+            for a in annotations
+        ]
+
+    def function(self, function: Function) -> Any:
+        """A function that is in the model by reference, a new one with its body."""
+        known = self._references.of(function)
+        if known is not None:
+            return known
+        return {
+            "new": self._references.new(function),
+            "key": list(function.key),
+            "doc_string": function.doc_string,
+            "attributes": list(function.attributes),
+            "attribute_defaults": [self.attribute(a) for a in function.attribute_defaults],
+            "opset_imports": dict(function.opset_imports),
+            "metadata": dict(function.metadata),
+            "unknown_changes": self.unknown_changes(function.unknown_changes),
+            "body": self.graph(function.body),
+            **self.unknown(function),
+        }
+
+    def training(self, training: TrainingInfo) -> Any:
+        """Training information by reference, or a new one with its graphs."""
+        known = self._references.of(training)
+        if known is not None:
+            return known
+        return {
+            "new": self._references.new(training),
+            "initialization": training.initialization and self.graph(training.initialization),
+            "algorithm": training.algorithm and self.graph(training.algorithm),
+            "initialization_binding": [list(p) for p in training.initialization_binding],
+            "update_binding": [list(p) for p in training.update_binding],
+            **self.unknown(training),
+        }
+
+
+_READABLE = frozenset({
+    ElementType.FLOAT, ElementType.DOUBLE, ElementType.INT8, ElementType.INT16, ElementType.INT32,
+    ElementType.INT64, ElementType.UINT8, ElementType.UINT16, ElementType.UINT32, ElementType.UINT64,
+    ElementType.BOOL,
+})  # fmt: skip
+
+_ENCODE: Mapping[AttributeKind, Any] = {
+    AttributeKind.FLOAT: Encoder.number,
+    AttributeKind.TENSOR: Encoder.tensor,
+    AttributeKind.SPARSE_TENSOR: Encoder.sparse_tensor,
+    AttributeKind.GRAPH: Encoder.graph,
+    AttributeKind.TYPE_PROTO: Encoder.type,
+}
+
+
+def _unknown_in(source: Any) -> bytes:
+    """A message with nothing but its unknown fields and the messages in it that may have some; empty when none has."""
+    if source is None:
+        return b""
+    rest = type(source).FromString(own_unknown(source))
+    for field in _IN_PARTS:
+        if field in source.DESCRIPTOR.fields_by_name:
+            getattr(rest, field).MergeFrom(getattr(source, field))
+    return rest.SerializeToString() if has_unknown(rest) else b""
+
+
+#: Messages that are written as texts and numbers, so without what else is in them.
+_IN_PARTS = (
+    "type", "metadata_props", "device_configurations", "opset_import", "initialization_binding", "update_binding",
+)  # fmt: skip
+
+
+def _rest_of(proto: AttributeProto) -> bytes:
+    """The message of an attribute without its value, which is written as such; types keep what is in them."""
+    rest = AttributeProto()
+    rest.CopyFrom(proto)
+    for field in _VALUES:
+        rest.ClearField(field)
+    return rest.SerializeToString()
+
+
+_VALUES = ("f", "i", "s", "t", "g", "sparse_tensor", "floats", "ints", "strings", "tensors", "graphs", "sparse_tensors")
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

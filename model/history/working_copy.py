@@ -1,0 +1,320 @@
+"""Work on a whole model away from the thread that owns it: on a copy, whose steps are then carried over.
+
+rehearsal = Rehearsal(document.model)           # owner thread: copies the structure, not the weights
+rehearsal.recording = journal.recording(rehearsal.document.model)    # to write it down before it is carried over
+with rehearsal.document.edit("Simplify") as edit:    # any thread
+    ...
+steps = rehearsal.steps()                       # any thread
+with document.edit("Simplify") as edit:         # owner thread, model unchanged since
+    edit.repeat(steps)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from onnx_workbench.model.analysis.node_subset import part_of
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import (
+    InsertNode,
+    MoveUses,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+    Step,
+)
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.clone import Cloner
+from onnx_workbench.model.ir.graph import (
+    Function,
+    Graph,
+    Model,
+    Node,
+    QuantizationAnnotation,
+    TrainingInfo,
+    Value,
+    Values,
+)
+from onnx_workbench.model.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.recovery.write_ahead import Recording
+
+T = TypeVar("T")
+
+
+class Rehearsal:
+    """A copy of a model with a document of its own, and the way back to the original's objects.
+
+    Making one costs about as much as opening the model, about 15 µs a node; `progress` is checked at every node, so
+    that it can be done in slices. Tensors are shared, as they never change.
+    """
+
+    def __init__(self, model: Model, progress: Progress = SILENT) -> None:
+        self._originals: dict[Any, Any] = {}
+        self._progress = progress
+        self._cloner = Cloner(progress=progress)
+        self.document = Document(self._copy(model))
+        self.recording: Recording | None = None  # for the journal of the real document, before anything is done
+        self._copies: dict[Any, Any] = {}
+
+    def original(self, target: T) -> T:
+        """The object of the real model that a copy stands for; anything else stands for itself."""
+        return cast("T", self._originals.get(target, target))  # keys and values are of one kind
+
+    def copy_of(self, thing: T) -> T:
+        """The copy of a part of the real model; refuses one that the model had no more when it was copied.
+
+        The first call costs a look at all that was copied.
+        """
+        if not self._copies:
+            self._copies = {original: copy for copy, original in self._originals.items()}
+        copy: T | None = self._copies.get(thing)
+        if copy is None:
+            what = type(thing).__name__.lower()
+            raise ModelError(f"The {what} is not there any more", "It went with an edit made meanwhile.")
+        return copy
+
+    def of_copies(self, known: Mapping[Value, T]) -> dict[Value, T]:
+        """What is known of values of the real model, as of their copies."""
+        copies = self._cloner.values
+        return {copy: known[value] for value in known if (copy := copies.get(value)) is not None}
+
+    def copies(self, nodes: Iterable[Node]) -> frozenset[Node]:
+        """The copies of nodes of the real model and of all in their bodies."""
+        chosen = set(nodes)
+        return part_of(n for g in self.document.model.graphs() for n in g.nodes if self.original(n) in chosen)
+
+    def steps(self) -> list[Step]:
+        """What was done to the copy, as steps on the real model. Call once, when the work is done."""
+        return [step for _, steps in self.entries() for step in steps]
+
+    def entries(self) -> list[tuple[str, list[Step]]]:
+        """The same as `steps`, entry by entry of the copy's history, with their titles. Call one of them once."""
+        path = []
+        entry = self.document.current
+        while entry.parent is not None:
+            path.append(entry)
+            entry = entry.parent
+        self.document.go_to(self.document.root)
+        entries, recording = [], self.recording
+        for entry in reversed(path):
+            carried = []
+            if recording is not None:
+                recording.begin_edit(entry.steps)
+            for step in entry.steps:
+                # Before it is applied again: what it brings in is then as it was when it came.
+                carried.append(self._carry(step))
+                if recording is not None:
+                    recording.add(step)
+                step.apply()
+            entries.append((entry.title, carried))
+        if recording is not None:
+            recording.end()
+        return entries
+
+    # -- there ---------------------------------------------------------------------------------------------------
+
+    def _copy(self, model: Model) -> Model:
+        copy = Model(self._graph(model.graph))
+        for slot in Model.__slots__:
+            if slot not in ("graph", "functions", "training_info"):
+                setattr(copy, slot, getattr(model, slot))
+        copy.functions = tuple(self._function(f, copy) for f in model.functions)
+        copy.training_info = tuple(self._training(t, copy) for t in model.training_info)
+        self._originals[copy] = model
+        for original, value in self._cloner.values.items():
+            self._progress.check()
+            self._originals[value] = original
+        return copy
+
+    def _graph(self, graph: Graph) -> Graph:
+        undefined = self._name_undefined(graph)
+        copy = self._cloner.graph(graph)
+        for theirs, ours in zip(graph.walk(), copy.walk(), strict=True):
+            self._originals[ours] = theirs
+            for original, node in zip(theirs.nodes, ours.nodes, strict=True):
+                self._progress.check()
+                self._originals[node] = original
+        if undefined:
+            copies = {self._originals[part]: part for part in copy.walk()}
+            for value, made in undefined.items():
+                made.graph = None if value.graph is None else copies.get(value.graph, made.graph)
+        return copy
+
+    def _name_undefined(self, root: Graph) -> dict[Value, Value]:
+        """Copy what is used in a graph or a body of it and nothing defines, which a cloner takes as from outside."""
+        undefined = {}
+        for value in self._progress.paced(_used_in(root)):
+            if not value.is_defined and value not in self._cloner.values:
+                undefined[value] = self._cloner.value(value)
+        return undefined
+
+    def _function(self, function: Function, model: Model) -> Function:
+        copy = Function(function.name, function.domain, function.overload, self._graph(function.body))
+        for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
+            setattr(copy, slot, getattr(function, slot))
+        copy.model = model
+        self._originals[copy] = function
+        return copy
+
+    def _training(self, training: TrainingInfo, model: Model) -> TrainingInfo:
+        copy = TrainingInfo(
+            training.initialization and self._graph(training.initialization),
+            training.algorithm and self._graph(training.algorithm),
+        )
+        copy.initialization_binding = training.initialization_binding
+        copy.update_binding = training.update_binding
+        copy.model, copy._source = model, training._source
+        self._originals[copy] = training
+        return copy
+
+    # -- and back ------------------------------------------------------------------------------------------------
+
+    def _carry(self, step: Step) -> Step:
+        own = self.original
+        match step:
+            case SetField():
+                return SetField(own(step.target), step.field, self._content(step.value))
+            case SetAttribute():
+                attribute = None if step.attribute is None else self._attribute(step.attribute)
+                return SetAttribute(own(step.node), step.name, attribute, step.index)
+            case InsertNode():
+                before = None if step.before is None else own(step.before)
+                return InsertNode(own(step.graph), self._node(step.node), before)
+            case RemoveNode():
+                return RemoveNode(own(step.node))
+            case SetInputs():
+                return SetInputs(own(step.node), self._values(step.inputs))
+            case SetInput():
+                return SetInput(own(step.node), step.index, None if step.value is None else self._value(step.value))
+            case MoveUses():
+                uses = tuple((own(user), index) for user, index in step.uses)
+                return MoveUses(self._value(step.source), self._value(step.target), uses)
+            case SetOutputs():
+                return SetOutputs(own(step.node), self._values(step.outputs))
+            case SetGraphInputs():
+                return SetGraphInputs(own(step.graph), tuple(map(self._value, step.inputs)))
+            case SetGraphOutputs():
+                return SetGraphOutputs(own(step.graph), tuple(map(self._value, step.outputs)))
+            case SetInitializer():
+                return SetInitializer(own(step.graph), self._value(step.value), step.tensor, step.index)
+
+    def _values(self, values: Iterable[Value | None]) -> tuple[Value | None, ...]:
+        return tuple(None if v is None else self._value(v) for v in values)
+
+    def _value(self, value: Value) -> Value:
+        """The value a copy stands for; for one made here, one like it."""
+        if value not in self._originals:
+            moved = Value(value.name, value.type)
+            moved._details, moved._source = value._read(), value._source
+            self._originals[value] = moved
+        return self.original(value)
+
+    def _content(self, content: Any) -> Any:
+        """A field's new content with copies replaced by what they stand for."""
+        if isinstance(content, tuple):
+            return tuple(self._content(part) for part in content)
+        if isinstance(content, QuantizationAnnotation):
+            parameters = tuple((key, self._value(value)) for key, value in content.parameters)
+            return replace(content, value=self._value(content.value), parameters=parameters)
+        if isinstance(content, Function):
+            return self._function_made(content)
+        if isinstance(content, Graph):
+            return self._moved_graph(content)
+        if isinstance(content, Value):
+            return self._value(content)
+        if isinstance(content, TrainingInfo):
+            return self._training_made(content)
+        return content
+
+    def _attribute(self, attribute: Attribute) -> Attribute:
+        if not attribute.graphs:
+            return attribute
+        graphs = tuple(self._moved_graph(g) for g in attribute.graphs)
+        return replace(attribute, value=graphs[0] if attribute.kind is AttributeKind.GRAPH else graphs)
+
+    def _node(self, node: Node) -> Node:
+        """The node a copy stands for; for one made here, one like it wired to the real model's values."""
+        if node not in self._originals:
+            moved = Node(
+                node.op_type,
+                self._values(node.inputs),
+                self._values(node.outputs),
+                name=node.name,
+                domain=node.domain,
+                overload=node.overload,
+                attributes={name: self._attribute(a) for name, a in node.attributes.items()},
+            )
+            moved._details, moved._source, moved._decoder = node._details, node._source, node._decoder
+            self._originals[node] = moved
+        return self.original(node)
+
+    def _function_made(self, function: Function) -> Function:
+        if function not in self._originals:
+            moved = Function(function.name, function.domain, function.overload, self._moved_graph(function.body))
+            for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
+                setattr(moved, slot, getattr(function, slot))
+            self._originals[function] = moved
+        return self.original(function)
+
+    def _training_made(self, training: TrainingInfo) -> TrainingInfo:
+        if training not in self._originals:
+            graphs = (training.initialization, training.algorithm)
+            moved = TrainingInfo(*(graph and self._moved_graph(graph) for graph in graphs))
+            for slot in ("initialization_binding", "update_binding", "_source"):
+                setattr(moved, slot, getattr(training, slot))
+            self._originals[training] = moved
+        return self.original(training)
+
+    def _moved_graph(self, graph: Graph) -> Graph:
+        """The graph a copy stands for; for one made here, a copy of it that captures the real model's values.
+
+        These hear of it only when it comes into the model, if it ever does.
+        """
+        if graph not in self._originals:
+            captured = {value: Value(value.name) for value in _used_in(graph) if value in self._originals}
+            cloner = Cloner(dict(captured))
+            moved = cloner.graph(graph)
+            _exchange(moved, {stand_in: self.original(value) for value, stand_in in captured.items()})
+            for value, copy in cloner.values.items():
+                self._originals.setdefault(value, copy)
+            for made, copied in zip(graph.walk(), moved.walk(), strict=True):
+                self._originals[made] = copied
+                for node, copy_of_node in zip(made.nodes, copied.nodes, strict=True):
+                    self._originals[node] = copy_of_node
+        return self.original(graph)
+
+
+def _used_in(root: Graph) -> Iterator[Value]:
+    """What nodes of a graph and of its bodies take, and what these graphs return."""
+    for graph in root.walk():
+        for value in chain(graph.outputs, chain.from_iterable(node.inputs for node in graph.nodes)):
+            if value is not None:
+                yield value
+
+
+def _exchange(root: Graph, values: Mapping[Value, Value]) -> None:
+    """Let a graph that is in no model speak of other values, which do not hear of it."""
+    for graph in root.walk():
+        graph.outputs = Values(values.get(value, value) for value in graph.outputs)
+        for node in graph.nodes:
+            node.inputs = tuple(None if value is None else values.get(value, value) for value in node.inputs)
+        graph.quantization_annotations = tuple(
+            replace(
+                annotation,
+                value=values.get(annotation.value, annotation.value),
+                parameters=tuple((key, values.get(value, value)) for key, value in annotation.parameters),
+            )
+            for annotation in graph.quantization_annotations
+        )

@@ -1,0 +1,144 @@
+"""Types of PyTorch's operators that an exporter left as they are: ATen, with an attribute that says which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx_workbench.model.analysis import symbolic
+from onnx_workbench.model.analysis.symbolic import AnySize, read
+from onnx_workbench.model.inference.node_call import Call, Rule, at, broadcast, tensor, told
+from onnx_workbench.model.ir.types import Dimension, ElementType, Type
+
+
+def aten(call: Call) -> Sequence[Type | None]:
+    """The rule of the operator that the node stands for."""
+    rule = _RULES.get(call.attribute("operator", ""))
+    return () if rule is None or call.tensor(0) is None else rule(call)
+
+
+def _size(dim: Dimension) -> AnySize | None:
+    return read(dim) if isinstance(dim, str) else dim
+
+
+def _number(call: Call, index: int) -> int | None:
+    """A constant input that is one number."""
+    given = call.values[index] if index < len(call.values) else None
+    found = given[0] if given is not None and len(given) == 1 else None
+    return found if isinstance(found, int) else None
+
+
+def _kind(call: Call) -> ElementType | int:
+    data = call.tensor(0)
+    return ElementType.UNDEFINED if data is None else data.element_type
+
+
+def _embedding(call: Call) -> Sequence[Type | None]:
+    table, indices = call.dims(0), call.dims(1)
+    return (tensor(_kind(call), None if table is None or indices is None else (*indices, *table[1:])),)
+
+
+def _broadcast(call: Call) -> Sequence[Type | None]:
+    return (tensor(_kind(call), broadcast(call.dims(0), call.dims(1))),)
+
+
+def _diagonal(call: Call) -> Sequence[Type | None]:
+    dims, offset, one, two = call.dims(0), *(_number(call, i) for i in (1, 2, 3))
+    if dims is None:
+        return (tensor(_kind(call), None),)
+    if offset is None or one is None or two is None or len(dims) < 2:
+        return (tensor(_kind(call), (None,) * max(len(dims) - 1, 0)),)
+    one, two = one % len(dims), two % len(dims)
+    rest = tuple(d for axis, d in enumerate(dims) if axis not in (one, two))
+    height, width = _size(dims[one]), _size(dims[two])
+    if height is None or width is None:
+        return (tensor(_kind(call), (*rest, None)),)
+    down, across = (height, width - offset) if offset >= 0 else (height + offset, width)
+    length = symbolic.extreme(symbolic.extreme(down, across, largest=False), 0, largest=True)
+    return (tensor(_kind(call), (*rest, told(length))),)
+
+
+def _reduced(call: Call) -> tuple[Dimension, ...] | None:
+    """What is left of the dimensions when the one that is given as an input is gone, or 1."""
+    dims, axis, keep = call.dims(0), _number(call, 1), _number(call, 2)
+    if dims is None or keep is None:
+        return None
+    if axis is None:
+        return (None,) * (len(dims) if keep else len(dims) - 1)
+    axis %= len(dims)
+    return (*dims[:axis], *((1,) if keep else ()), *dims[axis + 1 :])
+
+
+def _extreme(call: Call) -> Sequence[Type | None]:
+    if len(call.inputs) == 1:
+        return (tensor(_kind(call), ()),)
+    return (tensor(_kind(call), _reduced(call)), tensor(ElementType.INT64, _reduced(call)))
+
+
+def _argmax(call: Call) -> Sequence[Type | None]:
+    is_flat = len(call.inputs) < 2 or call.inputs[1] is None
+    return (tensor(ElementType.INT64, () if is_flat else _reduced(call)),)
+
+
+def _multinomial(call: Call) -> Sequence[Type | None]:
+    dims = call.dims(0)
+    return (tensor(ElementType.INT64, None if dims is None else (*dims[:-1], _number(call, 1))),)
+
+
+def _unfold(call: Call) -> Sequence[Type | None]:
+    return unfolded(call, _number(call, 1), _number(call, 2), _number(call, 3))
+
+
+def unfolded(call: Call, axis: int | None, size: int | None, step: int | None) -> Sequence[Type | None]:
+    """Windows along a dimension, each of them along a new last one."""
+    dims = call.dims(0)
+    if dims is None:
+        return (tensor(_kind(call), None),)
+    if axis is None or size is None or not step:
+        return (tensor(_kind(call), (None,) * (len(dims) + 1)),)
+    axis %= len(dims)
+    whole = _size(dims[axis])
+    steps = None if whole is None else symbolic.dimension(whole - size, step)
+    count = None if steps is None else told(steps + 1)
+    return (tensor(_kind(call), (*dims[:axis], count, *dims[axis + 1 :], size)),)
+
+
+def _pooled(call: Call) -> Sequence[Type | None]:
+    dims = call.dims(0)
+    found = None if dims is None else (*dims[:-2], None, None)
+    return (tensor(_kind(call), found), tensor(ElementType.INT64, found))
+
+
+def _transposed(call: Call) -> Sequence[Type | None]:
+    dims = call.dims(0)
+    return (tensor(_kind(call), None if dims is None else tuple(reversed(dims))),)
+
+
+def _group_norm(call: Call) -> Sequence[Type | None]:
+    statistics = tensor(_kind(call), (at(call.dims(0), 0), _number(call, 6)))
+    return (call.inputs[0], statistics, statistics)
+
+
+def _upsampled(call: Call) -> Sequence[Type | None]:
+    dims = call.dims(0)
+    wanted = call.values[1] if len(call.values) > 1 else None
+    if dims is None:
+        return (tensor(_kind(call), None),)
+    return (tensor(_kind(call), (*dims[:2], *(wanted if wanted is not None else (None,) * (len(dims) - 2)))),)
+
+
+_RULES: dict[str, Rule] = {
+    "embedding": _embedding,
+    "bitwise_or": _broadcast,
+    "diagonal": _diagonal,
+    "max": _extreme,
+    "min": _extreme,
+    "argmax": _argmax,
+    "multinomial": _multinomial,
+    "unfold": _unfold,
+    "numpy_T": _transposed,
+    "native_group_norm": _group_norm,
+    **dict.fromkeys(("max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d"), _pooled),
+    **dict.fromkeys(
+        ("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_bicubic2d"), _upsampled
+    ),
+}

@@ -1,0 +1,559 @@
+"""Shape inference in a limited child process: onnx's own, then node by node with rules for what it leaves open.
+
+The one place outside model.io that sees messages, because onnx's inference speaks nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from typing import Any
+
+from onnx_workbench.model.inference.control_flow import formal_types, joined
+from onnx_workbench.model.inference.node_call import Call, Rule
+from onnx_workbench.model.inference.onnx_library import Refused, infer_model, infer_node, with_attributes
+from onnx_workbench.model.inference.protocol import Fault, Spot, encode
+from onnx_workbench.model.inference.rules import RULES, user_rule
+from onnx_workbench.model.inference.shape_values import ShapeValues
+from onnx_workbench.model.inference.size_formulas import fill
+from onnx_workbench.model.inference.type_errors import Faults
+from onnx_workbench.model.inference.type_lattice import (
+    common,
+    is_better,
+    is_full,
+    is_partly_open,
+    pad,
+    surely_sized,
+    weight,
+    without_dims,
+)
+from onnx_workbench.model.io.protobuf import ModelProto, TypeProto
+from onnx_workbench.model.io.reader.decode import bodies, read_type
+from onnx_workbench.model.io.writer.encode import write_type
+from onnx_workbench.model.ir.types import (
+    UNNAMED,
+    Dimension,
+    ElementType,
+    Shape,
+    TensorType,
+    Type,
+    element_type,
+    with_sizes,
+)
+
+_ROUNDS = 6  # onnx's inference and ours take turns; each turn gets past at least one operator the other cannot
+_FORMULA_ROUNDS = 4  # formulas get past what rules cannot, and rules past functions that formulas cannot
+_DEEPEST = 32  # functions within functions
+_MOST_RUN = 500_000  # nodes that onnx's inference looks at, which is about a second; those in functions for each call
+_BUDGET = 200_000  # nodes looked at one by one, calls of functions counted each time
+
+_STARTS, _ENDS = 1, 2  # inputs of Slice
+_LOOP_TRIALS = 3  # guesses at what a loop leaves as it is; nested loops try within tries
+
+#: What the body of a Loop gets first: the number of the turn, and whether to go on.
+_TURN = (TensorType(ElementType.INT64, Shape()), TensorType(ElementType.BOOL, Shape()))
+
+#: Operators of which shape arithmetic may know more than onnx's inference.
+_RESHAPING = frozenset({"Reshape", "Expand", "ConstantOfShape"})
+
+
+def run(payload: bytes) -> bytes:
+    """From a header line (user rules, whether to find formulas) and a stripped model to what `reply.decode` reads."""
+    header, _, data = payload.partition(b"\n")
+    asked = json.loads(header)
+    rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in asked["rules"].items()}
+    model = ModelProto.FromString(data)
+    inference = Inference(model, {k: r for k, r in rules.items() if r is not None})
+    inference.run()
+    if asked["formulas"]:
+        inference.find_formulas(data)
+    return encode(inference.result(), inference.faults())
+
+
+class Inference:
+    """One run over one model."""
+
+    def __init__(self, model: Any, rules: Mapping[Any, Rule]) -> None:
+        self._model = model
+        self._rules = {**RULES, **rules}
+        self._imports = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
+        self._functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+        self._budget = _BUDGET
+        self._found: dict[int, dict[str, Type]] = {}  # by id of the graph or function message
+        self._formal: dict[tuple[int, str], Type | None] = {}  # what the file says of inputs of bodies
+        self._read: dict[bytes, Type | None] = {}  # types by their messages, as many are equal
+        self._given: set[str] = set()  # sizes that the file names where inference begins
+        self._news: dict[int, set[str]] = {}  # by id of the graph, values of which formulas told more
+        self._first_calls: dict[int, Any] = {}  # by id of the function
+        self._told: Mapping[str, Any] = {}  # attributes that the call gives whose function is looked at
+        self._improved = False  # whether the last sweep found more than was known
+        self._again = False  # whether it is not the first call of a function whose inside is looked at
+        self._faults = Faults()
+        self._looked: set[tuple[Any, ...]] = set()  # signatures of calls
+        self._answers: dict[Any, tuple[list[Type | None], dict[Any, Fault]]] = {}  # of calls, in one sweep of all
+        # The runtime hands out one Python object per message only while that object lives, so all of them are kept.
+        self._alive = [graph for root in self._all_roots() for graph in _walk(root)]
+        self._main = list(_walk(model.graph))
+        self._from_somewhere = list(_slices_from_somewhere(self._alive))
+        self._opens_calls = _nodes_run(model) <= _MOST_RUN
+
+    def run(self) -> None:
+        """Find out all that onnx's inference and our rules do."""
+        for root in self._roots():
+            self._forget_declarations(root)
+        _name_open_sizes(self._model.graph, self._given)
+        self._infer_whole()
+        for _ in range(_ROUNDS):
+            self._collect()
+            self._improved = False
+            self._sweep_all()
+            if not self._improved:
+                break
+            self._declare()
+            self._infer_whole()
+        for training in self._model.training_info:
+            for field in ("initialization", "algorithm"):
+                if not training.HasField(field):
+                    continue
+                graph = getattr(training, field)
+                self._sweep(graph, dict(self._types(self._model.graph)), self._imports, 0)
+
+    def find_formulas(self, data: bytes) -> None:
+        """Tell open sizes in terms of named ones; `data` is the model. What follows from them may follow by rules."""
+        for _ in range(_FORMULA_ROUNDS):
+            found = [self._types(graph) for graph in self._alive]
+            if not any(is_partly_open(kind) for types in found for kind in types.values()):
+                return
+            filled = fill(data, found, lambda size: weight(size) < 2)
+            self._news = {id(graph): names for graph, names in zip(self._alive, filled, strict=True) if names}
+            self._improved = False
+            if id(self._model.graph) in self._news:
+                self._sweep_all()
+            if not self._improved:
+                return
+
+    def result(self) -> list[dict[str, Type]]:
+        """Types by value name, for the main graph and its bodies, then functions and their bodies, then training.
+
+        A size that nobody named is open: names that onnx's inference made up say nothing, not even that sizes differ.
+        """
+        return [
+            {name: self._without_made_up(kind) for name, kind in self._found.get(id(graph), {}).items()}
+            for graph in self._alive
+        ]
+
+    def faults(self) -> list[Fault]:
+        """Nodes that do not take what they get; graphs are counted as in `result`."""
+        numbers = {id(graph): number for number, graph in enumerate(self._alive)}
+
+        def spot(of: Spot) -> Spot:
+            return numbers[of[0]], of[1]
+
+        return [replace(f, spot=spot(f.spot), calls=tuple(map(spot, f.calls))) for f in self._faults.found.values()]
+
+    def _without_made_up(self, kind: Type) -> Type:
+        def size(dim: Dimension) -> Dimension:
+            return None if weight(dim) == 1 and dim not in self._given else dim
+
+        return with_sizes(kind, size)
+
+    def _roots(self) -> Iterator[Any]:
+        yield self._model.graph
+        for training in self._model.training_info:
+            for field in ("initialization", "algorithm"):
+                if training.HasField(field):  # touching one that is not there would make it
+                    yield getattr(training, field)
+
+    def _all_roots(self) -> Iterator[Any]:
+        yield self._model.graph
+        yield from self._model.functions
+        for training in self._model.training_info:
+            for field in ("initialization", "algorithm"):
+                if training.HasField(field):
+                    yield getattr(training, field)
+
+    def _forget_declarations(self, root: Any) -> None:
+        """What the file says of inner values and outputs may be wrong, and is compared with the result later.
+
+        What it says of the inputs of a body counts only where nothing is known of what the body gets.
+        """
+        for graph in _walk(root):
+            self._given.update(d.dim_param for value in graph.input for d in value.type.tensor_type.shape.dim)
+            del graph.value_info[:]
+            for output in graph.output:
+                output.ClearField("type")
+            for value in graph.input if graph is not root else ():
+                self._formal[id(graph), value.name] = self._type(value.type)
+                value.ClearField("type")
+
+    def _infer_whole(self) -> None:
+        """onnx's own inference over the main graph; on a model it cannot take, all is left to the sweep.
+
+        It takes a start that is computed for 0 when it follows what shapes hold, so such a Slice is hidden from it;
+        and it goes into every call anew, so functions are where calls in calls become too many.
+        """
+        for node in self._from_somewhere:
+            node.op_type = "Hidden"
+        inferred = infer_model(self._model if self._opens_calls else _without_functions(self._model))
+        for node in self._from_somewhere:
+            node.op_type = "Slice"
+        if inferred is not None:
+            _adopt_types(self._main, list(_walk(inferred.graph)))
+
+    def _collect(self) -> None:
+        """Take over what the messages of the main graph and its bodies now say."""
+        for graph in self._main:
+            types = self._types(graph)
+            for info in (*graph.value_info, *graph.input, *graph.output):
+                kind = self._type(info.type)
+                if kind is not None and is_better(kind, types.get(info.name)):
+                    types[info.name] = kind
+
+    def _type(self, message: Any) -> Type | None:
+        written = message.SerializeToString()
+        if written not in self._read:
+            self._read[written] = read_type(message)
+        return self._read[written]
+
+    def _types(self, graph: Any) -> dict[str, Type]:
+        return self._found.setdefault(id(graph), {})
+
+    def _declare(self) -> None:
+        """Write what was found into the messages, for onnx's inference to go on from."""
+        for graph in self._main:
+            declared = {info.name: info for info in (*graph.value_info, *graph.output)}
+            inputs = {info.name for info in graph.input}
+            for name, kind in self._types(graph).items():
+                if name in inputs:
+                    continue
+                info = declared.get(name)
+                if info is None:
+                    info = graph.value_info.add()
+                    info.name = name
+                elif self._type(info.type) == kind:
+                    continue
+                info.type.Clear()
+                write_type(info.type, kind)
+
+    def _sweep_all(self) -> None:
+        """Go through the main graph, asking anew what functions return: more may be known of their insides."""
+        self._answers.clear()
+        self._sweep(self._model.graph, {}, self._imports, 0)
+
+    # -- node by node --------------------------------------------------------------------------------------------
+
+    def _sweep(self, graph: Any, outer: Mapping[str, Type], imports: Mapping[str, int], depth: int) -> None:
+        types = self._types(graph)
+        visible = {**outer, **types}
+        constants = {t.name: t for t in getattr(graph, "initializer", ())}
+        for tensor in constants.values():
+            visible.setdefault(tensor.name, TensorType(element_type(tensor.data_type), Shape(tuple(tensor.dims))))
+        values = ShapeValues(constants)
+        improved = self._news.pop(id(graph), set())
+        for written in graph.node:
+            self._budget -= 1
+            if self._budget < 0:
+                return
+            # Calls and bodies are known by their messages.
+            is_plain = not bodies(written) and self._function(written) is None
+            node = with_attributes(written, self._told) if is_plain and self._told else written
+            if self._is_worth_asking(node, visible, improved):
+                found = self._infer_node(graph, node, visible, imports, values, depth)
+                for name, kind in zip(node.output, found, strict=False):
+                    if name and kind is not None and is_better(kind, visible.get(name)):
+                        types[name] = visible[name] = kind
+                        improved.add(name)
+                        self._improved = True
+            elif is_plain:
+                self._faults.check_types(graph, node, _domain(node), visible, imports)
+            values.visit(node, visible)
+
+    def _is_worth_asking(self, node: Any, visible: Mapping[str, Type], improved: Set[str]) -> bool:
+        """Whether more may be found out of a node than onnx's inference over the whole graph did."""
+        known = [visible.get(name) for name in node.output if name]
+        if not all(map(is_full, known)) or bodies(node) or self._is_new_call(node, visible):
+            return True
+        if not improved and node.op_type not in _RESHAPING:
+            return False
+        is_touched = node.op_type in _RESHAPING or not improved.isdisjoint(node.input)
+        return is_touched and any(map(is_partly_open, known))
+
+    def _infer_node(
+        self,
+        graph: Any,
+        node: Any,
+        visible: Mapping[str, Type],
+        imports: Mapping[str, int],
+        values: ShapeValues,
+        depth: int,
+    ) -> Sequence[Type | None]:
+        domain = _domain(node)
+        function = self._function(node)
+        if function is not None:
+            return self._infer_function(graph, function, node, visible, depth)
+        if bodies(node):
+            return self._infer_bodies(node, visible, imports, values, depth)
+        found = self._ask_onnx(graph, node, visible, imports, values)
+        rule = self._rules.get((domain, node.op_type)) or self._rules.get((node.domain, node.op_type))
+        if rule is not None and (len(found) < len(node.output) or not all(map(is_full, found))):
+            call = Call(
+                [visible.get(name) if name else None for name in node.input],
+                _attributes(node),
+                len(node.output),
+                imports.get(domain, 1),
+                [values.known.get(name) for name in node.input],
+            )
+            ours: list[Type | None] = []
+            with suppress(TypeError, ValueError, IndexError, ArithmeticError):  # a node that cannot run: checks say so
+                ours = list(rule(call))
+            found = [b if is_better(b, a) else a for a, b in pad(list(found), ours, len(node.output))]
+        if not found and domain == "" and node.op_type == "Constant":
+            found = [_referred_constant(node)]
+        shaped = values.shape_of_result(node, visible)
+        if shaped is not None and (not found or is_better(shaped, found[0])):
+            found = [shaped, *found[1:]]
+        return found
+
+    def _ask_onnx(
+        self, graph: Any, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues
+    ) -> list[Type | None]:
+        given = {}
+        for name in node.input:
+            kind = visible.get(name)
+            if name and kind is None:
+                return []
+            if kind is not None:
+                given[name] = TypeProto()
+                write_type(given[name], kind)
+        constants = {name: t for name in node.input if (t := values.tensor(name)) is not None}
+        try:
+            found = infer_node(node, _domain(node), given, constants, imports)
+        except Refused as refused:
+            self._faults.note(graph, node, visible, refused)
+            return []
+        self._faults.note(graph, node, visible, None)
+        return [None if t is None else read_type(t) for t in found]
+
+    def _function(self, node: Any) -> Any:
+        return self._functions.get((node.domain, node.op_type, node.overload))
+
+    def _is_new_call(self, node: Any, visible: Mapping[str, Type]) -> bool:
+        """Whether a node calls a function for types and attributes with which nobody has looked into it."""
+        function = self._function(node)
+        return function is not None and self._signature(function, node, visible) not in self._looked
+
+    def _signature(self, function: Any, node: Any, visible: Mapping[str, Type]) -> tuple[Any, ...]:
+        given = (a.SerializeToString() for a in with_attributes(node, self._told).attribute)
+        return id(function), *map(visible.get, node.input), *given
+
+    def _infer_function(
+        self, graph: Any, function: Any, node: Any, visible: Mapping[str, Type], depth: int
+    ) -> Sequence[Type | None]:
+        """Types inside a function are those of its first call; each call gets its own outputs.
+
+        Calls that give the same types and attributes are looked at once.
+        """
+        if depth >= _DEEPEST:
+            return []
+        is_new = id(function) not in self._first_calls
+        first = self._first_calls.setdefault(id(function), node) is node and (is_new or not self._again)
+        formal = {f: visible[a] for f, a in zip(function.input, node.input, strict=False) if a in visible}
+        given = with_attributes(node, self._told).attribute
+        key = self._signature(function, node, visible)
+        self._looked.add(key)
+        if first or key not in self._answers:
+            with self._faults.within(graph, node) as found:
+                self._answers[key] = self._answer(function, formal, given, depth, first), found
+        result, found = self._answers[key]
+        self._faults.take(found)
+        return result
+
+    def _answer(
+        self, function: Any, formal: dict[str, Type], given: Iterable[Any], depth: int, first: bool
+    ) -> list[Type | None]:
+        """What a function returns for types and attributes. Its inner types are kept if it is the first call."""
+        before = {} if first else {id(graph): self._found.pop(id(graph), {}) for graph in _walk(function)}
+        imports = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
+        self._found[id(function)] = formal
+        outer = self._told, self._again
+        self._told = {a.name: a for a in (*function.attribute_proto, *given)}
+        self._again = self._again or not first
+        self._sweep(function, dict(formal), imports, depth + 1)
+        self._told, self._again = outer
+        result = [self._found[id(function)].get(name) for name in function.output]
+        self._found.update(before)
+        return result
+
+    def _infer_bodies(
+        self, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues, depth: int
+    ) -> Sequence[Type | None]:
+        if depth >= _DEEPEST:
+            return []
+        if node.op_type == "Loop":
+            body = next(iter(bodies(node)))
+            return joined(node, [self._infer_loop(node, body, visible, imports, depth)], visible)
+        with self._faults.in_branch() if node.op_type == "If" else nullcontext():
+            results = [
+                self._infer_body(body, formal_types(node, body, visible), visible, imports, depth)
+                for body in bodies(node)
+            ]
+        is_true = values.truth(node) if node.op_type == "If" and len(results) == 2 else None
+        if is_true is not None:
+            chosen = next(a.name for a in node.attribute if a.HasField("g")) == "then_branch"
+            return results[0 if chosen is is_true else 1]
+        return joined(node, results, visible)
+
+    def _infer_body(
+        self,
+        body: Any,
+        formal: Sequence[Type | None],
+        visible: Mapping[str, Type],
+        imports: Mapping[str, int],
+        depth: int,
+    ) -> list[Type | None]:
+        types = self._types(body)
+        for value, given in zip(body.input, formal, strict=False):
+            kind = given or self._formal.get((id(body), value.name))
+            if kind is not None and is_better(kind, types.get(value.name)):
+                types[value.name] = kind
+        self._sweep(body, visible, imports, depth + 1)
+        inner = {**visible, **types}
+        return [inner.get(output.name) for output in body.output]
+
+    def _infer_loop(
+        self, node: Any, body: Any, visible: Mapping[str, Type], imports: Mapping[str, int], depth: int
+    ) -> list[Type | None]:
+        """What a Loop carries keeps the sizes that it has after a turn if it had them before."""
+        carried = [surely_sized(visible.get(name)) for name in node.input[2:]]
+        before = {id(graph): dict(self._types(graph)) for graph in _walk(body)}
+        was_improved, faults = self._improved, dict(self._faults.found)
+        for _ in range(_LOOP_TRIALS):
+            results = self._infer_body(body, [*_TURN, *carried], visible, imports, depth)
+            kept = [common(a, surely_sized(b)) for a, b in zip(carried, results[1:], strict=False)]
+            if kept == carried[: len(kept)]:
+                return results
+            self._found.update({key: dict(types) for key, types in before.items()})
+            self._improved, carried = was_improved, kept
+            self._faults.reset(faults)
+        return self._infer_body(body, [*_TURN, *map(without_dims, carried)], visible, imports, depth)
+
+
+def _domain(node: Any) -> str:
+    return "" if node.domain == "ai.onnx" else str(node.domain)
+
+
+# -- messages -------------------------------------------------------------------------------------------------
+
+
+def _slices_from_somewhere(graphs: Collection[Any]) -> Iterator[Any]:
+    """The Slice nodes whose end is a constant and whose start is not."""
+    constants = {tensor.name for graph in graphs for tensor in getattr(graph, "initializer", ())}
+    constants.update(
+        name for graph in graphs for node in graph.node if node.op_type == "Constant" for name in node.output
+    )
+    for graph in graphs:
+        for node in graph.node:
+            bounds: Sequence[str] = node.input[_STARTS : _ENDS + 1] if node.op_type == "Slice" else ()
+            if len(bounds) == 2 and bounds[0] not in constants and bounds[1] in constants:
+                yield node
+
+
+def _nodes_run(model: Any) -> int:
+    """How many nodes a run of the main graph comes by if it takes each branch; some number beyond `_MOST_RUN` is more.
+
+    Functions that call themselves are followed no deeper than there are functions.
+    """
+    inside = {(f.domain, f.name, f.overload): _operators(f) for f in model.functions}
+    level, total = _operators(model.graph) if inside else Counter(), 0
+    for _ in range(len(inside) + 1):
+        total += level.total()
+        if total > _MOST_RUN:
+            break
+        below: Counter[tuple[str, str, str]] = Counter()
+        for key, times in level.items():
+            for operator, count in inside.get(key, {}).items():
+                below[operator] += times * count
+        level = below
+    return total
+
+
+def _operators(root: Any) -> Counter[tuple[str, str, str]]:
+    return Counter((node.domain, node.op_type, node.overload) for graph in _walk(root) for node in graph.node)
+
+
+def _without_functions(model: Any) -> Any:
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    del copy.functions[:]
+    return copy
+
+
+def _walk(root: Any) -> Iterator[Any]:
+    """A graph or function and the bodies inside, in the order of model.graph.Graph.walk."""
+    pending = [root]
+    while pending:
+        graph = pending.pop()
+        yield graph
+        inner = [body for node in graph.node for body in bodies(node)]
+        pending.extend(reversed(inner))
+
+
+def _adopt_types(ours: Sequence[Any], theirs: Sequence[Any]) -> None:
+    """Copy inferred types into the same graphs of our message; the messages themselves must stay the same objects."""
+    for mine, other in zip(ours, theirs, strict=True):
+        del mine.value_info[:]
+        mine.value_info.extend(other.value_info)
+        for output, inferred in zip(mine.output, other.output, strict=True):
+            output.CopyFrom(inferred)
+
+
+def _name_open_sizes(graph: Any, taken: set[str]) -> None:
+    """Give sizes that the inputs of a model leave open a name, ``x_d0``, so that what follows from them can be told.
+
+    Negative ones and `UNNAMED` ones, which some exporters write, are open too.
+    """
+    constants = {tensor.name for tensor in graph.initializer}
+    for value in graph.input:
+        tensor = value.type.tensor_type if value.type.HasField("tensor_type") else None
+        if tensor is None or value.name in constants or not tensor.HasField("shape"):
+            continue
+        for axis, dim in enumerate(tensor.shape.dim):
+            if dim.dim_param not in ("", UNNAMED) or (dim.HasField("dim_value") and dim.dim_value >= 0):
+                continue
+            name = f"{value.name}_d{axis}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            dim.dim_param = name
+
+
+def _referred_constant(node: Any) -> Type | None:
+    """The type of a Constant whose value a function's caller gives."""
+    for attribute in node.attribute:
+        for name, kind in (("value_float", ElementType.FLOAT), ("value_int", ElementType.INT64)):
+            if attribute.name.startswith(name):
+                return TensorType(kind, Shape((None,) if attribute.name.endswith("s") else ()))
+    return None
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    """Numbers and texts of a node; tensors and graphs are no use to a rule."""
+    return {a.name: _PLAIN[a.type](a) for a in node.attribute if a.type in _PLAIN and not a.ref_attr_name}
+
+
+def _decoded(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
+
+
+#: What attributes hold, by AttributeProto's numbers for numbers and texts, single ones and lists.
+_PLAIN: dict[int, Callable[[Any], Any]] = {
+    1: lambda a: a.f,
+    2: lambda a: a.i,
+    3: lambda a: _decoded(a.s),
+    6: lambda a: list(a.floats),
+    7: lambda a: list(a.ints),
+    8: lambda a: [_decoded(s) for s in a.strings],
+}

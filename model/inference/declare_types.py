@@ -1,0 +1,60 @@
+"""Types as they may be declared: never with a size by a name that the model does not have itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from onnx_workbench.model.edits.values import set_type
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Model, Value
+from onnx_workbench.model.ir.types import Dimension, Shape, TensorType, Type, with_sizes
+
+
+def size_names(model: Model) -> set[str]:
+    """The names that inputs of graphs give sizes: all that inference knows from the model."""
+    names: set[str] = set()
+
+    def collect(size: Dimension) -> Dimension:
+        if isinstance(size, str):
+            names.add(size)
+        return size
+
+    for graph in model.graphs():
+        for value in graph.inputs:
+            if value.type is not None:
+                with_sizes(value.type, collect)
+    return names
+
+
+def is_shapeless(declared: Type | None) -> bool:
+    """Whether it is a tensor of any number of dimensions, which inputs and outputs of the main graph may not be."""
+    return isinstance(declared, TensorType) and declared.shape is None
+
+
+def declarable(found: Type, declared: Type | None, names: Collection[str]) -> Type:
+    """The inferred type as it may be declared: sizes as numbers and as `names` of the model, the others left open.
+
+    Formulas and names that inference made up stay out: the next program would take each for a size of its own, as
+    would this one when a named size is made a number. What is declared stays where the inferred type says no more.
+    """
+    written = with_sizes(found, lambda size: size if not isinstance(size, str) or size in names else None)
+    if not isinstance(written, TensorType) or not isinstance(declared, TensorType) or declared.shape is None:
+        return written
+    if written.element_type == 0 or declared.element_type not in (written.element_type, 0):
+        return written
+    if written.shape is None:
+        return replace(written, shape=declared.shape, denotation=declared.denotation)
+    if written.shape.rank != declared.shape.rank:
+        return written
+    dims = tuple(map(_size, written.shape.dims, declared.shape.dims))
+    return replace(written, shape=Shape(dims, declared.shape.denotations), denotation=declared.denotation)
+
+
+def _size(found: Dimension, declared: Dimension) -> Dimension:
+    return found if declared is None or isinstance(found, int) else declared
+
+
+def declare(edit: Transaction, value: Value, found: Type) -> None:
+    """Declare the inferred type of a value as far as it may be declared."""
+    set_type(edit, value, declarable(found, value.type, size_names(edit.model)))

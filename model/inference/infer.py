@@ -1,0 +1,207 @@
+"""Asks the child process, and relates what it found to the values of the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from onnx_workbench.model.analysis.value_types import declared_type
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.inference.protocol import Fault, decode
+from onnx_workbench.model.inference.type_lattice import refined
+from onnx_workbench.model.ir.types import TensorType, Type
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.sandbox import run_isolated
+
+if TYPE_CHECKING:  # the child process imports this package too, and needs none of them
+    from onnx_workbench.model.history.document import Transaction
+    from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+
+
+#: Values of tensors from this many bytes on are left out: sizes and small constants are all that inference reads.
+_STRIP_FROM = 1024
+_BETWEEN_CHECKS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A model as the child gets it, made on the thread that owns the model; and the values, in the same order."""
+
+    payload: bytes
+    values: tuple[dict[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A node that does not take the types of its inputs, or (`is_type` False) their sizes, in onnx's words.
+
+    Inside a function `calls` lead there, outer ones first. It is not sure where the node may never run.
+    """
+
+    node: Node
+    calls: tuple[Node, ...]
+    reason: str
+    is_type: bool
+    is_sure: bool
+    types: tuple[Type | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What was found out. `types` holds only what is known; `problem` says why there is nothing at all.
+
+    `said` is a digest of what the child said of the values `asked` for, by which the same is known without comparing.
+    """
+
+    types: dict[Value, Type] = field(default_factory=dict)
+    misfits: tuple[Misfit, ...] = ()
+    problem: str = ""
+    said: bytes = field(default=b"", repr=False)
+    asked: tuple[dict[str, Value], ...] = field(default=(), repr=False)
+
+    def type_of(self, value: Value) -> Type | None:
+        """The inferred type, with what the declared one or that of the constant says more."""
+        found, declared = self.types.get(value), declared_type(value)
+        return declared if found is None else refined(found, declared)
+
+
+def request(
+    model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT, *, formulas: bool = True
+) -> Request:
+    """Prepare inference; `rules` gives operators nobody knows a rule: ``{"my.domain::Op": "same as input 0"}``.
+
+    `formulas` says whether sizes that follow from named ones may be formulas, such as ``2*batch``.
+    Costs about 5 µs a node; checks `progress` every millisecond or two.
+    """
+    from onnx_workbench.model.io.writer.save import to_bytes
+    from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+
+    header = json.dumps({"rules": dict(rules or {}), "formulas": formulas}).encode()
+    data = to_bytes(model, Storage(Layout.STRIPPED, _STRIP_FROM), progress=progress)
+    values = tuple(_by_name(graph, progress) for graph in model.graphs())
+    return Request(header + b"\n" + data, values)
+
+
+def _by_name(graph: Graph, progress: Progress) -> dict[str, Value]:
+    return {value.name: value for value in _values(graph, progress)}
+
+
+def _values(graph: Graph, progress: Progress) -> Iterator[Value]:
+    """The values of a graph, each once, as `Graph.values` has them, but with a check now and then on the way."""
+    seen: set[Value] = set()
+    for value in chain(graph.inputs, graph.initializers, _wired(graph, progress), graph.outputs, graph.declared):
+        if value not in seen and value.graph is graph:
+            seen.add(value)
+            yield value
+
+
+def _wired(graph: Graph, progress: Progress) -> Iterator[Value]:
+    for number, node in enumerate(graph.nodes):
+        if not number % _BETWEEN_CHECKS:
+            progress.check()
+        for value in chain(node.outputs, node.inputs):
+            if value is not None:
+                yield value
+
+
+def answer(
+    asked: Request,
+    progress: Progress = SILENT,
+    before: Inferred | None = None,
+    *,
+    seconds: int = 120,
+    in_background: bool = False,
+) -> Inferred:
+    """Run the inference of a request; gives `before` itself where nothing else is found than there.
+
+    `in_background` lets the window and runs come first. Any thread; blocks. Never raises for the model's sake.
+    """
+    try:
+        reply = run_isolated(
+            "onnx_workbench.model.inference.child:run",
+            asked.payload,
+            what="Shape inference",
+            seconds=seconds,
+            progress=progress,
+            in_background=in_background,
+        )
+    except ModelError as error:
+        return Inferred(problem=str(error))
+    digest = sha256(reply).digest()
+    if before is not None and (before.said, before.asked) == (digest, asked.values):
+        return before
+    found: dict[Value, Type] = {}
+    graphs, faults = decode(reply)
+    for types, values in zip(graphs, asked.values, strict=True):
+        for name, kind in types.items():
+            if name in values:
+                found[values[name]] = kind
+    misfits = tuple(_misfits(faults, asked.values))
+    return Inferred(found, misfits=misfits, said=digest, asked=asked.values)
+
+
+def _misfits(faults: Iterable[Fault], values: Sequence[Mapping[str, Value]]) -> Iterator[Misfit]:
+    for fault in faults:
+        outputs = [values[number].get(name) for number, name in (fault.spot, *fault.calls)]
+        node, *calls = (None if value is None else value.producer for value in outputs)
+        known = tuple(call for call in calls if call is not None)
+        if node is not None and len(known) == len(calls):
+            yield Misfit(node, known, fault.reason, fault.is_type, fault.is_sure, fault.types)
+
+
+def infer(model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT) -> Inferred:
+    """Both at once, where nobody else uses the model: scripts, the command line, a rehearsal."""
+    return answer(request(model, rules), progress)
+
+
+def disagreements(model: Model, inferred: Inferred, progress: Progress = SILENT) -> Iterator[tuple[Value, Type, Type]]:
+    """Values whose declared type cannot be the inferred one: (value, declared, inferred)."""
+    for graph in model.graphs():
+        for value in _values(graph, progress):
+            declared, found = value.type, inferred.types.get(value)
+            if declared is not None and found is not None and not compatible(declared, found):
+                yield value, declared, found
+
+
+def compatible(a: Type, b: Type) -> bool:
+    """Whether a value could be of both types: equal, or one leaves open what the other says."""
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return type(a) is type(b)
+    if a.element_type != b.element_type and 0 not in (a.element_type, b.element_type):
+        return False
+    if a.shape is None or b.shape is None:
+        return True
+    if a.shape.rank != b.shape.rank:
+        return False
+    return all(
+        x == y or not isinstance(x, int) or not isinstance(y, int)
+        for x, y in zip(a.shape.dims, b.shape.dims, strict=True)
+    )
+
+
+def declare_all(
+    edit: Transaction, inferred: Inferred, among: Collection[Node] | None = None, progress: Progress = SILENT
+) -> int:
+    """Write inferred types into the model where they say more or otherwise; returns how many values changed.
+
+    Sizes are written as numbers and as names that the model has; see `declarable`. With `among` types of what these
+    nodes make are written, and no others.
+    """
+    from onnx_workbench.model.analysis.node_subset import is_made
+    from onnx_workbench.model.edits.values import set_types
+    from onnx_workbench.model.inference.declare_types import declarable, size_names
+
+    changed: dict[Value, Type | None] = {}
+    names = size_names(edit.model)
+    for value, kind in progress.paced(inferred.types.items(), of=len(inferred.types)):
+        if value.graph is None or kind == value.type or not (among is None or is_made(value, among)):
+            continue
+        written = declarable(kind, value.type, names)
+        if written != value.type:
+            changed[value] = written
+    set_types(edit, changed, progress)
+    return len(changed)

@@ -1,0 +1,75 @@
+"""What the child answers: the types found in each graph, each distinct type written once, and what does not fit."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onnx_workbench.model.ir.types import Shape, TensorType, Type, element_type
+
+#: A graph by the id of its message, and a node in it by its first output, which has a name.
+Spot = tuple[Any, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A node that does not take the types it gets, or their sizes; `calls` lead to its function, outer ones first."""
+
+    spot: Spot
+    calls: tuple[Spot, ...]
+    reason: str
+    is_type: bool  # else sizes do not fit
+    is_sure: bool  # else it may stand in a branch that is never taken
+    types: tuple[Type | None, ...]
+
+
+def encode(graphs: Sequence[Mapping[str, Type]], faults: Iterable[Fault] = ()) -> bytes:
+    """Types by value name, graph by graph, and faults, whose spots count these graphs. Runs in the child."""
+    numbers: dict[Type | None, int] = {}
+    named = [{name: numbers.setdefault(kind, len(numbers)) for name, kind in types.items()} for types in graphs]
+    told = [
+        [f.spot, f.calls, f.reason, f.is_type, f.is_sure, [numbers.setdefault(t, len(numbers)) for t in f.types]]
+        for f in faults
+    ]
+    return json.dumps([[_written(kind) for kind in numbers], named, told]).encode()
+
+
+def decode(reply: bytes) -> tuple[list[dict[str, Type]], list[Fault]]:
+    """The same, as `encode` was given them."""
+    written, named, told = json.loads(reply)
+    kinds = [_read(content) for content in written]
+    graphs = [{name: t for name, number in graph.items() if (t := kinds[number]) is not None} for graph in named]
+    faults = [
+        Fault(tuple(spot), tuple(map(tuple, calls)), reason, is_type, is_sure, tuple(kinds[n] for n in types))
+        for spot, calls, reason, is_type, is_sure, types in told
+    ]
+    return graphs, faults
+
+
+def _written(kind: Type | None) -> Any:
+    """A plain tensor as its number and sizes, anything else as its message."""
+    if kind is None:
+        return None
+    if isinstance(kind, TensorType) and not kind.denotation and (kind.shape is None or not kind.shape.denotations):
+        return [int(kind.element_type), None if kind.shape is None else list(kind.shape.dims)]
+    from onnx_workbench.model.io.protobuf import TypeProto
+    from onnx_workbench.model.io.writer.encode import write_type
+
+    proto = TypeProto()
+    write_type(proto, kind)
+    return base64.b64encode(proto.SerializeToString()).decode()
+
+
+def _read(content: Any) -> Type | None:
+    if content is None:
+        return None
+    if isinstance(content, list):
+        number, dims = content
+        return TensorType(element_type(number), None if dims is None else Shape(tuple(dims)))
+    from onnx_workbench.model.io.protobuf import TypeProto
+    from onnx_workbench.model.io.reader.decode import read_type
+
+    return read_type(TypeProto.FromString(base64.b64decode(content)))

@@ -1,0 +1,42 @@
+"""Sizes that onnx's inference leaves open, as formulas of those that have names: ``4*batch``, ``div(T - 1, 2) + 1``.
+
+Runs in the child, on a model of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from onnx_workbench.model.inference.node_call import told
+from onnx_workbench.model.ir.types import Dimension, Shape, TensorType, Type
+
+
+def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimension], bool]) -> list[set[str]]:
+    """Put formulas into the types found for the graphs of a serialized model, where sizes are open.
+
+    Returns the names of values of which more is known now, graph by graph.
+    """
+    from onnx_workbench.model.io.reader.read import load
+    from onnx_workbench.model.simplify.context import Context
+
+    model = load(data)
+    values = [{value.name: value for value in graph.values()} for graph in model.graphs()]
+    types = {
+        named[name]: kind
+        for named, known in zip(values, found, strict=True)
+        for name, kind in known.items()
+        if name in named
+    }
+    facts = Context(model, types).facts
+    improved: list[set[str]] = [set() for _ in found]
+    for named, known, names in zip(values, found, improved, strict=True):
+        for name, kind in known.items():
+            if not isinstance(kind, TensorType) or kind.shape is None or not any(map(is_open, kind.shape.dims)):
+                continue
+            dims = facts.dims(named.get(name))
+            if dims is not None and len(dims) == kind.shape.rank:
+                sizes = tuple(told(b) or a if is_open(a) else a for a, b in zip(kind.shape.dims, dims, strict=True))
+                if sizes != kind.shape.dims:
+                    known[name] = TensorType(kind.element_type, Shape(sizes))
+                    names.add(name)
+    return improved

@@ -1,0 +1,95 @@
+"""Nodes that do not take what they get, as inference in the child process comes upon them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from onnx_workbench.model.inference.onnx_library import Refused, infer_node
+from onnx_workbench.model.inference.protocol import Fault, Spot
+from onnx_workbench.model.io.protobuf import TypeProto
+from onnx_workbench.model.io.writer.encode import write_type
+from onnx_workbench.model.ir.types import TensorType, Type
+
+
+class Faults:
+    """Collects them. What a function's body does with equal types is asked once."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[Spot, tuple[Spot, ...]], Fault] = {}
+        self._calls: tuple[Spot, ...] = ()
+        self._is_sure = True
+        self._taken: dict[Any, Refused | None] = {}  # by operator, version and types of inputs
+
+    def reset(self, found: Mapping[tuple[Spot, tuple[Spot, ...]], Fault]) -> None:
+        """Forget what a guess made of the same place."""
+        self.found.clear()
+        self.found.update(found)
+
+    @contextmanager
+    def within(self, graph: Any, node: Any) -> Iterator[dict[tuple[Spot, tuple[Spot, ...]], Fault]]:
+        """Look into a function that a node calls; gives what is found there, as sure as if the call is made."""
+        outer, before = self.found, (self._calls, self._is_sure)
+        self.found = {}
+        self._calls, self._is_sure = (*self._calls, (id(graph), _name(node))), True
+        yield self.found
+        self.found, (self._calls, self._is_sure) = outer, before
+
+    def take(self, found: Mapping[tuple[Spot, tuple[Spot, ...]], Fault]) -> None:
+        """Take over what was found in a function for a call, which in a branch is perhaps never made."""
+        for key, fault in found.items():
+            known = self.found.get(key)
+            if known is None or not known.is_sure:
+                self.found[key] = fault if self._is_sure else replace(fault, is_sure=False)
+
+    @contextmanager
+    def in_branch(self) -> Iterator[None]:
+        """Look into a branch that is perhaps never taken."""
+        before, self._is_sure = self._is_sure, False
+        yield
+        self._is_sure = before
+
+    def note(self, graph: Any, node: Any, visible: Mapping[str, Type], refused: Refused | None) -> None:
+        """Keep why a node is refused, or forget it."""
+        key = (id(graph), _name(node)), self._calls
+        if refused is None:
+            self.found.pop(key, None)
+        elif key[0][1] and not any(a.ref_attr_name for a in node.attribute):  # else what no call gives is missing
+            types = tuple(visible.get(name) for name in node.input)
+            self.found[key] = Fault(*key, refused.reason, refused.is_type, self._is_sure, types)
+
+    def check_types(self, graph: Any, node: Any, domain: str, visible: Mapping[str, Type], imports: Any) -> None:
+        """Whether a node of which nothing is left to find out takes its types: onnx's inference does not ask that."""
+        kinds = [_kind(visible.get(name)) for name in node.input]
+        key = (domain, node.op_type, imports.get(domain), len(node.output), *kinds)
+        if key not in self._taken:
+            self._taken[key] = self._ask(node, domain, kinds, imports)
+        refused = self._taken[key]
+        if refused is not None:
+            self.note(graph, node, visible, refused)
+
+    @staticmethod
+    def _ask(node: Any, domain: str, kinds: Sequence[Any], imports: Mapping[str, int]) -> Refused | None:
+        given = {}
+        for name, kind in zip(node.input, kinds, strict=True):
+            if name and kind is None:
+                return None
+            if name:
+                given[name] = TypeProto()
+                write_type(given[name], kind if isinstance(kind, Type) else TensorType(kind))
+        try:
+            infer_node(node, domain, given, {}, imports)
+        except Refused as refused:
+            return refused if refused.is_type else None
+        return None
+
+
+def _name(node: Any) -> str:
+    return next(iter(node.output), "")
+
+
+def _kind(kind: Type | None) -> Any:
+    """What a signature asks of a type, as something that is quickly compared."""
+    return kind.element_type if isinstance(kind, TensorType) else kind

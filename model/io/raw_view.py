@@ -1,0 +1,485 @@
+"""A file as it is, or would be saved now, field by field: every message with numbers, names and byte ranges.
+
+Reads only what is looked at, in windows, so a file of any size opens at once. Nothing here recurses: a caller
+descends one message at a time, and a message nested too deeply shows as bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from onnx_workbench.model.io.message_fields import LINE
+from onnx_workbench.model.io.reader.payloads import Payload, Pieces
+from onnx_workbench.model.io.unknown_fields import is_known
+from onnx_workbench.model.io.wire import (
+    DEPTH_LIMIT,
+    FIXED32,
+    FIXED64,
+    LENGTH,
+    START_GROUP,
+    VARINT,
+    FieldSchema,
+    MessageSchema,
+    WireError,
+    read_tag,
+    read_varint,
+    schemas,
+)
+from onnx_workbench.model.io.writer.save import prepare
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.text.attributes import number_source
+
+#: What the rows below a packed field or below bytes are called in a path.
+PAGE, ELEMENT, BYTES = "page", "element", "bytes"
+
+_WINDOW = 1 << 16
+_PAGE = 1000  # numbers in a page
+_PAGE_BYTES = 256 * LINE
+_FEW, _OVERVIEW = 8, 80  # numbers shown in the row of a packed field, and bytes that may take
+_PREVIEW = 64  # bytes of a text or of data that are shown
+_LONG_RUN = 1000  # fields of one name in a row that are shown singly
+_STRETCH = 500  # fields in a stretch of more of them
+_HOLDERS = frozenset({"ModelProto", "GraphProto", "FunctionProto", "TrainingInfoProto"})  # what is long in most models
+_LONGEST = 20_000  # bytes of a text that are edited in place
+_HEADER = 20  # a tag and a length take no more
+
+
+class Contents:
+    """The bytes of a model as one sequence, whether they are in memory or still in a file."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._pieces = list(pieces)
+        self._starts = [0]
+        for piece in self._pieces:
+            self._starts.append(self._starts[-1] + (piece.length if isinstance(piece, Payload) else len(piece)))
+
+    @property
+    def size(self) -> int:
+        """How many bytes."""
+        return self._starts[-1]
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes from a position, fewer at the end."""
+        parts = []
+        end = min(offset + length, self.size)
+        index = bisect_right(self._starts, offset) - 1
+        while offset < end:
+            piece, start = self._pieces[index], self._starts[index]
+            stop = min(end, self._starts[index + 1])
+            if isinstance(piece, Payload):
+                parts.append(piece.source.read(piece.offset + offset - start, stop - offset))
+            else:
+                parts.append(bytes(piece[offset - start : stop - start]))
+            offset, index = stop, index + 1
+        return b"".join(parts)
+
+
+def contents_of(model: Model, progress: Progress = SILENT) -> Contents:
+    """What saving the model now would write. On the thread that owns the model; reads no weights."""
+    return Contents(prepare(model, "unsaved.onnx", progress=progress).pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class RawField:
+    """One field where it stands. `index` counts fields of the same number before it in its message.
+
+    The content is [content, end); `schema` is None for a field onnx.proto does not know, and for bytes that stop
+    being fields `problem` says why.
+    """
+
+    number: int
+    wire_type: int
+    start: int
+    content: int
+    end: int
+    value: int
+    index: int
+    schema: FieldSchema | None
+    depth: int
+    problem: str = ""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Its step in a path."""
+        return self.name, self.index
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether it holds many numbers in one field."""
+        return self.schema is not None and self.wire_type == LENGTH and self.schema.wire_type != LENGTH
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether it holds bytes that are no text and no message."""
+        schema = self.schema
+        plain = schema is not None and self.wire_type == LENGTH and not self.is_packed
+        return plain and schema is not None and schema.message is None and not _is_text(schema)
+
+    @property
+    def name(self) -> str:
+        """Its name in onnx.proto, or its number."""
+        return self.schema.name if self.schema is not None else f"field {self.number}"
+
+    @property
+    def message(self) -> MessageSchema | None:
+        """The message it holds, if it is one that can be opened."""
+        if self.schema is None or self.wire_type != LENGTH or self.depth >= DEPTH_LIMIT:
+            return None
+        return self.schema.message
+
+
+#: Fields of bytes that hold text.
+_TEXTS = frozenset({"s", "strings", "string_data"})
+
+
+def _is_text(schema: FieldSchema) -> bool:
+    return schema.is_text or (schema.wire_type == LENGTH and schema.name in _TEXTS)
+
+
+@dataclass(frozen=True, slots=True)
+class RawPart:
+    """A part of a packed field or of bytes: a page, one number, or a line of bytes.
+
+    `first` counts numbers, or bytes; `count` is how many there are. The content is [start, end).
+    """
+
+    kind: str
+    first: int
+    count: int
+    start: int
+    end: int
+    field: RawField
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Its step in a path."""
+        return self.kind, self.first
+
+    @property
+    def name(self) -> str:
+        """What its row is called."""
+        return f"[{self.first:,}]" if self.kind == ELEMENT else f"{self.first:,}…{self.first + self.count - 1:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class RawStretch:
+    """Fields of one name that follow each other, from `first` to `last`, of a message that has very many of them."""
+
+    first: RawField
+    last: RawField
+
+    @property
+    def count(self) -> int:
+        """How many fields."""
+        return self.last.index - self.first.index + 1
+
+    @property
+    def key(self) -> tuple[tuple[str, int], tuple[str, int]]:
+        """Its steps in a path. Those of the fields in it do not have them."""
+        return (PAGE, self.first.number), (PAGE, self.first.index)
+
+    @property
+    def name(self) -> str:
+        """What its row is called."""
+        return f"{self.first.name}[{self.first.index}…{self.last.index}]"
+
+    def holds(self, step: tuple[str, int]) -> bool:
+        """Whether a step of a path leads to one of its fields."""
+        return step[0] == self.first.name and self.first.index <= step[1] <= self.last.index
+
+
+def has_parts(field: RawField) -> bool:
+    """Whether a field has parts below it."""
+    return (field.is_packed or field.is_bytes) and field.end > field.content and not field.problem
+
+
+def parts(contents: Contents, whole: RawField | RawPart) -> Iterator[RawPart]:
+    """The numbers or lines of a field or page; pages of them where there are many. Reads as it goes."""
+    field = whole.field if isinstance(whole, RawPart) else whole
+    start, end = (whole.start, whole.end) if isinstance(whole, RawPart) else (whole.content, whole.end)
+    first = whole.first if isinstance(whole, RawPart) else 0
+    if field.is_bytes:
+        paged = isinstance(whole, RawField) and end - start > _PAGE_BYTES
+        size, kind = (_PAGE_BYTES, PAGE) if paged else (LINE, BYTES)
+        for at in range(start, end, size):
+            count = min(size, end - at)
+            yield RawPart(kind, first + at - start, count, at, at + count, field)
+        return
+    paged = isinstance(whole, RawField) and end - start > _PAGE
+    size, kind = (_PAGE, PAGE) if paged else (1, ELEMENT)
+    for count, at, stop in _runs(contents, field, start, end, size):
+        yield RawPart(kind, first, count, at, stop, field)
+        first += count
+
+
+def _runs(contents: Contents, field: RawField, start: int, end: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """So many numbers at a time: how many there are, where they begin and end. What is cut at the end is left out."""
+    assert field.schema is not None
+    width = {FIXED32: 4, FIXED64: 8}.get(field.schema.wire_type)
+    if width is not None:
+        for at in range(start, end - width + 1, width * size):
+            stop = min(at + width * size, end - (end - start) % width)
+            yield (stop - at) // width, at, stop
+        return
+    begun, count = start, 0
+    for base in range(start, end, _WINDOW):
+        for place, byte in enumerate(contents.read(base, min(_WINDOW, end - base))):
+            if byte < 0x80:
+                count += 1
+                if count == size:
+                    yield count, begun, base + place + 1
+                    begun, count = base + place + 1, 0
+    if count:
+        yield count, begun, end
+
+
+def part_text(contents: Contents, part: RawPart) -> str:
+    """What a part holds, in short: the first numbers of a page, the whole of a line."""
+    if part.field.is_bytes:
+        data = contents.read(part.start, min(part.end - part.start, LINE))
+        return data.hex(" ") + ("…" if part.kind == PAGE else "")
+    if part.kind == ELEMENT:
+        return _number(contents.read(part.start, part.end - part.start), part.field)
+    return _numbers(contents, part.field, part.start, part.end)
+
+
+def part_source(contents: Contents, part: RawPart) -> str | None:
+    """What a number or line holds, as a person edits it; None for a page."""
+    if part.kind == PAGE:
+        return None
+    if part.kind == BYTES:
+        return part_text(contents, part)
+    return _number(contents.read(part.start, part.end - part.start), part.field, whole=True)
+
+
+def _numbers(contents: Contents, field: RawField, start: int, end: int) -> str:
+    """The first few numbers between two places."""
+    runs = list(islice(_runs(contents, field, start, min(end, start + _OVERVIEW), 1), _FEW))
+    shown = [_number(contents.read(at, stop - at), field) for _, at, stop in runs]
+    return ", ".join(shown) + (", …" if runs and runs[-1][2] < end else "")
+
+
+def _number(data: bytes, field: RawField, *, whole: bool = False) -> str:
+    assert field.schema is not None
+    if field.schema.wire_type == FIXED32:
+        number = struct.unpack("<f", data)[0]
+        return number_source(number, AttributeKind.FLOAT) if whole else f"{number:g}"
+    if field.schema.wire_type == FIXED64:
+        number = struct.unpack("<d", data)[0]
+        return repr(number) if whole else f"{number:g}"
+    try:
+        return _integer_text(read_varint(data, 0)[0], field.schema)
+    except WireError as error:
+        return error.reason
+
+
+def _integer_text(value: int, schema: FieldSchema) -> str:
+    return str(value if schema.name == "uint64_data" else signed(value))
+
+
+def root(contents: Contents, message: str = "ModelProto") -> RawField:
+    """The whole file as a field of nothing."""
+    schema = FieldSchema(0, message, LENGTH, False, False, schemas()[message])
+    return RawField(0, LENGTH, 0, 0, contents.size, contents.size, 0, schema, 0)
+
+
+def fields(contents: Contents, parent: RawField, within: RawStretch | None = None) -> Iterator[RawField]:
+    """The fields of a message, or of a stretch of it, in file order; the last one tells of damage, if there is any."""
+    schema = parent.message
+    if schema is None:
+        return
+    position = parent.content if within is None else within.first.start
+    stop = parent.end if within is None else within.last.end
+    buffer, base = b"", position
+    counts = {} if within is None else {within.first.number: within.first.index}
+    while position < stop:
+        if position - base + _HEADER > len(buffer):
+            buffer, base = contents.read(position, min(_WINDOW, parent.end - position)), position
+        try:
+            number, wire_type, value, content, end = _header(buffer, position - base, base)
+            if wire_type == START_GROUP or end > parent.end:
+                end = parent.end if wire_type == START_GROUP else end
+                if end > parent.end:
+                    raise WireError(position, f"it claims {value:,} bytes, {parent.end - content:,} remain")
+        except WireError as error:
+            yield RawField(0, LENGTH, position, position, parent.end, 0, 0, None, parent.depth + 1, error.reason)
+            return
+        index = counts.get(number, 0)
+        counts[number] = index + 1
+        known = schema.fields.get(number) if is_known(schema, number, wire_type) else None
+        yield RawField(number, wire_type, position, content, end, value, index, known, parent.depth + 1)
+        position = end
+
+
+def branch(contents: Contents, parent: RawField) -> Iterator[RawField | RawStretch]:
+    """The fields of a message in file order, in stretches where very many of one name follow each other."""
+    run: list[RawField] = []  # of one name, not told of yet
+    divided = False  # whether stretches of the same run were told of
+    for field in fields(contents, parent):
+        if run and (field.number, field.name) != (run[0].number, run[0].name):
+            yield from [RawStretch(run[0], run[-1])] if divided else run
+            run, divided = [], False
+        run.append(field)
+        while len(run) > (_STRETCH if divided else _LONG_RUN):
+            yield RawStretch(run[0], run[_STRETCH - 1])
+            run, divided = run[_STRETCH:], True
+    yield from [RawStretch(run[0], run[-1])] if divided else run
+
+
+#: The branches of long messages by where these begin.
+Branches = dict[int, list[RawField | RawStretch]]
+
+
+def long_branches(contents: Contents, progress: Progress = SILENT) -> Branches:
+    """The branches in stretches of the model and of its graphs, but for those of nodes. Goes through their fields."""
+    found: Branches = {}
+    pending = [root(contents)]
+    while pending:
+        holder = pending.pop()
+        listed: list[RawField | RawStretch] = []
+        for entry in _paced(branch(contents, holder), progress):
+            listed.append(entry)
+            if isinstance(entry, RawField) and entry.message is not None and entry.message.name in _HOLDERS:
+                pending.append(entry)
+        if any(isinstance(entry, RawStretch) for entry in listed):
+            found[holder.content] = listed
+    return found
+
+
+def _paced(entries: Iterator[RawField | RawStretch], progress: Progress) -> Iterator[RawField | RawStretch]:
+    """With a check wherever several hundred fields may have been read."""
+    for number, entry in enumerate(entries):
+        if isinstance(entry, RawStretch) or number % 256 == 0:
+            progress.check()
+        yield entry
+
+
+def _header(buffer: bytes, position: int, base: int) -> tuple[int, int, int, int, int]:
+    """Number, wire type, value or length, content and end, the latter two as positions in the file."""
+    number, wire_type, after = read_tag(buffer, position)
+    if wire_type == VARINT:
+        value, end = read_varint(buffer, after)
+        return number, wire_type, value, base + after, base + end
+    if wire_type in (FIXED32, FIXED64):
+        size = 4 if wire_type == FIXED32 else 8
+        if after + size > len(buffer):
+            raise WireError(position, "the data ends inside a number")
+        return (
+            number,
+            wire_type,
+            int.from_bytes(buffer[after : after + size], "little"),
+            base + after,
+            base + after + size,
+        )
+    if wire_type == LENGTH:
+        length, content = read_varint(buffer, after)
+        return number, wire_type, length, base + content, base + content + length
+    if wire_type == START_GROUP:
+        return number, wire_type, 0, base + after, base + after
+    raise WireError(position, "a group ends that was never begun")
+
+
+def value_text(contents: Contents, field: RawField) -> str:
+    """What a field holds, in short; reads at most a few dozen bytes."""
+    if field.problem:
+        return field.problem
+    if field.message is not None:
+        return f"{field.message.name}, {field.end - field.content:,} bytes"
+    if field.wire_type == LENGTH:
+        head = contents.read(field.content, min(_PREVIEW, field.end - field.content))
+        more = "…" if field.end - field.content > _PREVIEW else ""
+        if field.is_packed:
+            return _numbers(contents, field, field.content, field.end)
+        if field.schema is None or not _is_text(field.schema):
+            return f"{field.end - field.content:,} bytes: {head[:16].hex(' ')}{'…' if len(head) > 16 or more else ''}"
+        return head.decode("utf-8", "surrogateescape" if not more else "replace") + more
+    if field.wire_type == FIXED32:
+        return f"{struct.unpack('<f', field.value.to_bytes(4, 'little'))[0]:g}"
+    if field.wire_type == FIXED64:
+        return f"{struct.unpack('<d', field.value.to_bytes(8, 'little'))[0]:g}"
+    return str(signed(field.value)) if field.schema is None else _integer_text(field.value, field.schema)
+
+
+def source_text(contents: Contents, field: RawField) -> str | None:
+    """What a field holds, in full, as a person edits it; None for what is no number or text, or is too long."""
+    if field.problem or field.message is not None:
+        return None
+    if field.schema is None:
+        return _unknown_source(contents, field)
+    if field.wire_type == LENGTH:
+        length = field.end - field.content
+        if field.is_packed or length > (_PAGE_BYTES if field.is_bytes else _LONGEST):
+            return None
+        data = contents.read(field.content, length)
+        return data.hex(" ") if field.is_bytes else data.decode("utf-8", "surrogateescape")
+    if field.wire_type == FIXED32:
+        return number_source(struct.unpack("<f", field.value.to_bytes(4, "little"))[0], AttributeKind.FLOAT)
+    if field.wire_type == FIXED64:
+        return repr(struct.unpack("<d", field.value.to_bytes(8, "little"))[0])
+    return _integer_text(field.value, field.schema)
+
+
+def _unknown_source(contents: Contents, field: RawField) -> str | None:
+    """An unknown field as a person edits it: a number, or bytes."""
+    if field.wire_type == VARINT:
+        return str(signed(field.value))
+    if field.wire_type == START_GROUP or field.end - field.content > _PAGE_BYTES:
+        return None
+    return contents.read(field.content, field.end - field.content).hex(" ")
+
+
+def signed(value: int) -> int:
+    """A varint as a 64-bit signed number, which is what ONNX's integers are."""
+    return value - (1 << 64) if value >> 63 else value
+
+
+def readings(contents: Contents, field: RawField) -> list[tuple[str, str]]:
+    """Everything an unknown field could mean: (how it is read, what it says)."""
+    if field.wire_type == VARINT:
+        zigzag = (field.value >> 1) ^ -(field.value & 1)
+        found = [("unsigned", str(field.value)), ("signed", str(signed(field.value))), ("zigzag", str(zigzag))]
+        return [*found, ("bool", str(bool(field.value)))] if field.value < 2 else found
+    if field.wire_type in (FIXED32, FIXED64):
+        size, real = (4, "f") if field.wire_type == FIXED32 else (8, "d")
+        raw = field.value.to_bytes(size, "little")
+        return [
+            ("unsigned", str(field.value)),
+            ("signed", str(int.from_bytes(raw, "little", signed=True))),
+            ("float" if size == 4 else "double", f"{struct.unpack('<' + real, raw)[0]:g}"),
+        ]
+    if field.wire_type != LENGTH:
+        return []
+    data = contents.read(field.content, min(4096, field.end - field.content))
+    found = [("bytes", data[:32].hex(" ") + ("…" if field.end - field.content > 32 else ""))]
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    if text and text.isprintable():
+        found.insert(0, ("text", text[:200]))
+    inner = _as_message(data) if field.end - field.content <= 4096 else None
+    if inner:
+        found.append(("message", f"fields {', '.join(map(str, inner[:12]))}"))
+    return found
+
+
+def _as_message(data: bytes) -> Sequence[int] | None:
+    """The numbers of the fields if the bytes are a message; None when they are not."""
+    numbers = []
+    position = 0
+    try:
+        while position < len(data):
+            number, _, _, _, end = _header(data, position, 0)
+            if end > len(data):
+                return None
+            numbers.append(number)
+            position = end
+    except WireError:
+        return None
+    return numbers

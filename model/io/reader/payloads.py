@@ -1,0 +1,198 @@
+"""Placeholders: how the bytes of a tensor stay in their file while the message around them is parsed and changed.
+
+A placeholder is 24 bytes: a nonce drawn anew for each table and the index of the payload. All lie in 0x20 … 0x5F,
+so they are also six ordinary floats, three doubles or 24 varints and pass through any packed field unchanged.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from typing import Final, NamedTuple
+
+from onnx_workbench.model.io.reader.source import Source
+from onnx_workbench.model.io.wire import LENGTH, MessageSchema, encode_varint, read_field
+
+PLACEHOLDER_BYTES: Final = 24
+_NONCE_BYTES = 16
+
+
+class Payload(NamedTuple):
+    """A part of a source that stands outside the parsed message."""
+
+    source: Source
+    offset: int
+    length: int
+
+    def read(self) -> bytes:
+        """The bytes; ModelError when the file changed since it was opened."""
+        return self.source.read(self.offset, self.length)
+
+
+#: Serialised bytes with the payloads in their places, in order.
+Pieces = list[bytes | Payload]
+
+
+class PayloadTable:
+    """The payloads of one scan or one save, and the nonce of their placeholders."""
+
+    __slots__ = ("nonce", "payloads")
+
+    def __init__(self) -> None:
+        self.nonce = _make_nonce()
+        self.payloads: list[Payload] = []
+
+    def add(self, payload: Payload) -> bytes:
+        """Keep a payload; returns the placeholder that stands for it."""
+        index = len(self.payloads)
+        self.payloads.append(payload)
+        return self.nonce + bytes((index >> shift & 0x1F) + 0x20 for shift in range(35, -1, -5))
+
+    def at(self, content: bytes, position: int) -> Payload | None:
+        """The payload of the placeholder at a position; None when no index that was given out stands there."""
+        digits = content[position + _NONCE_BYTES : position + PLACEHOLDER_BYTES]
+        index = 0
+        for digit in digits:
+            if not 0x20 <= digit < 0x40:
+                return None
+            index = index << 5 | digit - 0x20
+        return self.payloads[index] if len(digits) == 8 and index < len(self.payloads) else None
+
+    def split(self, content: bytes) -> Pieces:
+        """The content of one field as literal bytes and payloads.
+
+        More than one piece only when a file gives a packed field in several parts, which are then joined.
+        """
+        pieces: Pieces = []
+        done = position = 0
+        while (position := content.find(self.nonce, position)) >= 0:
+            payload = self.at(content, position)
+            if payload is None:
+                position += 1
+                continue
+            if position > done:
+                pieces.append(content[done:position])
+            pieces.append(payload)
+            done = position = position + PLACEHOLDER_BYTES
+        if done < len(content) or not pieces:
+            pieces.append(content[done:])
+        return pieces
+
+
+def _make_nonce() -> bytes:
+    return bytes(0x20 + (byte & 0x3F) for byte in os.urandom(_NONCE_BYTES))
+
+
+def total_length(pieces: Pieces) -> int:
+    """Number of bytes the pieces make together."""
+    return sum(len(piece) if isinstance(piece, bytes) else piece.length for piece in pieces)
+
+
+def restore(data: bytes, schema: MessageSchema, tables: list[PayloadTable]) -> Pieces:
+    """A serialised message with its payloads back in place and the lengths around them right.
+
+    Enters only messages in which a placeholder stands. Reads no payload.
+    """
+    marks = sorted(_marks(data, tables))
+    if not marks:
+        return [data]
+    return _Restorer(data, marks).run(schema)
+
+
+class _Mark(NamedTuple):
+    position: int
+    payload: Payload
+
+
+def _marks(data: bytes, tables: list[PayloadTable]) -> list[_Mark]:
+    found = []
+    for table in tables:
+        position = data.find(table.nonce) if table.payloads else -1
+        while position >= 0:
+            payload = table.at(data, position)
+            if payload is not None:
+                found.append(_Mark(position, payload))
+            position = data.find(table.nonce, position + 1)
+    return found
+
+
+class _Level:
+    """A message in which placeholders stand, while its pieces are put together."""
+
+    __slots__ = ("copied", "end", "header", "position", "schema", "size")
+
+    def __init__(self, schema: MessageSchema, position: int, end: int, header: int) -> None:
+        self.schema = schema
+        self.position = self.copied = position
+        self.end = end
+        self.header = header  # index of the piece that becomes its length
+        self.size = 0
+
+
+class _Restorer:
+    def __init__(self, data: bytes, marks: list[_Mark]) -> None:
+        self._data = data
+        self._marks = marks
+        self._positions = [mark.position for mark in marks]
+        self._pieces: Pieces = []
+
+    def run(self, schema: MessageSchema) -> Pieces:
+        """Walk down to every placeholder with a stack of its own, so depth costs no recursion."""
+        levels = [_Level(schema, 0, len(self._data), -1)]
+        while True:
+            inner = self._next(levels[-1])
+            if inner is not None:
+                levels.append(inner)
+                continue
+            done = levels.pop()
+            if not levels:
+                return self._pieces
+            length = encode_varint(done.size)
+            self._pieces[done.header] = length
+            levels[-1].size += len(length) + done.size
+
+    def _next(self, level: _Level) -> _Level | None:
+        """Go on to the next message that must be entered; None at the end of the level."""
+        while level.position < level.end:
+            first = bisect_left(self._positions, level.position)
+            if first == len(self._positions) or self._positions[first] >= level.end:
+                break
+            field = read_field(self._data, level.position)
+            mark = self._positions[first]
+            level.position = field.end
+            if mark >= field.end:
+                continue
+            schema = level.schema.fields.get(field.number)
+            if field.wire_type != LENGTH or schema is None:
+                continue
+            length_at = field.content - len(encode_varint(field.value))
+            self._copy(level, length_at)
+            level.copied = field.end
+            if schema.message is None:
+                self._fill(level, field.content, field.end, first)
+            else:
+                self._pieces.append(b"")
+                return _Level(schema.message, field.content, field.end, len(self._pieces) - 1)
+        self._copy(level, level.end)
+        return None
+
+    def _copy(self, level: _Level, end: int) -> None:
+        if end > level.copied:
+            self._pieces.append(self._data[level.copied : end])
+            level.size += end - level.copied
+
+    def _fill(self, level: _Level, start: int, end: int, first: int) -> None:
+        """Put the payloads of one field, whose content is start to end, in their places."""
+        parts: Pieces = []
+        for index in range(first, bisect_left(self._positions, end)):
+            mark = self._marks[index]
+            if mark.position > start:
+                parts.append(self._data[start : mark.position])
+            parts.append(mark.payload)
+            start = mark.position + PLACEHOLDER_BYTES
+        if start < end:
+            parts.append(self._data[start:end])
+        length = encode_varint(total_length(parts))
+        self._pieces.append(length)
+        self._pieces.extend(parts)
+        level.size += len(length) + total_length(parts)

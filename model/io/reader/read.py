@@ -1,0 +1,247 @@
+"""Opening: from a file, bytes or a stream to a Model, whatever form the file has."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple, Protocol
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io import protobuf, text_formats
+from onnx_workbench.model.io.protobuf import DecodeError, GraphProto, Message, operator_set_class, text
+from onnx_workbench.model.io.reader.decode import MessageDecoder
+from onnx_workbench.model.io.reader.import_graph import ModelBuilder
+from onnx_workbench.model.io.reader.payloads import PayloadTable
+from onnx_workbench.model.io.reader.scan import MESSAGE_LIMIT, diagnose, scan
+from onnx_workbench.model.io.reader.sniff import HEAD_BYTES, Form, Format, sniff
+from onnx_workbench.model.io.reader.source import (
+    BytesSource,
+    FileSource,
+    Identity,
+    Source,
+    open_file,
+    read_stream,
+    standard_input,
+)
+from onnx_workbench.model.io.tensors.proto_tensor import TensorFiles
+from onnx_workbench.model.io.wire import MessageSchema, operator_set_schema, schemas
+from onnx_workbench.model.io.writer.storage_plan import Copies
+from onnx_workbench.model.ir.graph import Function, Model
+from onnx_workbench.model.progress import SILENT, Progress
+
+#: Files below this size are parsed whole: with many small nodes that is quicker than a scan.
+PARSED_WHOLE: Final = 16 << 20
+#: Text forms are parsed in memory several times their size, so they may not be larger than this.
+TEXT_LIMIT: Final = 512 << 20
+#: A file with more zero bytes is scanned even if it is small. It may hold millions of empty messages, each of which
+#: takes two bytes of the file and a hundred of memory; the scan stops at their number. Zeros in weights it passes over.
+_MOST_ZEROS: Final = 1_000_000
+
+Opened = str | os.PathLike[str] | bytes | BinaryIO
+
+
+@dataclass(slots=True)
+class ModelSource:
+    """Where a model came from: `Model.source` of every model that was read.
+
+    `problems` are the broken rules met while reading; `truncation` says what is missing of a file that ends
+    early, empty for a whole one. `data` stays open, and large tensors are read from it when someone looks.
+    """
+
+    format: Format
+    data: Source
+    path: Path | None
+    files: TensorFiles
+    truncation: str = ""
+    problems: tuple[str, ...] = ()
+    proto: Any = field(default=None, repr=False)
+    copies: Copies = field(default_factory=Copies, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return self.data.name
+
+    @property
+    def identity(self) -> Identity | None:
+        """Device, inode, size and time of the file when it was opened; None for bytes in memory."""
+        return self.data.identity if isinstance(self.data, FileSource) else None
+
+    def close(self) -> None:
+        """Give the file and its data files back; tensors that are still in them cannot be read any more."""
+        self.files.close()
+        if isinstance(self.data, FileSource):
+            self.data.close()
+
+
+class Operator(NamedTuple):
+    """An operator declared in an operator-set document."""
+
+    name: str
+    since_version: int
+    is_experimental: bool
+    doc_string: str
+
+
+@dataclass(slots=True)
+class OperatorSet:
+    """An operator-set document (ONNXOPSET): operators by name and version, and functions with bodies."""
+
+    domain: str
+    version: int
+    ir_version: int
+    doc_string: str
+    operators: tuple[Operator, ...]
+    functions: tuple[Function, ...]
+    problems: tuple[str, ...] = ()
+
+
+class _Parsed(NamedTuple):
+    proto: Any
+    table: PayloadTable | None = None
+    truncation: str = ""
+    may_have_graphs: bool = True
+
+
+#: A `type` field that says GRAPH or GRAPHS. It may also occur by chance, but no such attribute is without it.
+_GRAPH_MARKS = (b"\xa0\x01\x05", b"\xa0\x01\x0a")
+
+
+def load(opened: Opened, progress: Progress = SILENT) -> Model:
+    """Open a model from a path (``-`` is standard input), bytes or a binary stream. Reads no weights.
+
+    A lone graph, function, node or tensor becomes a model around it. Broken rules do not keep a file from
+    opening: they are in `Model.source.problems`. ModelError says what a file is when it is not ONNX, and byte
+    and field path when it is damaged. Any thread; `Cancelled` when the progress is cancelled.
+    """
+    source, path = _open(opened, progress)
+    found = sniff(source.read(0, min(HEAD_BYTES, source.size)), source.size)
+    if found.message == "OperatorSetProto":
+        raise ModelError(
+            "This is an operator-set document, not a model",
+            "It declares operators. Add it to the known operators to use it with a model.",
+            place=source.name,
+        )
+    parsed = _parse(source, found, progress)
+    files = TensorFiles(parsed.table, *_folders(path))
+    builder = ModelBuilder(MessageDecoder(files), progress, may_have_graphs=parsed.may_have_graphs)
+    model = _BUILDERS[found.message](builder, parsed.proto)
+    problems = [parsed.truncation] if parsed.truncation else []
+    model.source = ModelSource(
+        found, source, path, files, parsed.truncation, tuple(problems + builder.problems), parsed.proto
+    )
+    return model
+
+
+def load_operator_set(opened: Opened, progress: Progress = SILENT) -> OperatorSet:
+    """Open an operator-set document; ModelError for anything else."""
+    source, _ = _open(opened, progress)
+    found = sniff(source.read(0, min(HEAD_BYTES, source.size)), source.size)
+    if found.message != "OperatorSetProto":
+        raise ModelError("This is not an operator-set document", f"{source.name} holds a {found}.")
+    parsed = _parse(source, found, progress)
+    proto = parsed.proto
+    builder = ModelBuilder(MessageDecoder(TensorFiles(parsed.table, None)), progress)
+    return OperatorSet(
+        text(proto.domain),
+        proto.opset_version,
+        proto.ir_version,
+        text(proto.doc_string),
+        tuple(
+            Operator(text(o.op_type), o.since_version, o.HasField("status") and o.status == 0, text(o.doc_string))
+            for o in proto.operator
+        ),
+        tuple(builder.function(function).functions[0] for function in proto.functions),
+        tuple(builder.problems),
+    )
+
+
+def identify(opened: Opened) -> Format:
+    """What a file holds, from its first bytes; ModelError says what else it is."""
+    source, _ = _open(opened, SILENT)
+    return sniff(source.read(0, min(HEAD_BYTES, source.size)), source.size)
+
+
+def _open(opened: Opened, progress: Progress) -> tuple[Source, Path | None]:
+    if isinstance(opened, (bytes, bytearray, memoryview)):
+        return BytesSource(opened), None
+    if opened == "-":
+        return standard_input(progress), None
+    if isinstance(opened, (str, os.PathLike)):
+        return open_file(opened, progress), Path(opened)
+    return read_stream(opened, str(getattr(opened, "name", "a stream")), progress), None
+
+
+def _parse(source: Source, found: Format, progress: Progress) -> _Parsed:
+    """The message in a source, with its large payloads left where they are."""
+    if found.form is not Form.BINARY:
+        if source.size > TEXT_LIMIT:
+            raise ModelError(
+                "The text is too long", f"It has {source.size:,} bytes; at most {TEXT_LIMIT:,} can be read."
+            )
+        proto = text_formats.parse(source.read(0, source.size), found, progress)
+        return _Parsed(proto)
+    cls = message_class(found.message)
+    if source.size < PARSED_WHOLE:
+        data = source.read(0, source.size)
+        if data.count(0) <= _MOST_ZEROS:
+            try:
+                return _Parsed(cls.FromString(data), may_have_graphs=_may_have_graphs(data))
+            except DecodeError:
+                pass  # the scan below says where it is damaged, or what is left of a file that ends early
+    schema = message_schema(found.message)
+    skeleton = scan(source, schema, progress)
+    try:
+        proto = cls.FromString(skeleton.data)
+        return _Parsed(proto, skeleton.table, skeleton.truncation, _may_have_graphs(skeleton.data))
+    except DecodeError:
+        if not skeleton.truncation:
+            diagnose(source, schema, progress)
+        elif len(skeleton.data) < MESSAGE_LIMIT:
+            diagnose(BytesSource(skeleton.data), schema, progress)
+        raise ModelError("The file is damaged", "It is not a valid protobuf message.", place=source.name) from None
+
+
+def _folders(path: Path | None) -> tuple[Path | None, Path | None]:
+    """The folder a file was opened in, and the one it really is in if the way there was a link."""
+    if path is None:
+        return None, None
+    return path.absolute().parent, Path(os.path.realpath(path)).parent if path.is_symlink() else None
+
+
+def _may_have_graphs(data: bytes) -> bool:
+    return any(mark in data for mark in _GRAPH_MARKS)
+
+
+def message_class(name: str) -> type[Message]:
+    """The class of a message that may stand alone in a file."""
+    if name == "OperatorSetProto":
+        return operator_set_class()
+    found: type[Message] = getattr(protobuf, name)
+    return found
+
+
+def message_schema(name: str) -> MessageSchema:
+    """The fields of a message that may stand alone in a file."""
+    return operator_set_schema() if name == "OperatorSetProto" else schemas()[name]
+
+
+def _around_tensor(builder: ModelBuilder, proto: Any) -> Model:
+    """A lone tensor: the only initializer of a graph."""
+    model = builder.graph(GraphProto(initializer=[proto]))
+    builder.problems.clear()  # that it has no name is no fault here
+    return model
+
+
+class _Builder(Protocol):
+    def __call__(self, builder: ModelBuilder, proto: Any, /) -> Model: ...
+
+
+_BUILDERS: Final[dict[str, _Builder]] = {
+    "ModelProto": ModelBuilder.model,
+    "GraphProto": ModelBuilder.graph,
+    "FunctionProto": ModelBuilder.function,
+    "NodeProto": ModelBuilder.node,
+    "TensorProto": _around_tensor,
+}

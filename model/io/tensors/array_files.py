@@ -1,0 +1,378 @@
+"""Tensors as files of their own: .npy, .npz, .pb, raw bytes, CSV and PNG, read and written.
+
+What a file claims is held against its size before anything is allocated; pickles are never loaded.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import zipfile
+import zlib
+from contextlib import suppress
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.protobuf import DecodeError, TensorProto, utf8
+from onnx_workbench.model.io.tensors.packing import pack, unpack
+from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles
+from onnx_workbench.model.io.writer.export_graph import write_tensor
+from onnx_workbench.model.io.writer.storage_plan import Placement
+from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.text.elements import element_text, parse_element, with_points
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: What is read and written, by suffix.
+SUFFIXES: Final = (".npy", ".npz", ".pb", ".raw", ".csv", ".png")
+
+_MOST_BYTES = 1 << 33
+_MOST_TEXT = 1 << 28
+_MOST_PIXELS = 200_000_000
+_RAW = frozenset({".raw", ".bin"})
+_LONGEST_NAME: Final = 1000  # characters, in an archive
+_BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".png": b"\x89PNG"}
+
+
+def storage_mark(*, external: bool) -> TensorProto:
+    """A message that tells saving where the values of a new tensor are to go: a data file, or the model itself."""
+    mark = TensorProto()
+    mark.data_location = TensorProto.EXTERNAL if external else TensorProto.DEFAULT
+    return mark
+
+
+def is_stored_outside(tensor: Tensor) -> bool:
+    """Whether saving will put the values into a data file because they came from one or were told to."""
+    return isinstance(tensor.source, TensorProto) and tensor.source.data_location == TensorProto.EXTERNAL
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def read_tensor(path: str | os.PathLike[str], like: Tensor | None = None, member: str = "") -> Tensor:
+    """The tensor in a file, by its suffix. Raw bytes and CSV take element type and shape from `like`.
+
+    A picture has its axes where `like` has as many pixels; CSV gives a matrix when its cells are not as many as `like`
+    has. `member` names the array of an .npz with several. ModelError says what is wrong with the file. Blocks; any
+    thread.
+    """
+    file = Path(path)
+    suffix = file.suffix.lower()
+    try:
+        size = file.stat().st_size
+        if size > _MOST_BYTES:
+            raise ModelError("The file is too large", f"{size:,} bytes; at most {_MOST_BYTES:,} are read.", str(file))
+        if suffix == ".npy":
+            return _tensor(_read_npy(file.read_bytes(), file), like)
+        if suffix == ".npz":
+            return _tensor(_read_npz(file, member), like)
+        if suffix == ".pb":
+            return _read_pb(file)
+        if suffix == ".csv":
+            return _read_csv(file, like)
+        if suffix in _RAW:
+            return _read_raw(file, like)
+        if suffix == ".png":
+            return _tensor(_laid_like(_read_png(file), like), like)
+    except OSError as error:
+        raise ModelError(f"{file.name} cannot be read", error.strerror or str(error), str(file)) from error
+    except MemoryError as error:
+        raise ModelError(f"{file.name} cannot be read", "It does not fit into memory.", str(file)) from error
+    raise ModelError(f"{file.name} is of no known kind", f"Tensors are read from {', '.join(SUFFIXES)}.", str(file))
+
+
+def _require_beginning(found: bytes, suffix: str, file: Path) -> None:
+    """Refuse the bytes of another kind of file, saying what they look like."""
+    if not found:
+        raise ModelError(f"{file.name} is empty", f"It has no bytes; a {suffix} file was expected.", str(file))
+    if not found.startswith(_BEGINNINGS[suffix]):
+        known = next((kind for kind, beginning in _BEGINNINGS.items() if found.startswith(beginning)), None)
+        looks = f"It looks like a {known} file" if known else f"It begins with {found[:8]!r}"
+        detail = f"{looks}; a {suffix} file begins with {_BEGINNINGS[suffix]!r}."
+        raise ModelError(f"{file.name} is no {suffix} file", detail, str(file))
+
+
+def _first_bytes(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(8)
+
+
+def _tensor(array: NDArray[Any], like: Tensor | None) -> ArrayTensor:
+    if array.dtype.kind in "US":
+        texts = np.empty(array.shape, object)
+        for index, text in np.ndenumerate(array):
+            texts[index] = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text)
+        array = texts
+    kind = like.element_type if like is not None else None
+    if isinstance(kind, ElementType) and kind.bits and array.dtype.kind == "V" and array.dtype.names is None:
+        # numpy writes the types it does not know as bytes without a name
+        array = array.view(kind.numpy_dtype) if array.dtype.itemsize == kind.numpy_dtype.itemsize else array
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    try:
+        return ArrayTensor(array)
+    except ValueError as error:
+        raise ModelError("The array has no ONNX element type", f"Its dtype is {array.dtype}.") from error
+
+
+def _read_npy(data: bytes, file: Path) -> NDArray[Any]:
+    _require_beginning(data[:8], ".npy", file)
+    try:
+        stream = io.BytesIO(data)
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+        needed = prod(int(d) for d in shape) * dtype.itemsize
+        if dtype.hasobject:
+            raise ModelError(f"{file.name} is not read", "It holds Python objects, which may run code.", str(file))
+        if needed != len(data) - stream.tell():
+            found = len(data) - stream.tell()
+            raise ModelError(f"{file.name} is damaged", f"{found:,} bytes of values; {needed:,} are needed.", str(file))
+        array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    except ModelError:
+        raise
+    except (ValueError, EOFError, OverflowError, TypeError) as error:
+        raise ModelError(f"{file.name} is damaged", f"Its head cannot be read: {error}.", str(file)) from error
+    return array
+
+
+def npz_members(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the arrays in an .npz file."""
+    file = Path(path)
+    try:
+        _require_beginning(_first_bytes(file), ".npz", file)
+        with zipfile.ZipFile(file) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+    except (OSError, zipfile.BadZipFile) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or f"{error}."
+        raise ModelError(f"{file.name} cannot be read as an archive", reason, str(file)) from error
+
+
+def _read_npz(file: Path, member: str) -> NDArray[Any]:
+    names = npz_members(file)
+    if not names:
+        raise ModelError(f"{file.name} has no arrays", "The archive holds no .npy file.", str(file))
+    if not member and len(names) > 1:
+        listed = ", ".join(names[:12])
+        raise ModelError(f"{file.name} has {len(names)} arrays", f"Name the one that is meant: {listed}.", str(file))
+    name = member or names[0]
+    if name not in names:
+        raise ModelError(f"{file.name} has no array {name}", f"It has: {', '.join(names[:12])}.", str(file))
+    with zipfile.ZipFile(file) as archive:
+        info = archive.getinfo(f"{name}.npy")
+        if info.file_size > _MOST_BYTES:
+            raise ModelError("The array is too large", f"{info.file_size:,} bytes.", str(file))
+        try:
+            data = archive.read(info)
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
+            raise ModelError(f"{file.name} is damaged", str(error), str(file)) from error
+    return _read_npy(data, file)
+
+
+def _read_pb(file: Path) -> Tensor:
+    try:
+        proto = TensorProto.FromString(file.read_bytes())
+    except DecodeError as error:
+        raise ModelError(f"{file.name} holds no tensor", "It is not a TensorProto message.", str(file)) from error
+    tensor = ProtoTensor(proto, TensorFiles(None, file.parent))
+    if tensor.problem:
+        raise ModelError(f"{file.name} holds no tensor", tensor.problem, str(file))
+    kind = tensor.element_type
+    assert isinstance(kind, ElementType)
+    return ArrayTensor(
+        tensor.numpy(), kind, name=tensor.name, doc_string=tensor.doc_string, metadata=dict(tensor.metadata)
+    )
+
+
+def _read_raw(file: Path, like: Tensor | None) -> Tensor:
+    kind = like.element_type if like is not None else None
+    if like is None or not isinstance(kind, ElementType) or kind.bits == 0:
+        raise ModelError("Raw bytes need a type", "They are read into a tensor of numbers that is there already.")
+    data = file.read_bytes()
+    if len(data) != like.nbytes:
+        listed = "×".join(map(str, like.shape)) or "scalar"
+        raise ModelError(
+            f"{file.name} does not fit", f"{len(data):,} bytes; {kind.text} {listed} needs {like.nbytes:,}.", str(file)
+        )
+    return ArrayTensor(unpack(data, kind, like.size).reshape(like.shape), kind)
+
+
+def _read_csv(file: Path, like: Tensor | None) -> Tensor:
+    if file.stat().st_size > _MOST_TEXT:
+        raise ModelError("The file is too large", f"At most {_MOST_TEXT:,} bytes are read as text.", str(file))
+    kind = like.element_type if like is not None else ElementType.FLOAT
+    if not isinstance(kind, ElementType) or kind is ElementType.UNDEFINED:
+        raise ModelError("CSV needs a type", "The tensor's element type is not known.", str(file))
+    text = file.read_text(encoding="utf-8-sig", errors="surrogateescape")
+    first = text.split("\n", 1)[0]
+    mark = next((m for m in "\t;," if m in first), ",")
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text), delimiter=mark) if row]
+    except csv.Error as error:
+        raise ModelError(f"{file.name} is not a table", f"{str(error).capitalize()}.", str(file)) from error
+    if not rows and (like is None or like.size):
+        raise ModelError(f"{file.name} is empty", "It has no cells; a table of values was expected.", str(file))
+    if len({len(row) for row in rows}) > 1:
+        raise ModelError(f"{file.name} is not a table", "Its rows have different numbers of cells.", str(file))
+    titles = _has_titles(rows, kind, like)
+    rows = rows[titles:]
+    values = np.empty((len(rows), len(rows[0]) if rows else 0), kind.numpy_dtype)
+    is_free = mark != "," and kind is not ElementType.STRING  # for decimals, as tables of many countries have them
+    for r, row in enumerate(with_points(rows) if is_free else rows):
+        for c, cell in enumerate(row):
+            try:
+                values[r, c] = parse_element(cell, kind)
+            except ModelError as error:
+                where = f"Row {titles + r + 1}, column {c + 1}. "
+                raise ModelError(error.title, where + error.detail, str(file)) from error
+    return ArrayTensor(values.reshape(like.shape) if like is not None and like.size == values.size else values, kind)
+
+
+def _has_titles(rows: list[list[str]], kind: ElementType, like: Tensor | None) -> bool:
+    """Whether the first row names the columns: no cell of it can be an element, and it is one row too many."""
+    if len(rows) < 2 or (like is not None and like.size == len(rows) * len(rows[0])):
+        return False
+    for cell in rows[0]:
+        with suppress(ModelError):
+            parse_element(cell, kind)
+            return False
+    return True
+
+
+def _read_png(file: Path) -> NDArray[Any]:
+    from PIL import Image, UnidentifiedImageError
+
+    _require_beginning(_first_bytes(file), ".png", file)
+    try:
+        with Image.open(file, formats=["PNG"]) as picture:
+            if picture.width * picture.height > _MOST_PIXELS:
+                raise ModelError("The picture is too large", f"{picture.width} × {picture.height} pixels.", str(file))
+            shown = picture if picture.mode in ("L", "RGB", "RGBA", "I;16") else picture.convert("RGB")
+            return np.array(shown)
+    except ModelError:
+        raise
+    except UnidentifiedImageError as error:
+        raise ModelError(f"{file.name} is damaged", "It begins like a PNG picture and is none.", str(file)) from error
+    except (Image.DecompressionBombError, SyntaxError, ValueError) as error:
+        raise ModelError(f"{file.name} is damaged", f"{error}.", str(file)) from error
+
+
+def _laid_like(picture: NDArray[Any], like: Tensor | None) -> NDArray[Any]:
+    """A picture with the axes of the tensor it may have been drawn from: channels first, and axes of size 1."""
+    sizes = [size for size in like.shape if size != 1] if like is not None else []
+    for laid in (picture, np.moveaxis(picture, -1, 0)):
+        if like is not None and [size for size in laid.shape if size != 1] == sizes:
+            return laid.reshape(like.shape)
+    return picture
+
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+def write_array(path: str | os.PathLike[str], tensor: Tensor) -> None:
+    """Write a tensor into a file of its own, by the suffix; ModelError when that form cannot hold it.
+
+    The file is whole or not there. Blocks; any thread.
+    """
+    file = Path(path)
+    suffix = file.suffix.lower()
+    if suffix not in SUFFIXES and suffix not in _RAW:
+        raise ModelError(f"{file.name} is of no known kind", f"Tensors are written to {', '.join(SUFFIXES)}.")
+    data = _encoded(tensor, suffix)
+    partial = file.with_name(f".{file.name[:80]}.{os.getpid()}.part")
+    try:
+        partial.write_bytes(data)
+        partial.replace(file)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise ModelError(f"{file.name} cannot be written", error.strerror or str(error), str(file)) from error
+
+
+def _encoded(tensor: Tensor, suffix: str) -> bytes:
+    if suffix == ".pb":
+        plain = ArrayTensor(tensor.numpy(), _kind(tensor), name=tensor.name, doc_string=tensor.doc_string)
+        placement = Placement()
+        message = write_tensor(plain, placement)
+        from onnx_workbench.model.io.reader.payloads import restore
+
+        pieces = restore(message.SerializeToString(), _schema(), list(placement.tables.values()))
+        return b"".join(p if isinstance(p, bytes) else p.read() for p in pieces)
+    array = tensor.numpy()
+    if suffix in _RAW:
+        if array.dtype == object:
+            raise ModelError("Strings have no raw bytes", "Write .pb, .npy or .csv.")
+        return pack(array, _kind(tensor))
+    if suffix == ".csv":
+        return _as_csv(array)
+    if suffix == ".png":
+        return _as_png(array)
+    if array.dtype == object:
+        array = np.array([str(v) for v in array.reshape(-1)] or [""], dtype=str)[: array.size].reshape(array.shape)
+    if array.dtype.isbuiltin == 2:  # bytes without a name for the types that numpy does not know
+        array = array.view(f"V{array.dtype.itemsize}")
+    stream = io.BytesIO()
+    if suffix == ".npy":
+        np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)
+        return stream.getvalue()
+    text = tensor.name[:_LONGEST_NAME].encode("utf-8", "replace").decode()  # as names in files need not be
+    text = text.replace("\0", "?")  # where an archive ends a name
+    name = f"{text or 'arr_0'}.npy"  # what numpy calls one without a name
+    deflated = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED)
+    with deflated as archive, archive.open(name, "w", force_zip64=True) as member:
+        np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+    return stream.getvalue()
+
+
+def _schema() -> Any:
+    from onnx_workbench.model.io.reader.read import message_schema
+
+    return message_schema("TensorProto")
+
+
+def _kind(tensor: Tensor) -> ElementType:
+    if not isinstance(tensor.element_type, ElementType):
+        raise ModelError("The tensor cannot be written", f"Its element type {tensor.element_type} is not known.")
+    return tensor.element_type
+
+
+def _as_csv(array: NDArray[Any]) -> bytes:
+    rows = array.reshape(-1, array.shape[-1]) if array.ndim and array.shape[-1] else array.reshape(-1, 1)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    for row in rows:
+        writer.writerow([element_text(value) for value in row])
+    return utf8(stream.getvalue())
+
+
+def _as_png(array: NDArray[Any]) -> bytes:
+    """Bytes as they are, other numbers spread over 0 to 255; [H, W], [H, W, C] or [C, H, W]."""
+    from PIL import Image
+
+    if array.dtype == object or array.dtype.kind == "c":
+        raise ModelError("This is no picture", "Only real numbers can be drawn.")
+    while array.ndim > 2 and array.shape[0] == 1:
+        array = array[0]
+    if array.ndim == 3 and array.shape[0] in (3, 4) and array.shape[-1] not in (1, 3, 4):
+        array = array.transpose(1, 2, 0)
+    if array.ndim == 3 and array.shape[-1] == 1:
+        array = array[..., 0]
+    if not array.size or array.ndim > 3 or (array.ndim == 3 and array.shape[-1] not in (3, 4)):
+        shape = "×".join(map(str, array.shape))
+        raise ModelError("This is no picture", f"The shape is {shape}; a picture is H×W, H×W×3 or 3×H×W.")
+    if array.ndim < 2:
+        array = array.reshape(1, -1)
+    if array.dtype != np.uint8:
+        wide = array.astype(np.float64)
+        finite = wide[np.isfinite(wide)]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+        scaled = (wide - low) / ((high - low) or 1.0) * 255
+        array = np.clip(np.nan_to_num(scaled, nan=0.0, posinf=255.0, neginf=0.0), 0, 255).round().astype(np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(array)).save(stream, "PNG")
+    return stream.getvalue()

@@ -1,0 +1,258 @@
+"""The rule for external data: which file a model may name, and which bytes of it.
+
+What a model says about files is hostile until shown otherwise. This is the one place that decides; reading
+tensors, checks and saving all ask here. A refused tensor never keeps a model from opening.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import re
+import stat
+import struct
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.source import FileSource
+
+_LONGEST_NAME = 4096
+_MANY_FILES = (1 << 16, 10_240)  # the latter is all that macOS gives
+_NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_RESERVED = frozenset(
+    {"con", "prn", "aux", "nul", "conin$", "conout$"}
+    | {f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³"}
+)
+
+# openat2(2); the number is the same on every architecture Python runs on but alpha.
+_OPENAT2: Final = 437
+_RESOLVE_NO_MAGICLINKS: Final = 0x02
+_RESOLVE_BENEATH: Final = 0x08
+_NOT_AVAILABLE = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG, errno.EOPNOTSUPP)
+
+
+class Refused(ModelError):
+    """External data that may not or cannot be read; `detail` is the reason, for "data not available: reason"."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("The external data is not available", reason)
+
+
+class ExternalData(NamedTuple):
+    """What the external_data entries of a tensor say; `length` None when they do not say it."""
+
+    location: str
+    offset: int
+    length: int | None
+    checksum: str = ""
+
+
+def parse_entries(entries: Iterable[tuple[str, str]]) -> ExternalData:
+    """The entries of a tensor's external_data; Refused when one is given twice or is not a plain number."""
+    found: dict[str, str] = {}
+    for key, value in entries:
+        if key in found:
+            raise Refused(f"the key {key!r} is given twice")
+        found[key] = value
+    if "location" not in found:
+        raise Refused("no location is given")
+    length = _number("length", found["length"]) if "length" in found else None
+    offset = _number("offset", found["offset"]) if "offset" in found else 0
+    return ExternalData(found["location"], offset, length, found.get("checksum", ""))
+
+
+def _number(key: str, value: str) -> int:
+    if not _NUMBER.fullmatch(value):
+        raise Refused(f"{key} is {value[:40]!r}, not a plain decimal number")
+    return int(value)
+
+
+def check_location(location: str) -> str:
+    """The location itself when it is a harmless relative path, judged without touching the disk; else Refused."""
+    reason = _location_problem(location)
+    if reason:
+        shown = location if len(location) <= 100 else location[:100] + "…"
+        raise Refused(f"the location {shown!r} {reason}")
+    return location
+
+
+def _location_problem(location: str) -> str:
+    if not location:
+        return "is empty"
+    if len(location.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
+        return f"is longer than {_LONGEST_NAME:,} bytes"
+    if "\0" in location or any(ord(c) < 0x20 or ord(c) == 0x7F for c in location):
+        return "has a control character"
+    if "\\" in location:
+        return "has a backslash"
+    if _SCHEME.match(location) or ":" in location:
+        return "has a colon, as in a drive or a web address"
+    if location.startswith(("/", "~")):
+        return "is not relative to the model's folder"
+    for part in location.split("/"):
+        if part in ("", ".", ".."):
+            return f"has the path component {part!r}"
+        if part.endswith((" ", ".")):
+            return "has a component that ends in a space or dot"
+        if part.split(".")[0].rstrip(" ").lower() in _RESERVED:
+            return "has a name that is reserved for devices"
+    return ""
+
+
+def check_range(data: ExternalData, needed: int, size: int) -> None:
+    """Refused unless offset and length lie within a file of `size` bytes and are exactly the `needed` bytes."""
+    length = needed if data.length is None else data.length
+    if length != needed:
+        raise Refused(f"length is {length:,} bytes, but the type and shape need {needed:,}")
+    if data.offset + length > size:
+        raise Refused(
+            f"{length:,} bytes at offset {data.offset:,} of {data.location!r} reach beyond its end at {size:,}"
+        )
+
+
+def open_external(
+    folder: str | os.PathLike[str], location: str, real_folder: str | os.PathLike[str] | None = None
+) -> FileSource:
+    """Open a data file named by a model in `folder`; Refused with the reason when that is not allowed.
+
+    The path must stay below the folder after every link is followed, and end at a regular file with a single
+    hard link. What is checked is the open descriptor, so nothing can be swapped in between.
+
+    `real_folder` is where the model file itself is when it was opened through a link: download caches keep model
+    and data as links into a folder of blobs. A data file may then also be below that one, as it might be had the
+    model been opened there.
+    """
+    check_location(location)
+    base = os.path.realpath(folder)  # an empty folder is the working one
+    try:
+        return _open_below(base, location)
+    except Refused:
+        if real_folder is None:
+            raise
+        real_base = os.path.realpath(real_folder)
+        inner = os.path.relpath(os.path.realpath(Path(base, location)), real_base).replace(os.sep, "/")
+        if _location_problem(inner):
+            raise
+        return _open_below(real_base, inner)
+
+
+@cache
+def _allow_many_files() -> None:
+    """Raise the limit of open files as far as this user may: each data file of a model stays open.
+
+    Models of a thousand files, one for each tensor, are common, and some systems allow 256 unless asked.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows: the limit is of another kind, and higher
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for most in _MANY_FILES:
+        wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        if soft == resource.RLIM_INFINITY or soft >= wanted:
+            return
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            return
+
+
+def _open_below(base: str, location: str) -> FileSource:
+    _allow_many_files()
+    try:
+        descriptor = _open_beneath(base, location)
+    except (OSError, ValueError) as error:
+        raise Refused(_open_problem(location, error)) from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise Refused(f"{location!r} is not a regular file")
+        if status.st_nlink > 1:
+            raise Refused(f"{location!r} has {status.st_nlink} hard links, so it may be a file from elsewhere")
+        return FileSource(descriptor, str(Path(base, location)))
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _open_problem(location: str, error: OSError | ValueError) -> str:
+    number = getattr(error, "errno", None)
+    if number == errno.ENOENT:
+        return f"the file {location!r} is missing"
+    if number in (errno.EXDEV, errno.ELOOP):
+        return f"{location!r} leads out of the model's folder; put the file itself there to use it"
+    return f"{location!r} cannot be opened: {getattr(error, 'strerror', None) or error}"
+
+
+def _open_beneath(base: str, location: str) -> int:
+    if sys.platform == "linux":
+        descriptor = _openat2(base, location)
+        if descriptor is not None:
+            return descriptor
+    return _open_checked(base, location)
+
+
+def _flags() -> int:
+    names = ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY")
+    flags = os.O_RDONLY
+    for name in names:
+        flags |= getattr(os, name, 0)
+    return flags
+
+
+def _openat2(base: str, location: str) -> int | None:
+    """Open below a folder with the kernel watching; None when this kernel or sandbox has no openat2."""
+    try:
+        syscall = ctypes.CDLL(None, use_errno=True).syscall
+    except (OSError, AttributeError):
+        return None
+    folder = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        how = struct.pack("=QQQ", _flags(), 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+        name = os.fsencode(location)
+        syscall.restype = ctypes.c_long
+        descriptor = syscall(
+            ctypes.c_long(_OPENAT2),
+            ctypes.c_int(folder),
+            ctypes.c_char_p(name),
+            ctypes.c_char_p(how),
+            ctypes.c_size_t(len(how)),
+        )
+        number = ctypes.get_errno()
+    finally:
+        os.close(folder)
+    if descriptor >= 0:
+        return int(descriptor)
+    if number in _NOT_AVAILABLE:
+        return None
+    raise OSError(number, os.strerror(number))
+
+
+def _open_checked(base: str, location: str) -> int:
+    """Open where the kernel cannot watch: resolve, compare, open without following, compare again."""
+    wanted = Path(base, location)
+    real = os.path.realpath(wanted)
+    _require_inside(base, real)
+    descriptor = os.open(real, _flags() | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        opened = os.fstat(descriptor)
+        again = os.path.realpath(wanted)
+        _require_inside(base, again)
+        now = os.lstat(again)
+        if (opened.st_dev, opened.st_ino) != (now.st_dev, now.st_ino):
+            raise OSError(errno.EXDEV, "the file was exchanged while it was opened")
+        return descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _require_inside(base: str, path: str) -> None:
+    if os.path.commonpath([base, path]) != base:
+        raise OSError(errno.EXDEV, "it leads out of the model's folder")

@@ -1,0 +1,33 @@
+"""The values of a tensor as bytes, made a part at a time when they are read: large ones are never there twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import ElementType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class PackedSource:
+    """The packed bytes of a tensor with an element type of the specification, STRING excepted. Any thread."""
+
+    def __init__(self, tensor: Tensor, element_type: ElementType) -> None:
+        self._tensor = tensor
+        self._element_type = element_type
+        self.name = tensor.name or "a tensor"
+        self._flat: NDArray[Any] | None = None
+        self.size = (tensor.size * element_type.bits + 7) // 8
+
+    def read(self, offset: int, length: int) -> bytes:
+        """The bytes asked for; packs the elements that they belong to."""
+        from onnx_workbench.model.io.tensors.packing import group, pack  # numpy, which opening a model does without
+
+        elements, size = group(self._element_type)
+        first, last = offset // size, -(-(offset + length) // size)
+        if self._flat is None:
+            self._flat = self._tensor.numpy().reshape(-1)
+        data = pack(self._flat[first * elements : last * elements], self._element_type)
+        return data[offset - first * size :][:length]

@@ -1,0 +1,314 @@
+"""Tensors whose values are still in the file, or in another file that the model names."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.protobuf import TensorProto, text
+from onnx_workbench.model.io.reader.payloads import PLACEHOLDER_BYTES, Payload, PayloadTable, Pieces, total_length
+from onnx_workbench.model.io.reader.source import FileSource
+from onnx_workbench.model.io.tensors.external_data import Refused, check_range, open_external, parse_entries
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import ElementType, element_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+_FIXED_WIDTH = {"float_data": 4, "double_data": 8}
+_EXTERNAL = 1
+_MOST_DIMENSIONS = 64  # of a numpy array
+
+
+class TensorFiles:
+    """What the tensors of one model share: the payloads left in its file and the external files it names.
+
+    `folder` is where external data is looked for; None for a model that has no folder, such as one from a pipe.
+    `real_folder` is where the file itself is if it was opened through a link. Any thread may ask.
+    """
+
+    def __init__(
+        self,
+        table: PayloadTable | None,
+        folder: str | os.PathLike[str] | None,
+        real_folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.table = table
+        self.folder = folder
+        self._real_folder = real_folder
+        self._lock = threading.Lock()
+        self._external: dict[str, FileSource] = {}
+
+    def opened(self) -> list[str]:
+        """Names of the external files that were opened so far."""
+        with self._lock:
+            return list(self._external)
+
+    def close(self) -> None:
+        """Give the external files back; what is still in them cannot be read any more."""
+        with self._lock:
+            for source in self._external.values():
+                source.close()
+
+    def external(self, location: str) -> FileSource:
+        """The data file of this name, opened once and kept; Refused when the rule forbids it."""
+        if self.folder is None:
+            raise Refused(f"the model was not read from a folder, so {location!r} cannot be looked for")
+        with self._lock:
+            source = self._external.get(location)
+            if source is None:
+                source = self._external[location] = open_external(self.folder, location, self._real_folder)
+            return source
+
+
+class ProtoTensor(Tensor):
+    """A tensor as it stands in a TensorProto: inline, in a range of the file, or in an external file."""
+
+    __slots__ = ("_files",)
+
+    source: TensorProto
+
+    def __init__(self, proto: TensorProto, files: TensorFiles) -> None:
+        super().__init__(
+            element_type(proto.data_type),
+            tuple(proto.dims),
+            name=text(proto.name),
+            doc_string=text(proto.doc_string),
+            metadata={text(e.key): text(e.value) for e in proto.metadata_props} if proto.metadata_props else None,
+            source=proto,
+        )
+        self._files = files
+
+    def with_texts(
+        self, *, name: str | None = None, doc_string: str | None = None, metadata: Mapping[str, str] | None = None
+    ) -> Self:
+        """The same values under other texts, in a message of its own. Copies no payload that is left in the file."""
+        from onnx_workbench.model.io.writer.encode import set_entries, set_text
+
+        made = super().with_texts(name=name, doc_string=doc_string, metadata=metadata)
+        made.source = TensorProto()
+        made.source.CopyFrom(self.source)
+        set_text(made.source, "name", made.name)
+        set_text(made.source, "doc_string", made.doc_string)
+        set_entries(made.source, "metadata_props", made.metadata)
+        return made
+
+    def shares_values(self, other: Tensor) -> bool:
+        """Whether the messages of both differ in texts only. Copies what stands in them, not what is left in files."""
+        if self is other or not isinstance(other, ProtoTensor) or self._files is not other._files:
+            return self is other
+        bare = (tensor.with_texts(name="", doc_string="", metadata={}).source for tensor in (self, other))
+        return bool(next(bare) == next(bare))
+
+    @property
+    def files(self) -> TensorFiles:
+        """The files its values are in."""
+        return self._files
+
+    # -- where the values are --------------------------------------------------------------------------------
+
+    @property
+    def storage(self) -> str:
+        """``inline``, ``file`` or ``external``."""
+        if self.source.data_location == _EXTERNAL:
+            return "external"
+        if not self._has_payloads:
+            return "inline"
+        pieces = self._field_pieces()
+        return "file" if pieces is not None and any(isinstance(p, Payload) for p in pieces) else "inline"
+
+    @property
+    def _has_payloads(self) -> bool:
+        table = self._files.table
+        return table is not None and bool(table.payloads)
+
+    @property
+    def location(self) -> str:
+        """The external file as the model names it; empty for other storage."""
+        if self.storage != "external":
+            return ""
+        return next((text(e.value) for e in self.source.external_data if e.key == "location"), "")
+
+    @property
+    def problem(self) -> str:
+        """Why the values are not available; empty when they are."""
+        try:
+            self._check()
+        except ModelError as error:
+            return error.detail
+        return ""
+
+    def raw_pieces(self) -> Pieces | None:
+        """The values as raw little-endian bytes that may be copied; None when they are in another form.
+
+        ModelError when they are not available. Reads no payload.
+        """
+        self._check()
+        if self.storage == "external":
+            return [self._external_payload()]
+        name = self._field_name()
+        if name == "raw_data" or name in _FIXED_WIDTH:
+            return self._field_pieces()
+        return None
+
+    def _field_name(self) -> str:
+        from onnx_workbench.model.io.tensors.packing import TYPED_FIELDS
+
+        if self.source.HasField("raw_data"):
+            return "raw_data"
+        kind = self.element_type
+        return TYPED_FIELDS.get(kind, "") if isinstance(kind, ElementType) else ""
+
+    def _field_pieces(self) -> Pieces | None:
+        """The field's serialised content as pieces; None for strings and for numbers that upb has parsed."""
+        name = self._field_name()
+        table = self._files.table if self._has_payloads else None
+        if name == "raw_data":
+            content = self.source.raw_data
+        elif name in ("float_data", "double_data"):
+            import numpy as np
+
+            dtype = "<f4" if name == "float_data" else "<f8"
+            content = np.array(getattr(self.source, name), dtype).tobytes()
+        elif table is not None and name in ("int32_data", "int64_data", "uint64_data"):
+            values = getattr(self.source, name)
+            if len(values) < PLACEHOLDER_BYTES:
+                return None
+            small = [value if 0 <= value < 0x80 else 0 for value in values]
+            pieces = table.split(bytes(small))
+            return pieces if any(isinstance(p, Payload) for p in pieces) else None
+        else:
+            return None
+        return [content] if table is None else table.split(content)
+
+    def _external_payload(self) -> Payload:
+        data = parse_entries((text(e.key), text(e.value)) for e in self.source.external_data)
+        source = self._files.external(data.location)
+        check_range(data, self.nbytes, source.size)
+        return Payload(source, data.offset, self.nbytes)
+
+    def _check(self) -> None:
+        """ModelError when the values are not there or do not fit what the tensor says of itself."""
+        kind = self.element_type
+        if not isinstance(kind, ElementType) or kind is ElementType.UNDEFINED:
+            self._refuse(f"its element type {int(kind)} is not known")
+        if any(dimension < 0 for dimension in self.shape):
+            self._refuse(f"its shape {list(self.shape)} has a negative dimension")
+        if len(self.shape) > _MOST_DIMENSIONS:
+            self._refuse(f"it has {len(self.shape)} dimensions; at most {_MOST_DIMENSIONS} can be shown")
+        if self.source.HasField("segment"):
+            segment = self.source.segment
+            if (segment.begin, segment.end) != (0, self.size):
+                self._refuse(f"only the segment {segment.begin} to {segment.end} of its values is stored")
+        if self.source.data_location == _EXTERNAL:
+            if kind is ElementType.STRING:
+                self._refuse("strings cannot be stored in an external file")
+            self._external_payload()
+        else:
+            self._check_inline()
+
+    def _check_inline(self) -> None:
+        from onnx_workbench.model.io.tensors.packing import typed_count
+
+        kind, name = self.element_type, self._field_name()
+        assert isinstance(kind, ElementType)
+        if name == "raw_data" and kind is ElementType.STRING:
+            self._refuse("strings cannot be stored as raw data")
+        if name == "raw_data" or name in _FIXED_WIDTH:
+            found = self._stored_bytes(name)
+            if found != self.nbytes:
+                self._refuse(f"{found:,} bytes are stored, but its type and shape need {self.nbytes:,}")
+        elif kind is ElementType.STRING or self._field_pieces() is None:
+            found = len(getattr(self.source, name))
+            needed = self.size if kind is ElementType.STRING else typed_count(kind, self.size)
+            if found != needed:
+                self._refuse(f"{found:,} values are stored in {name}, but its shape needs {needed:,}")
+
+    def _stored_bytes(self, name: str) -> int:
+        if name in _FIXED_WIDTH and not self._has_payloads:  # counted, not converted: there may be millions
+            return len(getattr(self.source, name)) * _FIXED_WIDTH[name]
+        pieces = self._field_pieces()
+        return 0 if pieces is None else total_length(pieces)
+
+    def _refuse(self, reason: str) -> None:
+        raise ModelError("The tensor's data is not available", reason, place=self.name)
+
+    # -- the values ------------------------------------------------------------------------------------------
+
+    def numpy(self) -> NDArray[Any]:
+        """The values, shaped; read from their file at every call and not kept."""
+        values = self.read(0, self.size)
+        try:
+            return values.reshape(self.shape)
+        except ValueError as error:
+            raise ModelError("The tensor's data is not available", f"shape {list(self.shape)}: {error}") from error
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Elements start to stop in row-major order, flat. Fixed-width forms read no more than these."""
+        self._check()
+        start, stop, _ = slice(start, stop).indices(self.size)
+        stop = max(start, stop)
+        try:
+            return self._read(start, stop)
+        except (ValueError, MemoryError) as error:
+            if isinstance(error, ModelError):
+                raise
+            reason = str(error) or f"{self.nbytes:,} bytes do not fit into memory"
+            raise ModelError("The tensor's data is not available", reason, place=self.name) from error
+
+    def _read(self, start: int, stop: int) -> NDArray[Any]:
+        from onnx_workbench.model.io.tensors.packing import group, unpack
+
+        kind = self.element_type
+        assert isinstance(kind, ElementType)
+        pieces = self.raw_pieces()
+        if pieces is None:
+            return self._typed_values(kind)[start:stop]
+        elements, size = group(kind)
+        first = start // elements
+        last = -(-stop // elements)
+        data = _read_pieces(pieces, first * size, min(last * size, self.nbytes))
+        skipped = start - first * elements
+        return unpack(data, kind, stop - first * elements)[skipped:]
+
+    def _typed_values(self, kind: ElementType) -> NDArray[Any]:
+        import numpy as np
+
+        from onnx_workbench.model.io.tensors.packing import decode_varints, from_typed
+
+        name = self._field_name()
+        if kind is ElementType.STRING:
+            strings = np.empty(self.size, object)
+            strings[:] = [value.decode("utf-8", "surrogateescape") for value in self.source.string_data]
+            return strings
+        pieces = self._field_pieces()
+        if pieces is None:
+            dtype = {"int32_data": np.int32, "int64_data": np.int64, "uint64_data": np.uint64}[name]
+            return from_typed(np.array(getattr(self.source, name), dtype), kind, self.size)
+        values: np.ndarray[Any, Any] = decode_varints(_read_pieces(pieces, 0, total_length(pieces)))
+        if name == "int32_data":
+            values = values.astype(np.uint32).view(np.int32)
+        elif name == "int64_data":
+            values = values.view(np.int64)
+        return from_typed(values, kind, self.size)
+
+
+def _read_pieces(pieces: Pieces, start: int, stop: int) -> bytes:
+    """Bytes start to stop of what the pieces make together; only these are read."""
+    parts = []
+    position = 0
+    for piece in pieces:
+        length = len(piece) if isinstance(piece, bytes) else piece.length
+        first, last = max(start - position, 0), min(stop - position, length)
+        if first < last:
+            if isinstance(piece, bytes):
+                parts.append(piece[first:last])
+            else:
+                parts.append(piece.source.read(piece.offset + first, last - first))
+        position += length
+    return parts[0] if len(parts) == 1 else b"".join(parts)

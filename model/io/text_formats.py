@@ -1,0 +1,104 @@
+"""The text forms of a model: ONNX's own syntax, protobuf text and protobuf JSON."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from google.protobuf import json_format, text_format
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io import protobuf
+from onnx_workbench.model.io.reader.sniff import Form, Format
+from onnx_workbench.model.progress import SILENT, Progress
+
+_DEEPEST = 100  # as in the binary form
+
+
+def parse(data: bytes, found: Format, progress: Progress = SILENT) -> Any:
+    """The message in a text; ModelError with line and column where the text is wrong.
+
+    ONNX's own syntax is parsed by its C++ library, in a child process.
+    """
+    if found.form is Form.ONNX_TEXT:
+        return _class(found.message).FromString(_in_child("parse", data, found.message, progress))
+    try:
+        content = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ModelError("The text is not UTF-8", f"Byte {error.start:,} is part of no character.") from error
+    message = _class(found.message)()
+    try:
+        if found.form is Form.JSON:
+            json_format.Parse(content, message, max_recursion_depth=_DEEPEST)
+        else:
+            text_format.Parse(content, message)
+    except (json_format.ParseError, text_format.ParseError, UnicodeEncodeError) as error:
+        raise ModelError(f"The {found.form.value} is not valid", _first_line(error)) from error
+    except RecursionError as error:
+        raise ModelError(f"The {found.form.value} is not valid", "Messages nest too deep.") from error
+    return message
+
+
+class Printed(NamedTuple):
+    """A message as text, and what the text leaves out, in words for the person."""
+
+    data: bytes
+    left_out: tuple[str, ...] = ()
+
+
+def print_message(message: Any, form: Form, progress: Progress = SILENT) -> Printed:
+    """A message as text in one of the forms; ModelError where the form cannot hold it."""
+    if form is Form.ONNX_TEXT:
+        data = _in_child("print_text", message.SerializeToString(), type(message).__name__, progress)
+        missing, _, text = data.partition(b"\n")
+        lossy = f"ONNX text has no words for {missing.decode('ascii')}. Keep the binary file too."
+        return Printed(text, (lossy,) if missing else ())
+    broken = _broken_text(message)
+    if broken:
+        raise ModelError(f"The model cannot be written as {form.value}", f"The text {broken!r} is not UTF-8.")
+    known = type(message)()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
+    try:
+        if form is Form.JSON:
+            written = json_format.MessageToJson(known)
+        else:
+            written = text_format.MessageToString(known, as_utf8=True)
+    except (UnicodeError, json_format.SerializeToJsonError, RecursionError) as error:
+        raise ModelError(f"The model cannot be written as {form.value}", _first_line(error)) from error
+    lost = known.ByteSize() != message.ByteSize()
+    warning = f"Fields that are unknown to this version of the format are not in the {form.value}."
+    return Printed((written.rstrip("\n") + "\n").encode("utf-8"), (warning,) if lost else ())
+
+
+def _broken_text(message: Any) -> bytes | None:
+    """The first string in a message that is not UTF-8: the text forms have no way to say it."""
+    pending = [message]
+    while pending:
+        for field, value in pending.pop().ListFields():
+            if field.message_type is not None:
+                pending.extend([value] if hasattr(value, "ListFields") else value)
+            elif field.type == field.TYPE_STRING:
+                for text in (value,) if isinstance(value, (str, bytes)) else value:
+                    if isinstance(text, bytes):
+                        return text
+    return None
+
+
+def _class(name: str) -> Any:
+    return protobuf.operator_set_class() if name == "OperatorSetProto" else getattr(protobuf, name)
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return lines[0][:500] if lines else type(error).__name__
+
+
+def _in_child(function: str, data: bytes, message: str, progress: Progress) -> bytes:
+    from onnx_workbench.model.sandbox import run_isolated
+
+    return run_isolated(
+        f"onnx_workbench.model.io.onnx_text:{function}",
+        message.encode() + b"\n" + data,
+        what="The ONNX text parser" if function == "parse" else "The ONNX text printer",
+        progress=progress,
+    )

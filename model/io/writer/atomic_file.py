@@ -1,0 +1,278 @@
+"""Files that are either the old one or the new one, whole, whatever happens in between.
+
+The new content goes to a temporary file beside the target, which takes the target's place by a rename when all
+of it is on the disk. Parts of other files are copied by the kernel where it can.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+import uuid
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.payloads import Payload, Pieces, total_length
+from onnx_workbench.model.io.reader.source import FileSource, Identity, identity_of, readers_of
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.sandbox import is_running
+
+_STEP: Final = 16 << 20  # between two looks at whether to stop
+_SMALL_STEP: Final = 1 << 20  # for copies that go through memory
+_BUFFER: Final = 1 << 18
+_FALL_BACK: Final = frozenset({
+    errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.ETXTBSY, errno.EPERM,
+})  # fmt: skip
+
+_REASONS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the disk is read-only",
+    errno.EACCES: "the folder or file may not be written to",
+    errno.EPERM: "the folder or file may not be written to",
+    errno.ENOENT: "the folder does not exist",
+    errno.ENOTDIR: "the folder does not exist",
+    errno.EIO: "the disk reports an error",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.EFBIG: "the file would be larger than this disk allows",
+}
+
+
+_IN_USE = (5, 32, 33)  # what Windows says of a file that someone has open
+
+
+def save_error(path: Path, error: OSError, *, untouched: bool = True) -> ModelError:
+    """What went wrong while writing, in words for the person."""
+    if getattr(error, "winerror", None) in _IN_USE and path.exists() and os.access(path, os.W_OK):
+        reason = "another program has the file open"
+    else:
+        reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
+    kept = " The file that was there is as it was." if untouched and os.path.lexists(path) else ""
+    return ModelError("The model could not be saved", f"{path}: {reason}.{kept}")
+
+
+class NewFile:
+    """A file being written under a temporary name; `commit` gives it its place, `discard` leaves no trace."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._mode = _mode_of(path)
+        self._temporary = path.with_name(_temporary_name(path.name))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
+            flags |= getattr(os, name, 0)
+        private = 0o600  # until it has the permissions of the file it replaces
+        self._descriptor = os.open(self._temporary, flags, 0o666 if self._mode is None else private)
+        self._waiting = bytearray()
+
+    def write(self, data: bytes) -> None:
+        """Append bytes."""
+        self._waiting += data
+        if len(self._waiting) >= _BUFFER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand everything to the system; short writes go on where they stopped."""
+        view = memoryview(self._waiting)
+        while view:
+            with contextlib.suppress(InterruptedError):
+                view = view[os.write(self._descriptor, view) :]
+        view.release()
+        self._waiting = bytearray()
+
+    def copy(self, payload: Payload, progress: Progress, done: int, total: int) -> None:
+        """Append a part of another source, in the kernel where that is possible."""
+        source, offset, end = payload.source, payload.offset, payload.offset + payload.length
+        if not isinstance(source, FileSource):
+            for start in range(offset, end, _SMALL_STEP):
+                progress.report(done + start - offset, total)
+                self.write(source.read(start, min(end - start, _SMALL_STEP)))
+            return
+        self.flush()
+        source.check_unchanged()
+        copiers = list(_COPIERS)
+        while offset < end:
+            progress.report(done + offset - payload.offset, total)
+            try:
+                copied = copiers[0](source, self._descriptor, offset, min(end - offset, _STEP))
+            except InterruptedError:
+                continue
+            except OSError as error:
+                if error.errno not in _FALL_BACK or len(copiers) == 1:
+                    raise
+                copied = 0
+            if copied == 0:  # some file systems say so instead of refusing
+                del copiers[0]
+                if not copiers:
+                    source.check_unchanged()
+                    raise OSError(errno.EIO, f"{source.name} ended too early")
+            offset += copied
+        source.check_unchanged()
+
+    def pad(self, count: int) -> None:
+        """Append zero bytes."""
+        self.write(bytes(count))
+
+    def finish(self, *, durable: bool = True) -> None:
+        """Put everything on the disk, with the permissions of the file that is there.
+
+        If it need not be `durable`, the system may take its time, and a power failure finds it cut.
+        """
+        self.flush()
+        if self._mode is not None and hasattr(os, "fchmod"):
+            os.fchmod(self._descriptor, self._mode)
+        if durable:
+            os.fsync(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
+
+    def identity(self) -> Identity:
+        """What the file will be known by at its place, once it is finished."""
+        return identity_of(self._temporary.stat())
+
+    def commit(self) -> None:
+        """Take the place of the file at `path`. Whoever reads that goes on reading what was in it."""
+        readers = readers_of(self.path)
+        if readers:
+            _replace_while_read(self._temporary, self.path, readers)
+        else:
+            self._temporary.replace(self.path)
+
+    def discard(self) -> None:
+        """Remove what was written; for when something failed."""
+        with contextlib.suppress(OSError):
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+        with contextlib.suppress(OSError):
+            self._temporary.unlink()
+
+
+def _replace_while_read(new: Path, path: Path, readers: list[FileSource]) -> None:
+    """Replace a file that we hold open ourselves, where the system does not do that.
+
+    Each reader gets a link of its own to the old content, so at every moment the path is the old file or the new.
+    """
+    links: list[Path] = []
+    try:
+        for _ in readers:
+            link = path.with_name(_temporary_name(path.name))
+            os.link(path, link)
+            links.append(link)
+    except OSError as error:
+        for link in links:
+            with contextlib.suppress(OSError):
+                link.unlink()
+        raise OSError(errno.EBUSY, "this disk cannot replace a file that is open; save under another name") from error
+    with contextlib.ExitStack() as stack:
+        for reader, link in zip(sorted(readers, key=id), links, strict=True):  # in one order, lest two saves wait
+            stack.enter_context(reader.let_go(link))
+        new.replace(path)
+
+
+def _by_copy_file_range(source: FileSource, out: int, offset: int, length: int) -> int:
+    return os.copy_file_range(source.descriptor, out, length, offset_src=offset)
+
+
+def _by_sendfile(source: FileSource, out: int, offset: int, length: int) -> int:
+    return os.sendfile(out, source.descriptor, offset, length)
+
+
+def _through_memory(source: FileSource, out: int, offset: int, length: int) -> int:
+    return os.write(out, source.read(offset, min(length, _SMALL_STEP)))
+
+
+#: Each copies some bytes from an offset of a source to the end of a descriptor and returns how many.
+_Copier = Callable[[FileSource, int, int, int], int]
+_COPIERS: Final[list[_Copier]] = [_through_memory]
+if hasattr(os, "sendfile"):
+    _COPIERS.insert(0, _by_sendfile)
+if hasattr(os, "copy_file_range"):
+    _COPIERS.insert(0, _by_copy_file_range)
+
+
+def write_pieces(file: NewFile, pieces: Pieces, progress: Progress = SILENT) -> None:
+    """Append serialised bytes and payloads."""
+    total = total_length(pieces)
+    done = 0
+    for piece in pieces:
+        if isinstance(piece, Payload):
+            file.copy(piece, progress, done, total)
+            done += piece.length
+        else:
+            file.write(piece)
+            done += len(piece)
+
+
+def target_of(path: Path) -> Path:
+    """The file that is to be replaced: where links lead, so that a link stays a link.
+
+    ModelError when there is something else than a file, or the file may not be written to.
+    """
+    real = Path(os.path.realpath(path))
+    try:
+        status = real.stat()
+    except FileNotFoundError:
+        if not real.parent.is_dir():
+            raise save_error(path, FileNotFoundError(errno.ENOENT, "no such folder"), untouched=False) from None
+        return real
+    except OSError as error:
+        raise save_error(path, error, untouched=False) from error
+    if stat.S_ISDIR(status.st_mode):
+        raise ModelError("The model could not be saved", f"{path} is a folder.")
+    if not stat.S_ISREG(status.st_mode):
+        raise ModelError("The model could not be saved", f"{path} is a device or a pipe, not a regular file.")
+    if not os.access(real, os.W_OK):
+        raise ModelError("The model could not be saved", f"{path} is read-only.")
+    return real
+
+
+def _mode_of(path: Path) -> int | None:
+    """Permissions of the file that is there; None when there is none."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return None
+
+
+def sync_folder(folder: Path) -> None:
+    """Put renames in a folder on the disk. Systems where a folder cannot be opened need no such call."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except (OSError, AttributeError):
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _FALL_BACK:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove temporary files for this path that a process of this computer left when it was killed."""
+    start = f".{path.name[:40]}."
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(path.parent):
+            match = _TEMPORARY.search(entry.name) if entry.name.startswith(start) else None
+            if match is None or match[1] != _host() or is_running(int(match[2])):
+                continue
+            with contextlib.suppress(OSError):
+                Path(entry.path).unlink()
+
+
+_TEMPORARY = re.compile(r"\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.saving$")
+
+
+def _temporary_name(name: str) -> str:
+    return f".{name[:40]}.{_host()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.saving"
+
+
+def _host() -> str:
+    return f"{zlib.crc32(os.uname().nodename.encode() if hasattr(os, 'uname') else b''):08x}"

@@ -1,0 +1,517 @@
+"""From a Model to its message. Every part starts as a copy of what it was read from, and only differences are set.
+
+So what nobody edited keeps its content, unknown fields and odd spellings included, and a model that is back in
+the state it was opened in makes the very message of its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from onnx_workbench.model.io.protobuf import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    Message,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    TrainingInfoProto,
+    ValueInfoProto,
+    text,
+    utf8,
+)
+from onnx_workbench.model.io.reader.decode import MessageDecoder, Origin, read_type, read_value_details
+from onnx_workbench.model.io.reader.import_graph import normal_domain
+from onnx_workbench.model.io.unknown_fields import change_unknown
+from onnx_workbench.model.io.writer.chunked_copy import copy_into
+from onnx_workbench.model.io.writer.encode import (
+    set_details,
+    set_entries,
+    set_node_devices,
+    set_number,
+    set_opsets,
+    set_pairs,
+    set_text,
+    set_texts,
+    write_device_configuration,
+    write_type,
+)
+from onnx_workbench.model.io.writer.storage_plan import Placement
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, is_same
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.lazy_details import NO_DETAILS
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+
+_AnyMessage = TypeVar("_AnyMessage", bound=Message)
+
+_BETWEEN_CHECKS = 64  # nodes: what they take is far below a slice
+_VALUE_FIELDS = (
+    "f", "i", "s", "t", "g", "sparse_tensor", "tp", "floats", "ints", "strings", "tensors", "graphs",
+    "sparse_tensors", "type_protos", "ref_attr_name", "type",
+)  # fmt: skip
+
+
+def write_model(model: Model, placement: Placement, progress: Progress = SILENT) -> ModelProto:
+    """The message of a model; placeholders of `placement.tables` stand for values that stay outside it."""
+    writer = _Writer(placement, progress)
+    out = _copy(ModelProto(), model._source, progress)
+    writer.model(model, out)
+    return out
+
+
+def write_graph(graph: Graph, placement: Placement, progress: Progress = SILENT) -> GraphProto:
+    """The message of a graph on its own."""
+    out = _copy(GraphProto(), graph._source, progress)
+    _Writer(placement, progress).graph(graph, out)
+    return out
+
+
+def write_function(function: Function, placement: Placement, progress: Progress = SILENT) -> FunctionProto:
+    """The message of a function on its own."""
+    out = _copy(FunctionProto(), function._source, progress)
+    _Writer(placement, progress).function(function, out)
+    return out
+
+
+def write_tensor(tensor: Tensor, placement: Placement) -> TensorProto:
+    """The message of a tensor on its own."""
+    out = TensorProto()
+    _Writer(placement, SILENT).tensor(tensor, out, None, tensor.name)
+    return out
+
+
+def _copy(out: _AnyMessage, source: Any, progress: Progress) -> _AnyMessage:
+    if source is not None:
+        copy_into(out, source, progress)
+    return out
+
+
+def _listed(out: Any, field: str, original: Any, sources: Sequence[Any], progress: Progress = SILENT) -> Sequence[Any]:
+    """The messages of a repeated field for objects read from `sources`: those in place, or copies made anew.
+
+    `out` is a copy of `original`, so where the objects are still the same in the same order it stays untouched.
+    """
+    messages: RepeatedCompositeFieldContainer[Any] = getattr(out, field)
+    originals = getattr(original, field) if original is not None else ()
+    progress.check()
+    pairs = progress.paced(zip(originals, sources, strict=False))
+    if len(messages) == len(originals) == len(sources) and all(original is source for original, source in pairs):
+        progress.check()
+        return messages
+    progress.check()
+    del messages[:]  # ClearField would cut this list off from the message
+    for source in progress.paced(sources):
+        message = messages.add()
+        if source is not None:
+            message.CopyFrom(source)
+    return messages
+
+
+def _is(first: object, second: object) -> bool:
+    return first is second
+
+
+class _Writer:
+    def __init__(self, placement: Placement, progress: Progress) -> None:
+        self._placement = placement
+        self._progress = progress
+        self._decoder: object = None
+
+    # -- model, functions, training --------------------------------------------------------------------------
+
+    def model(self, model: Model, out: ModelProto) -> None:
+        """Set what differs in a copy of the model's message."""
+        self._progress.check()  # the copy took a while
+        original = model._source
+        if model.source is not None:
+            self._placement.use(model.source.files.table)
+        set_number(out, "ir_version", model.ir_version)
+        for name in ("producer_name", "producer_version", "domain", "doc_string"):
+            set_text(out, name, getattr(model, name))
+        set_number(out, "model_version", model.model_version)
+        set_entries(out, "metadata_props", model.metadata)
+        set_opsets(out, model.opset_imports)
+        if original is None or original.HasField("graph") or len(model.graph.nodes) or model.graph.name:
+            self._part(model.graph, out.graph, None if original is None else original.graph)
+        messages = _listed(out, "functions", original, [f._source for f in model.functions])
+        for function, message in zip(model.functions, messages, strict=True):
+            self.function(function, message)
+        messages = _listed(out, "training_info", original, [t._source for t in model.training_info])
+        for info, message in zip(model.training_info, messages, strict=True):
+            self._training(info, message)
+        messages = _listed(out, "configuration", original, [c.source for c in model.configurations])
+        for configuration, message in zip(model.configurations, messages, strict=True):
+            write_device_configuration(message, configuration)
+        change_unknown(out, model.unknown_changes)
+
+    def _part(self, graph: Graph, out: GraphProto, copied: GraphProto | None) -> None:
+        """A graph into a field that holds a copy of `copied`, which may be another graph's message."""
+        if graph._source is None:
+            out.Clear()
+            out.SetInParent()
+        elif graph._source is not copied:
+            copy_into(out, graph._source, self._progress)
+        self.graph(graph, out)
+
+    def function(self, function: Function, out: FunctionProto) -> None:
+        """Set what differs in a copy of the function's message."""
+        original, body = function._source, function.body
+        for name in ("name", "overload", "doc_string"):
+            set_text(out, name, getattr(function, name))
+        _set_domain(out, function.domain)
+        set_entries(out, "metadata_props", function.metadata)
+        set_opsets(out, function.opset_imports)
+        set_texts(out, "attribute", function.attributes)
+        sources = [_origin_proto(a) for a in function.attribute_defaults]
+        messages = _listed(out, "attribute_proto", original, sources)
+        for attribute, message in zip(function.attribute_defaults, messages, strict=True):
+            self._attribute(attribute, message)
+        set_texts(out, "input", [value.name for value in body.inputs])
+        set_texts(out, "output", [value.name for value in body.outputs])
+        self._nodes(body, out, original)
+        self._declared(body, out, original)
+        change_unknown(out, function.unknown_changes)
+
+    def _training(self, info: TrainingInfo, out: TrainingInfoProto) -> None:
+        original = info._source
+        for name, graph in (("initialization", info.initialization), ("algorithm", info.algorithm)):
+            if graph is None:
+                out.ClearField(name)
+            else:
+                copied = getattr(original, name) if original is not None and original.HasField(name) else None
+                self._part(graph, getattr(out, name), copied)
+        set_pairs(out, "initialization_binding", info.initialization_binding)
+        set_pairs(out, "update_binding", info.update_binding)
+
+    # -- graphs ----------------------------------------------------------------------------------------------
+
+    def graph(self, graph: Graph, out: GraphProto) -> None:
+        """Set what differs in a copy of the graph's message."""
+        original = graph._source
+        set_text(out, "name", graph.name)
+        set_text(out, "doc_string", graph.doc_string)
+        set_entries(out, "metadata_props", graph.metadata)
+        self._nodes(graph, out, original)
+        self._initializers(graph, out, original)
+        self._values(graph, graph.inputs, "input", out, original)
+        self._values(graph, graph.outputs, "output", out, original)
+        self._declared(graph, out, original)
+        annotations = graph.quantization_annotations
+        messages = _listed(out, "quantization_annotation", original, [a.source for a in annotations])
+        for annotation, message in zip(annotations, messages, strict=True):
+            set_text(message, "tensor_name", annotation.value.name)
+            pairs = tuple((key, value.name) for key, value in annotation.parameters)
+            set_pairs(message, "quant_parameter_tensor_names", pairs)
+
+    def _initializers(self, graph: Graph, out: GraphProto, original: GraphProto | None) -> None:
+        dense: list[tuple[Value, Tensor]] = []
+        sparse: list[tuple[Value, SparseTensor]] = []
+        for value in self._progress.paced(graph.initializers):
+            if isinstance(value.initializer, SparseTensor):
+                sparse.append((value, value.initializer))
+            elif value.initializer is not None:
+                dense.append((value, value.initializer))
+        protos = [_message(t.source, TensorProto) for _, t in dense]
+        messages = _listed(out, "initializer", original, protos, self._progress)
+        for (value, tensor), message in self._progress.paced(zip(dense, messages, strict=True)):
+            self.tensor(tensor, message, tensor.source, value.name)
+            _change_unknown_of(value, "initializer", message)
+        sources = [_message(t.source, SparseTensorProto) for _, t in sparse]
+        messages = _listed(out, "sparse_initializer", original, sources)
+        for (value, sparse_tensor), message in zip(sparse, messages, strict=True):
+            self.sparse_tensor(sparse_tensor, message, value.name)
+            _change_unknown_of(value, "sparse_initializer", message)
+
+    def tensor(self, tensor: Tensor, out: TensorProto, copied: Any, name: str) -> None:
+        """Set what differs in a message that is a copy of `copied`."""
+        source = _message(tensor.source, TensorProto)
+        if source is not None and source is not copied:
+            out.CopyFrom(source)
+        self._placement.write(tensor, out, name)
+
+    def sparse_tensor(self, tensor: SparseTensor, out: SparseTensorProto, name: str) -> None:
+        """Set what differs in a copy of the sparse tensor's message."""
+        source = _message(tensor.source, SparseTensorProto)
+        self.tensor(tensor.values, out.values, None if source is None else source.values, name)
+        copied = None if source is None else source.indices
+        self.tensor(tensor.indices, out.indices, copied, tensor.indices.name)
+        if tuple(out.dims) != tensor.shape:
+            out.ClearField("dims")
+            out.dims.extend(tensor.shape)
+
+    # -- values ----------------------------------------------------------------------------------------------
+
+    def _declared(self, graph: Graph, out: GraphProto | FunctionProto, original: Any) -> None:
+        """value_info: what the file declared and is still there, then what came since: types and texts."""
+        listed = set(graph.declared)
+        of_function = isinstance(graph.owner, Function)
+        if not of_function:  # whose inputs and outputs are names alone
+            listed.update(graph.inputs, graph.outputs)
+        kept = kept_declarations(graph)
+        own = (*graph.inputs, *graph.outputs) if of_function else ()
+        outputs = (value for node in graph.nodes for value in node.outputs)
+        for value in self._progress.paced(dict.fromkeys(self._progress.paced(chain(own, outputs)))):
+            if value is not None and _says_something(value) and value not in listed:
+                kept.append(value)
+        listed.update(kept)
+        kept += [value for value in graph.initializers if value not in listed and _says_something(value)]
+        self._values(graph, kept, "value_info", out, original)
+
+    def _values(self, graph: Graph, values: Sequence[Value], field: str, out: Any, original: Any) -> None:
+        paced = self._progress.paced
+        infos = getattr(original, field) if original is not None else ()
+        strangers = _strangers(graph, values, infos, original)
+        same = values and len(values) == len(infos) and not strangers
+        if same and all(_read_name(v) == text(info.name) for v, info in paced(zip(values, infos, strict=True))):
+            messages = getattr(out, field)
+        else:
+            by_name = {text(info.name): info for info in paced(reversed(infos))}
+            sources = [v._source if v in strangers else by_name.get(_read_name(v), v._source) for v in paced(values)]
+            messages = _listed(out, field, original, sources, self._progress)
+        for value, message in paced(zip(values, messages, strict=True)):
+            self._value(value, message, graph)
+            if value.graph is graph:
+                _change_unknown_of(value, field, message)
+
+    def _value(self, value: Value, out: ValueInfoProto, graph: Graph) -> None:
+        """Set what differs in a copy of what the file says of the value in this place; it may say it in several."""
+        set_text(out, "name", value.name)
+        if value._decoder is not None:  # nobody looked at it, so nobody changed it
+            return
+        read = value._source
+        if read is None:
+            if value.graph is not graph and (out.HasField("type") or out.doc_string or out.metadata_props):
+                return  # what a body says of a value of an outer graph, which itself may say nothing
+            read = out  # said of another value that had this name
+        declared = value._type
+        if declared != (read_type(read.type) if read.HasField("type") else None):
+            if declared is None:
+                out.ClearField("type")
+            else:
+                out.type.SetInParent()
+                write_type(out.type, declared)
+        details = value._read()
+        if details != read_value_details(read):
+            set_details(out, details)
+
+    # -- nodes -----------------------------------------------------------------------------------------------
+
+    def _nodes(self, graph: Graph, out: Any, original: Any) -> None:
+        nodes = list(graph.nodes)
+        self._progress.check()
+        sources = [node._source for node in nodes]
+        messages = _listed(out, "node", original, sources, self._progress)
+        for number, (node, message) in enumerate(zip(nodes, messages, strict=True)):
+            if number % _BETWEEN_CHECKS == 0:
+                self._progress.report(number, len(nodes))
+            self._node(node, message)
+
+    def _node(self, node: Node, out: NodeProto) -> None:
+        set_texts(out, "input", [value.name if value is not None else "" for value in node.inputs])
+        set_texts(out, "output", [value.name if value is not None else "" for value in node.outputs])
+        set_text(out, "name", node.name)
+        set_text(out, "op_type", node.op_type)
+        if out.domain != node.domain:
+            _set_domain(out, node.domain)
+        set_text(out, "overload", node.overload)
+        decoder = node._decoder
+        if decoder is not self._decoder and isinstance(decoder, MessageDecoder):
+            self._decoder = decoder
+            self._placement.use(decoder.files.table)
+        if node._attributes is not None or (self._placement.touches_every_tensor and node._source.attribute):
+            self._attributes(tuple(node.attributes.values()), out, node._source)
+        if node._details is not None:
+            set_details(out, node.details)
+            set_node_devices(out, node.device_configurations)
+            change_unknown(out, node.unknown_changes)
+
+    def _attributes(self, attributes: Sequence[Attribute], out: NodeProto, original: NodeProto | None) -> None:
+        first: dict[str, AttributeProto] = {}
+        places: list[int] = []
+        for index, proto in enumerate(original.attribute if original is not None else ()):
+            if first.setdefault(text(proto.name), proto) is proto:
+                places.append(index)
+        sources = [_origin_proto(attribute) for attribute in attributes]
+        if len(sources) == len(places) and all(map(_is, first.values(), sources)):
+            messages: Sequence[AttributeProto] = [out.attribute[index] for index in places]
+        else:
+            messages = _listed(out, "attribute", None, sources)
+        for attribute, message in zip(attributes, messages, strict=True):
+            self._attribute(attribute, message)
+
+    def _attribute(self, attribute: Attribute, out: AttributeProto) -> None:
+        """Set what differs in a copy of the attribute's message."""
+        set_text(out, "name", attribute.name)
+        set_text(out, "doc_string", attribute.doc_string)
+        origin = attribute.source if isinstance(attribute.source, Origin) else None
+        if origin is not None:
+            self._placement.use(origin.files.table)
+        is_part = attribute.kind in _PARTS
+        if origin is None or origin.kind is not attribute.kind:
+            anew = True
+        elif is_part:
+            anew = (attribute.value is None) is not (origin.value is None)
+        else:
+            anew = not is_same(origin.value, attribute.value)
+        if anew:
+            self._plain_value(attribute, out)
+        else:
+            set_text(out, "ref_attr_name", attribute.reference)
+        if is_part and attribute.value is not None:
+            self._parts(attribute, out, None if anew or origin is None else origin.proto)
+
+    def _plain_value(self, attribute: Attribute, out: AttributeProto) -> None:
+        """The value anew, for kinds that hold no message."""
+        for name in _VALUE_FIELDS:
+            out.ClearField(name)
+        out.type = cast("AttributeProto.AttributeType", int(attribute.kind))  # numbers are what its values are
+        if attribute.reference:
+            set_text(out, "ref_attr_name", attribute.reference)
+            return
+        value: Any = attribute.value
+        match attribute.kind:
+            case AttributeKind.FLOAT:
+                out.f = value
+            case AttributeKind.INT:
+                out.i = value
+            case AttributeKind.STRING:
+                out.s = utf8(value)
+            case AttributeKind.FLOATS:
+                out.floats.extend(value)
+            case AttributeKind.INTS:
+                out.ints.extend(value)
+            case AttributeKind.STRINGS:
+                out.strings.extend(utf8(item) for item in value)
+            case AttributeKind.TYPE_PROTO:
+                if value is not None:
+                    write_type(out.tp, value)
+            case AttributeKind.TYPE_PROTOS:
+                for item in value:
+                    write_type(out.type_protos.add(), item)
+            case _:
+                pass  # tensors and graphs follow in _parts
+
+    def _parts(self, attribute: Attribute, out: AttributeProto, original: AttributeProto | None) -> None:
+        """Tensors and graphs, each of which sets only what differs from what it was read from."""
+        field = _PARTS[attribute.kind]
+        value: Any = attribute.value
+        if attribute.kind.is_list:
+            sources = [_part_source(item) for item in value]
+            messages = _listed(out, field, original, sources)
+            for item, message, source in zip(value, messages, sources, strict=True):
+                self._one_part(item, message, source)
+            return
+        message = getattr(out, field)
+        copied = None if original is None else getattr(original, field)
+        if copied is not None and _part_source(value) is not copied:
+            message.Clear()
+            copied = None
+        message.SetInParent()
+        self._one_part(value, message, copied)
+
+    def _one_part(self, item: Any, out: Any, copied: Any) -> None:
+        if isinstance(item, Graph):
+            self._part(item, out, copied)
+        elif isinstance(item, SparseTensor):
+            source = _message(item.source, SparseTensorProto)
+            if source is not None and source is not copied:
+                out.CopyFrom(source)
+            self.sparse_tensor(item, out, item.values.name)
+        else:
+            self.tensor(item, out, copied, item.name)
+
+
+_PARTS = {
+    AttributeKind.TENSOR: "t",
+    AttributeKind.GRAPH: "g",
+    AttributeKind.SPARSE_TENSOR: "sparse_tensor",
+    AttributeKind.TENSORS: "tensors",
+    AttributeKind.GRAPHS: "graphs",
+    AttributeKind.SPARSE_TENSORS: "sparse_tensors",
+}
+
+
+def _message(source: Any, kind: type[Any]) -> Any:
+    """A source that is a message of this kind; None for anything else."""
+    return source if isinstance(source, kind) else None
+
+
+def _origin_proto(attribute: Attribute) -> AttributeProto | None:
+    return attribute.source.proto if isinstance(attribute.source, Origin) else None
+
+
+def _part_source(item: Graph | Tensor | SparseTensor) -> Any:
+    if isinstance(item, Graph):
+        return item._source
+    return _message(item.source, SparseTensorProto if isinstance(item, SparseTensor) else TensorProto)
+
+
+def _change_unknown_of(value: Value, field: str, out: Any) -> None:
+    """Make the changes of unknown fields in the message of a value in one list of its graph."""
+    details = value._details
+    if details is not None and details.unknown_changes:
+        changes = [replace(c, path=c.path[1:]) for c in details.unknown_changes if c.path[0][0] == field]
+        change_unknown(out, changes)
+
+
+def _says_something(value: Value) -> bool:
+    """Whether a value has anything to write but its name."""
+    if value._decoder is None and value._type is None and value._details is NO_DETAILS:
+        return False  # as most, of which there are many
+    return value.type is not None or _is_described(value)
+
+
+def _is_described(value: Value) -> bool:
+    details = value._read()
+    return bool(details.doc_string or details.metadata)
+
+
+def _set_domain(out: Any, domain: str) -> None:
+    """Set a domain if it differs; both spellings of the standard one are the same."""
+    if normal_domain(text(out.domain)) != domain:
+        set_text(out, "domain", domain)
+
+
+def _read_name(value: Value) -> str:
+    """The name a value had in its file."""
+    return value.name if value._source is None else text(value._source.name)
+
+
+def _strangers(graph: Graph, values: Sequence[Value], infos: Sequence[Any], original: Any) -> set[Value]:
+    """Values of a graph that were read from another: a name they share with one of this file's says nothing."""
+    if len(values) == len(infos) and all(v._source is info for v, info in zip(values, infos, strict=True)):
+        return set()  # as nearly always
+    fields = ("value_info",) if isinstance(graph.owner, Function) else ("input", "output", "value_info")
+    own = {id(info) for field in fields for info in getattr(original, field, ())}
+    return {v for v in values if v.graph is graph and v._source is not None and id(v._source) not in own}
+
+
+def kept_declarations(graph: Graph) -> list[Value]:
+    """What a graph declares and still will when it is saved.
+
+    A value that nothing makes or uses any more is dropped with the node that made it, unless nothing in the file did.
+    """
+    loose = {value for value in graph.declared if not value.uses and not value.is_defined}
+    if loose:
+        loose -= _never_defined(loose, graph._source if not isinstance(graph.owner, Function) else graph.owner._source)
+    return [value for value in graph.declared if value not in loose]
+
+
+def _never_defined(values: set[Value], original: Any) -> set[Value]:
+    """Those of the values that the file declares without defining them."""
+    if original is None:
+        return set()
+    defined = {text(name) for node in original.node for name in node.output}
+    defined.update(text(tensor.name) for tensor in getattr(original, "initializer", ()))
+    defined.update(text(getattr(info, "name", info)) for info in original.input)
+    defined.discard("")  # what is left out is no value
+    return {value for value in values if value._source is not None and _read_name(value) not in defined}

@@ -1,0 +1,361 @@
+"""Saving: a model to a file, in any form, with its weights inside or beside it.
+
+`prepare` looks at the model (on the thread that owns it) and holds nothing back but file ranges; the `Saving` it
+returns may then be run on any thread while the model is edited on.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf.message import EncodeError
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.payloads import Payload, Pieces, restore, total_length
+from onnx_workbench.model.io.reader.read import ModelSource, message_class, message_schema
+from onnx_workbench.model.io.reader.scan import MESSAGE_LIMIT, scan
+from onnx_workbench.model.io.reader.sniff import Form, Format
+from onnx_workbench.model.io.reader.source import Identity, identity_of, open_file
+from onnx_workbench.model.io.root_message import message_of
+from onnx_workbench.model.io.text_formats import Printed, print_message
+from onnx_workbench.model.io.writer.atomic_file import (
+    NewFile,
+    remove_leftovers,
+    save_error,
+    sync_folder,
+    target_of,
+    write_pieces,
+)
+from onnx_workbench.model.io.writer.chunked_copy import serialized
+from onnx_workbench.model.io.writer.export_graph import write_function, write_graph, write_model
+from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Copies, DataFile, Layout, Part, Placement, Storage
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.progress import SILENT, Progress
+
+#: Above this many bytes of weights a text form is refused: nobody could open the result.
+TEXT_LIMIT: Final = 256 << 20
+
+_FORMS = {
+    ".onnxtxt": Form.ONNX_TEXT,
+    ".textproto": Form.PROTOBUF_TEXT,
+    ".pbtxt": Form.PROTOBUF_TEXT,
+    ".prototxt": Form.PROTOBUF_TEXT,
+    ".txtpb": Form.PROTOBUF_TEXT,
+    ".json": Form.JSON,
+    ".onnxjson": Form.JSON,
+}
+_BINARY = (".onnx", ".pb", ".ort", ".onnxopset")
+
+Placing = Callable[[Path, Identity], object]  # called with a file that is whole, of this identity, before it is there
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a save did. `identity` is that of the new file, to notice when another program changes it.
+
+    `warnings` are for the person: tensors whose values could not be had and were left as they are. `left_out` tells
+    what of the model the file does not hold, as its form has no words for it. `unused` are data files that earlier
+    saves of this model made and it no longer names; they stay, since a copy may name them.
+    """
+
+    path: Path
+    identity: Identity
+    data_files: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    unused: tuple[Path, ...] = ()
+
+
+@dataclass(slots=True)
+class Saving:
+    """A save that is ready to run, independent of the model from here on."""
+
+    path: Path
+    pieces: Pieces
+    data_files: list[DataFile] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    expected: Identity | None = None
+    copies: Copies = field(default_factory=Copies)  # to be told where the values are, once they are written
+    layout: Layout = Layout.KEEP
+    inlined: Collection[Part] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the model file."""
+        return total_length(self.pieces)
+
+    def run(
+        self, progress: Progress = SILENT, *, durable: bool = True, placing: Placing = lambda _path, _identity: None
+    ) -> Saved:
+        """Write everything; ModelError leaves the old files as they were and no new ones behind.
+
+        Blocks for as long as the disk needs; what need survive only the end of the program is not `durable` and takes
+        a fraction of that. Any thread; `Cancelled` likewise leaves no trace. `placing` hears of the model's file (where
+        links lead) when all is written and nothing replaced yet.
+        """
+        target = target_of(self.path)
+        self._check_expected(target)
+        remove_leftovers(target)
+        folder = self.path.absolute().parent  # of a link too: that is where readers look for data files
+        unused = tuple(self._unused(target, folder))
+        made: list[Path] = []
+
+        def place(path: Path, identity: Identity) -> None:
+            placing(path, identity)
+            self._check_expected(path)  # once more: to write it may have taken long
+
+        try:
+            with _errors_told(self.path):
+                for data_file in self.data_files:
+                    path = folder / data_file.name
+                    _write(path, _padded(data_file), progress, durable=durable)
+                    made.append(path)
+                if made and durable:
+                    sync_folder(folder)  # the model must never be there without its data
+                _write(target, self.pieces, progress, durable=durable, placing=place)
+        except BaseException:
+            for path in made:
+                path.unlink(missing_ok=True)
+            raise
+        self.copies.saved(self.path.absolute(), self.layout, self.data_files, self.inlined)
+        warnings = list(self.warnings)
+        try:
+            if durable:
+                sync_folder(target.parent)
+        except OSError as error:
+            warnings.append(f"The file is saved, but may not survive a power failure: {error.strerror}")
+        return Saved(self.path, identity_of(target.stat()), tuple(made), tuple(warnings), self.left_out, unused)
+
+    def _check_expected(self, target: Path) -> None:
+        if self.expected is None:
+            return
+        try:
+            found = identity_of(target.stat())
+        except FileNotFoundError:
+            return  # moved away: nothing there that could be lost
+        if found != self.expected:
+            raise ModelError(
+                "The file was changed by another program",
+                f"{self.path} is not the file that was opened or saved last. Reload it, or save under another name.",
+            )
+
+    def _unused(self, target: Path, folder: Path) -> Iterator[Path]:
+        """What earlier saves of this model wrote, and the old file names and the new one does not."""
+        with suppress(OSError, ModelError):
+            found = [folder / name for name in self.copies.names(self.path.absolute())]
+            if not any(path.exists() for path in found) or not target.exists():
+                return
+            old = scan(open_file(target), message_schema("ModelProto")).data
+            new = b"".join(piece for piece in self.pieces if isinstance(piece, bytes))
+            for path in found:
+                name = os.fsencode(path.name)
+                if name in old and name not in new and path.exists():
+                    yield path
+
+
+def save(
+    model: Model,
+    path: str | os.PathLike[str],
+    storage: Storage = UNMOVED,
+    *,
+    form: Form | None = None,
+    expected: Identity | None = None,
+    progress: Progress = SILENT,
+) -> Saved:
+    """Write a model to a path: `prepare` and `Saving.run` in one, on the thread that owns the model."""
+    return prepare(model, path, storage, form=form, expected=expected, progress=progress).run(progress)
+
+
+def prepare(
+    model: Model,
+    path: str | os.PathLike[str],
+    storage: Storage = UNMOVED,
+    *,
+    form: Form | None = None,
+    expected: Identity | None = None,
+    progress: Progress = SILENT,
+) -> Saving:
+    """Everything a save needs of the model. Reads no weights, but for text forms, which hold them all.
+
+    `form` None takes that of the name's extension or of the file the model came from. Data files are beside the model
+    and get new names. A model that is as it was in its file is written as the very bytes of that file. `expected`:
+    refuse when the file at `path` has another identity. ModelError when the form cannot hold the model.
+    """
+    target = Path(path)
+    source = model.source if isinstance(model.source, ModelSource) else None
+    chosen = form_for(target, source) if form is None else form
+    copies = source.copies if source is not None else Copies()
+    placement = _placement(target, source, copies, storage)
+    message = message_of(model)
+    proto, data = _written(model, message, placement, progress)
+    saving = Saving(
+        target, [], placement.data_files, placement.warnings(), expected, copies, placement.rest, placement.inlined
+    )
+    found = Format(chosen, message)
+    if source is not None and not placement.data_files and _is_unmodified(source, found, data, progress):
+        saving.pieces = [Payload(source.data, 0, source.data.size)]
+        return saving
+    progress.check()
+    pieces = restore(data, message_schema(message), list(placement.tables.values()))
+    if chosen is Form.BINARY:
+        _check_size(pieces, placement.layout, source)
+        saving.pieces = pieces
+    else:
+        printed = _as_text(proto, message, pieces, chosen, progress)
+        saving.pieces = [printed.data]
+        saving.left_out = printed.left_out
+    return saving
+
+
+def _placement(target: Path, source: ModelSource | None, copies: Copies, storage: Storage) -> Placement:
+    """Where the tensors of a model that is saved at a path go, with what earlier saves there did."""
+    kept = copies.layout(target.absolute())
+    if storage.layout is Layout.KEEP:
+        storage = replace(storage, layout=kept, among=None)
+    rest = storage.layout if storage.among is None else kept
+    is_kept = rest is Layout.KEEP
+    return Placement(
+        storage,
+        f"{target.name[:80]}.{uuid.uuid4().hex[:8]}",
+        moved=storage.apart or _is_moved(target, source),
+        beside=copies.beside(target.absolute()) if is_kept else None,
+        inlined=copies.inlined(target.absolute()) if is_kept else (),
+        rest=rest,
+    )
+
+
+def to_bytes(model: Model, storage: Storage = UNMOVED, *, progress: Progress = SILENT) -> bytes:
+    """A model as a serialised ModelProto, for helpers in child processes. Reads the weights that stay in it."""
+    placement = Placement(storage)
+    _, data = _written(model, "ModelProto", placement, progress)
+    pieces = restore(data, message_schema("ModelProto"), list(placement.tables.values()))
+    if total_length(pieces) > MESSAGE_LIMIT:
+        raise ModelError("The model is too large", "One message can hold at most 2 GiB.")
+    return b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
+
+
+def form_for(path: Path, source: ModelSource | None) -> Form:
+    """The form a name asks for: that of its extension, else of the model's file if it ends alike, else binary."""
+    known = _FORMS.get(path.suffix.lower())
+    if known is not None:
+        return known
+    if source is not None and source.path is not None and source.path.suffix == path.suffix:
+        return source.format.form
+    return Form.BINARY
+
+
+def names_form(path: Path) -> bool:
+    """Whether the extension says in which form a file is; others are binary, or as the model's own file."""
+    return path.suffix.lower() in _FORMS or path.suffix.lower() in _BINARY
+
+
+def _written(model: Model, message: str, placement: Placement, progress: Progress) -> tuple[Any, bytes]:
+    """A model as this kind of message, and the bytes of that."""
+    with _misfits_told():
+        proto = _message(model, message, placement, progress)
+        progress.check()
+        data = serialized(proto, progress)
+    progress.check()
+    return proto, data
+
+
+def _message(model: Model, message: str, placement: Placement, progress: Progress) -> Any:
+    match message:
+        case "GraphProto":
+            return write_graph(model.graph, placement, progress)
+        case "FunctionProto":
+            return write_function(model.functions[0], placement, progress)
+        case "NodeProto":
+            return write_graph(model.graph, placement, progress).node[0]
+        case "TensorProto":
+            return write_graph(model.graph, placement, progress).initializer[0]
+    return write_model(model, placement, progress)
+
+
+def _is_unmodified(source: ModelSource, found: Format, data: bytes, progress: Progress) -> bool:
+    """Whether a message is the one of the file: then the file's own bytes are written, however it spells them."""
+    return source.format == found and not source.truncation and serialized(source.proto, progress) == data
+
+
+@contextmanager
+def _misfits_told() -> Iterator[None]:
+    """What no file can hold, such as a number of more bits than its field, as a script may set it."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except (EncodeError, TypeError, ValueError) as error:
+        raise ModelError("The model cannot be written", str(error)) from error
+
+
+def _check_size(pieces: Pieces, layout: Layout, source: ModelSource | None) -> None:
+    size = total_length(pieces)
+    was_larger = layout is Layout.KEEP and source is not None and source.data.size > MESSAGE_LIMIT
+    if size > MESSAGE_LIMIT and not was_larger:
+        raise ModelError(
+            "The model does not fit into one file",
+            f"With its weights inside it has {size:,} bytes. Other programs read at most {MESSAGE_LIMIT:,} (2 GiB): "
+            "save the weights in a data file.",
+        )
+
+
+def _as_text(proto: Any, message: str, pieces: Pieces, form: Form, progress: Progress) -> Printed:
+    """The text of a message, with the weights that stand outside it put in."""
+    if any(isinstance(piece, Payload) for piece in pieces):
+        size = total_length(pieces)
+        if size > TEXT_LIMIT:
+            raise ModelError(
+                f"The model is too large for {form.value}",
+                f"It has {size:,} bytes; at most {TEXT_LIMIT:,} make sense as text. Save the weights in a data file.",
+            )
+        data = b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
+        proto = message_class(message).FromString(data)
+    return print_message(proto, form, progress)
+
+
+def _is_moved(target: Path, source: ModelSource | None) -> bool:
+    """Whether the model goes to another folder than the one its external data is in."""
+    if source is None or source.files.folder is None:
+        return False
+    return os.path.realpath(target.absolute().parent) != os.path.realpath(source.files.folder)
+
+
+@contextmanager
+def _errors_told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise save_error(path, error) from error
+
+
+def _padded(data_file: DataFile) -> Pieces:
+    pieces: Pieces = []
+    position = 0
+    for offset, parts in data_file.parts:
+        if offset > position:
+            pieces.append(bytes(offset - position))
+        pieces.extend(parts)
+        position = offset + total_length(parts)
+    return pieces
+
+
+def _write(
+    path: Path, pieces: Pieces, progress: Progress, *, durable: bool, placing: Placing = lambda _path, _identity: None
+) -> None:
+    """Replace a file by these bytes; nothing has changed when this raises."""
+    file = NewFile(path)
+    try:
+        write_pieces(file, pieces, progress)
+        file.finish(durable=durable)
+        placing(path, file.identity())
+        file.commit()
+    except BaseException:
+        file.discard()
+        raise

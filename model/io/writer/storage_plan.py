@@ -1,0 +1,329 @@
+"""Where the values of each tensor go when a model is written: in the message, in data files, or nowhere."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.protobuf import TensorProto, utf8
+from onnx_workbench.model.io.reader.payloads import Payload, PayloadTable, Pieces, total_length
+from onnx_workbench.model.io.reader.source import BytesSource, Identity, identity_of
+from onnx_workbench.model.io.tensors.external_data import Refused
+from onnx_workbench.model.io.tensors.packed_source import PackedSource
+from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import ElementType
+
+#: Data files start each tensor at a multiple of this, so that they can be mapped.
+ALIGNMENT: Final = 4096
+
+_LARGE = 4096  # values from this size on go around the protobuf runtime
+_EXTERNAL = TensorProto.EXTERNAL
+_DATA_FIELDS = (
+    "raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data", "segment",
+    "external_data", "data_location",
+)  # fmt: skip
+
+
+class Layout(enum.Enum):
+    """Where the values of tensors are to be stored."""
+
+    KEEP = "keep"  # each where it was; new ones in the message
+    INLINE = "inline"
+    ONE_FILE = "one data file"
+    FILE_PER_TENSOR = "one data file per tensor"
+    STRIPPED = "stripped"  # large values left out: for tools that need only types and shapes
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where a save puts the values of tensors.
+
+    With a layout of data files, tensors of `threshold` bytes and more go there; with STRIPPED they are left out.
+    `among`: the tensors that the layout is for, where these are not all; the others stay where they are. `apart`: it
+    names no data file that is there already, so that the old ones may go.
+    """
+
+    layout: Layout = Layout.KEEP
+    threshold: int = 1024
+    among: Collection[Tensor] | None = None
+    apart: bool = False
+
+
+#: Every tensor stays where it is.
+UNMOVED: Final = Storage()
+
+
+@dataclass(slots=True)
+class DataFile:
+    """A data file to be written: its name and what goes where in it."""
+
+    name: str
+    size: int = 0
+    parts: list[tuple[int, Pieces]] = field(default_factory=list)
+    known: dict[Part, int] = field(default_factory=dict)  # offsets of parts of files that were taken up
+
+    def add(self, pieces: Pieces, part: Part | None) -> int:
+        """Take up the bytes of a tensor; returns their offset. What is the same part is taken up once."""
+        if part is not None and part in self.known:
+            return self.known[part]
+        offset = -(-self.size // ALIGNMENT) * ALIGNMENT
+        self.parts.append((offset, pieces))
+        self.size = offset + total_length(pieces)
+        if part is not None:
+            self.known[part] = offset
+        return offset
+
+
+#: A part of an open file, or a whole tensor held in memory: source or tensor, offset, length.
+Part = tuple[object, int, int]
+
+
+def _part(tensor: Tensor) -> Part | None:
+    """What holds the values of a tensor: a part of a file, or else the tensor; None where they cannot be had."""
+    if isinstance(tensor, ProtoTensor):
+        if tensor.problem:
+            return None
+        pieces = tensor.raw_pieces()
+        first = pieces[0] if pieces is not None and len(pieces) == 1 else None
+        if isinstance(first, Payload):
+            return first.source, first.offset, first.length
+    return tensor, 0, tensor.nbytes
+
+
+class Copies:
+    """Where saves to a path have put the values: which parts of files are in which data file beside it.
+
+    A model keeps reading from where it was opened, or holds new values in memory, while its file at that path has
+    them elsewhere: the next save there leaves them where they are. Written when a save has ended, read when the next
+    begins.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[Path, dict[str, tuple[Identity, dict[Part, int]]]] = {}
+        self._inline: set[Path] = set()
+        self._inlined: dict[Path, frozenset[Part]] = {}
+
+    def layout(self, model: Path) -> Layout:
+        """What keeping the values of a model at this path where they are comes to."""
+        return Layout.INLINE if model in self._inline else Layout.KEEP
+
+    def inlined(self, model: Path) -> frozenset[Part]:
+        """What a save at this path put into the model of what is in data files, if not all of it."""
+        return self._inlined.get(model, frozenset())
+
+    def saved(self, model: Path, layout: Layout, data_files: Iterable[DataFile], inlined: Collection[Part]) -> None:
+        """A model has been written, with new data files. Those of earlier saves count too: an edit may be redone.
+
+        `layout` is how values were stored other than those `inlined`.
+        """
+        self._inlined[model] = frozenset(inlined)
+        (self._inline.add if layout is Layout.INLINE else self._inline.discard)(model)
+        files = self._files.setdefault(model, {})
+        for data_file in data_files:
+            with suppress(OSError):
+                identity = identity_of((model.parent / data_file.name).stat())
+                files[data_file.name] = identity, data_file.known
+
+    def names(self, model: Path) -> list[str]:
+        """The data files that saves of this model wrote beside a path. It reads from none of them."""
+        return list(self._files.get(model, {}))
+
+    def beside(self, model: Path) -> dict[Part, tuple[str, int]]:
+        """Name of the data file and offset by part, of those files that are as they were written."""
+        found: dict[Part, tuple[str, int]] = {}
+        for name, (identity, offsets) in self._files.get(model, {}).items():
+            with suppress(OSError):
+                if identity_of((model.parent / name).stat()) == identity:
+                    found.update({part: (name, offset) for part, offset in offsets.items()})
+        return found
+
+
+class Placement:
+    """Decides for each tensor of one save and writes its message.
+
+    `data_name` begins the names of new data files. `moved` says that the model goes to another folder, so that
+    external data must come along; `beside` tells which parts are in data files of earlier saves already, `inlined`
+    which are in the model though their tensors come from data files. Where the layout is for some tensors, `rest` is
+    that of the others. `unavailable` collects tensors whose values could not be had.
+    """
+
+    def __init__(
+        self,
+        storage: Storage = UNMOVED,
+        data_name: str = "",
+        *,
+        moved: bool = False,
+        beside: Mapping[Part, tuple[str, int]] | None = None,
+        inlined: Iterable[Part] = (),
+        rest: Layout = Layout.KEEP,
+    ) -> None:
+        self.layout = storage.layout
+        self.rest = rest if storage.among is not None else storage.layout
+        self.table = PayloadTable()
+        self.tables: dict[int, PayloadTable] = {id(self.table): self.table}
+        self.data_files: list[DataFile] = []
+        self.unavailable: list[str] = []
+        self.inlined: set[Part] = set(inlined)
+        self._threshold = storage.threshold
+        self._among = storage.among
+        self._data_name = data_name
+        self._moved = moved
+        self._beside = beside or {}
+
+    @property
+    def touches_every_tensor(self) -> bool:
+        """Whether tensors inside attributes that nobody looked at must be visited too."""
+        return self.layout is not Layout.KEEP or self._moved or bool(self._beside or self.inlined)
+
+    def warnings(self) -> list[str]:
+        """What the person should know about tensors that were left as they are."""
+        return [f"The values of a tensor are not available and were left as they are: {r}" for r in self.unavailable]
+
+    def use(self, table: PayloadTable | None) -> None:
+        """Payloads of this table may stand in the messages."""
+        if table is not None:
+            self.tables[id(table)] = table
+
+    def write(self, tensor: Tensor, out: TensorProto, name: str) -> None:
+        """Fill a tensor's message, which is a copy of `tensor.source` or empty."""
+        from onnx_workbench.model.io.writer.encode import set_entries, set_number, set_numbers, set_text
+
+        set_text(out, "name", name)
+        set_text(out, "doc_string", tensor.doc_string)
+        set_entries(out, "metadata_props", tensor.metadata)
+        if not isinstance(tensor, ProtoTensor):
+            set_numbers(out, "dims", tensor.shape)
+            set_number(out, "data_type", int(tensor.element_type))
+        else:
+            self.use(tensor.files.table)
+        layout = self._layout_of(tensor)
+        if layout is Layout.KEEP and self._beside and self._keep_beside(tensor, out):
+            return
+        place = self._place_of(tensor, layout)
+        if place is not None:
+            try:
+                self._store(tensor, out, place)
+            except ModelError as error:
+                if not isinstance(tensor, ProtoTensor):
+                    raise
+                self.unavailable.append(f"{name}: {error.detail}")
+
+    def _layout_of(self, tensor: Tensor) -> Layout:
+        """The one layout for all, or that for this tensor; what a save put into the model stays there."""
+        if self._among is not None and tensor in self._among:
+            part = _part(tensor)
+            if part is not None:
+                (self.inlined.add if self.layout is Layout.INLINE else self.inlined.discard)(part)
+            return self.layout
+        is_inside = self.rest is Layout.KEEP and self.inlined and _part(tensor) in self.inlined
+        return Layout.INLINE if is_inside else self.rest
+
+    def _place_of(self, tensor: Tensor, layout: Layout) -> Layout | None:
+        """INLINE, ONE_FILE, FILE_PER_TENSOR or STRIPPED; None to leave the message as it is."""
+        read = isinstance(tensor, ProtoTensor)
+        source = tensor.source
+        external = isinstance(source, TensorProto) and source.data_location == _EXTERNAL
+        if tensor.element_type == ElementType.STRING or tensor.element_type == ElementType.UNDEFINED:
+            return None if read else Layout.INLINE
+        if layout is Layout.KEEP:
+            if external and (self._moved or not read):
+                return Layout.FILE_PER_TENSOR if self.layout is Layout.FILE_PER_TENSOR else Layout.ONE_FILE
+            return None if read else Layout.INLINE
+        if layout is not Layout.INLINE and tensor.nbytes >= self._threshold:
+            return layout
+        return None if read and not external else Layout.INLINE
+
+    def _store(self, tensor: Tensor, out: TensorProto, place: Layout) -> None:
+        if place is Layout.STRIPPED:
+            _clear_data(out)
+            out.data_location = _EXTERNAL
+            _set_location(out, "stripped")
+            return
+        if tensor.element_type == ElementType.STRING:
+            values = [utf8(str(value)) for value in tensor.numpy().reshape(-1)]
+            _clear_data(out)
+            out.string_data.extend(values)
+            return
+        pieces = _raw_pieces(tensor)
+        if place is Layout.INLINE:
+            _clear_data(out)
+            out.raw_data = self._inline(pieces)
+            return
+        file = self._data_file(tensor, place)
+        _refer(out, file.name, file.add(pieces, _part(tensor)), total_length(pieces))
+
+    def _keep_beside(self, tensor: Tensor, out: TensorProto) -> bool:
+        """Name the data file that an earlier save put the values in, if it did."""
+        part = _part(tensor)
+        if part is None or part not in self._beside:
+            return False
+        name, offset = self._beside[part]
+        _refer(out, name, offset, part[2])
+        return True
+
+    def _inline(self, pieces: Pieces) -> bytes:
+        """Small values themselves, placeholders for large ones."""
+        content = b""
+        for piece in pieces:
+            if isinstance(piece, Payload):
+                content += self.table.add(piece)
+            elif len(piece) >= _LARGE:
+                content += self.table.add(Payload(BytesSource(piece), 0, len(piece)))
+            else:
+                content += piece
+        return content
+
+    def _data_file(self, tensor: Tensor, place: Layout) -> DataFile:
+        if place is Layout.ONE_FILE and self.data_files:
+            return self.data_files[0]
+        name = f"{self._data_name}.data"
+        if place is Layout.FILE_PER_TENSOR:
+            hint = re.sub(r"[^A-Za-z0-9_-]+", "_", tensor.name)[:60]
+            name = f"{self._data_name}.{len(self.data_files)}{'_' if hint else ''}{hint}.data"
+        file = DataFile(name)
+        self.data_files.append(file)
+        return file
+
+
+def _raw_pieces(tensor: Tensor) -> Pieces:
+    """The values as raw bytes; large ones as parts of the files they are in, unread."""
+    if isinstance(tensor, ProtoTensor):
+        if tensor.problem:
+            raise Refused(tensor.problem)
+        pieces = tensor.raw_pieces()
+        if pieces is not None:
+            return pieces
+    kind = tensor.element_type
+    if not isinstance(kind, ElementType):
+        raise ModelError("The tensor cannot be written", f"Its element type {kind} is not known.", tensor.name)
+    source = PackedSource(tensor, kind)
+    return [Payload(source, 0, source.size) if source.size >= _LARGE else source.read(0, source.size)]
+
+
+def _clear_data(out: TensorProto) -> None:
+    for name in _DATA_FIELDS:
+        out.ClearField(name)
+
+
+def _refer(out: TensorProto, name: str, offset: int, length: int) -> None:
+    """Say that the values are in a data file."""
+    _clear_data(out)
+    out.data_location = _EXTERNAL
+    _set_location(out, name, offset, length)
+
+
+def _set_location(out: TensorProto, location: str, offset: int = 0, length: int | None = None) -> None:
+    values: dict[str, Any] = {"location": location, "offset": offset}
+    if length is not None:
+        values["length"] = length
+    for key, value in values.items():
+        entry = out.external_data.add()
+        entry.key = key
+        entry.value = str(value)

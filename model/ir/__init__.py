@@ -1,0 +1,1 @@
+"""The editable intermediate representation: graphs, nodes, values, attributes, types and tensors as linked objects."""

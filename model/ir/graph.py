@@ -1,0 +1,518 @@
+"""The editable IR: Model, Graph, Function, Node and Value as linked objects.
+
+Nodes refer to Value objects, not to names; definition and use are kept on every change, never recomputed. Everything
+here is read freely and changed only by model.history.steps, so that undo, the journal and live views see every change.
+Objects are lean (slots; what a message says is decoded on first use), since a model may have 100,000 nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.model.ir.lazy_details import NO_DETAILS
+from onnx_workbench.model.ir.node_list import NodeList
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.ir.attributes import Attribute
+    from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration
+    from onnx_workbench.model.ir.lazy_details import Decoder, Details
+    from onnx_workbench.model.ir.name_index import Lookup
+    from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+    from onnx_workbench.model.ir.types import Type
+    from onnx_workbench.model.ir.unknown_fields import UnknownChange
+
+#: Who uses a value and where: a node and the index of its input, or a graph and the index of its output.
+Use = tuple["Node | Graph", int]
+
+_EMPTY: Mapping[str, str] = {}
+
+
+class Value:
+    """What flows along an edge: a graph input, an initializer, an output of a node, or an unresolved name.
+
+    `graph` is where it is defined, `producer` and `index` say which output of which node it is, `initializer`
+    holds its constant value. `type` is what the file declares, None when it does not. `uses` lists nodes in any
+    graph (bodies see outer values) and graphs that return it.
+    """
+
+    __slots__ = (
+        "_decoder", "_details", "_returns", "_source", "_type", "_uses", "graph", "index", "initializer", "name",
+        "producer",
+    )  # fmt: skip
+
+    def __init__(self, name: str, type: Type | None = None, graph: Graph | None = None) -> None:
+        self.name = name
+        self.graph = graph
+        self.producer: Node | None = None
+        self.index = 0
+        self.initializer: Tensor | SparseTensor | None = None
+        self._uses: dict[Use, None] | None = None
+        self._returns = 0  # how many of the uses are by graphs; see is_output
+        self._type = type
+        self._source: Any = None
+        self._decoder: Decoder | None = None  # set: the type is still in the message
+        self._details: Details | None = NO_DETAILS
+
+    @property
+    def type(self) -> Type | None:
+        """The declared type, or None."""
+        if self._decoder is not None:
+            self._read()
+        return self._type
+
+    @property
+    def doc_string(self) -> str:
+        """The description in the value's ValueInfoProto."""
+        return self._read().doc_string
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """metadata_props of the value's ValueInfoProto."""
+        return self._read().metadata
+
+    @property
+    def unknown_changes(self) -> tuple[UnknownChange, ...]:
+        """What is changed of the unknown fields in the messages its graph has for it."""
+        return self._read().unknown_changes
+
+    def _read(self) -> Details:
+        decoder = self._decoder
+        if decoder is not None:
+            self._type = decoder.value_type(self._source)
+            self._details = decoder.value_details(self._source)
+            self._decoder = None
+        return self._details or NO_DETAILS
+
+    @property
+    def uses(self) -> Collection[Use]:
+        """Every (node, input index) and (graph, output index) that refers to this value."""
+        return self._uses.keys() if self._uses else ()
+
+    @property
+    def consumers(self) -> Iterator[Node]:
+        """Nodes that use the value, once per use."""
+        return (user for user, _ in self.uses if isinstance(user, Node))
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it is an input of its graph."""
+        return self.graph is not None and self in self.graph.inputs  # quick: see Values
+
+    @property
+    def is_output(self) -> bool:
+        """Whether its own graph or a body returns it."""
+        return self._returns > 0
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether anything gives it a value; False for a name that nothing in the file produces."""
+        return self.producer is not None or self.initializer is not None or self.is_input
+
+    def _used_by(self, user: Node | Graph, index: int) -> None:
+        """A node or graph uses it from now on."""
+        uses, use = self._uses, (user, index)
+        if uses is None:
+            uses = self._uses = {}
+        if use not in uses:
+            uses[use] = None
+            self._returns += isinstance(user, Graph)
+
+    def _not_used_by(self, user: Node | Graph, index: int) -> None:
+        """A node or graph no longer uses it."""
+        uses, use = self._uses, (user, index)
+        if uses is not None and use in uses:
+            del uses[use]
+            self._returns -= isinstance(user, Graph)
+
+    def _take_uses_of(self, other: Value, uses: Collection[Use], order: Collection[Use] | None) -> None:
+        """Have some uses of another value; `order` is how all stand then, the new ones last when it is not given."""
+        mine, theirs, moving = self._uses or {}, other._uses or {}, dict.fromkeys(uses)
+        if not (len(uses) == len(moving) and moving.keys() <= theirs.keys()):
+            msg = f"not all of these are uses of {other!r}"
+            raise ValueError(msg)
+        for use in uses:
+            del theirs[use]
+        if order is None:
+            mine.update(moving)
+            self._uses = mine
+        else:
+            self._uses = dict.fromkeys(order)
+        returns = sum(isinstance(user, Graph) for user, _ in uses)
+        self._returns += returns
+        other._returns -= returns
+
+    def __repr__(self) -> str:
+        return f"<Value {self.name!r}>"
+
+
+class Values(tuple[Value, ...]):
+    """The values that a graph lists. Whether one is among them costs a look at each the first time, then nothing."""
+
+    _members: frozenset[Value] | None = None
+
+    def __new__(cls, values: Iterable[Value] = ()) -> Values:
+        """The values in order; a list of this kind stays itself, with what is known of it, as tuples do."""
+        return values if isinstance(values, Values) else super().__new__(cls, values)
+
+    def __contains__(self, value: object) -> bool:
+        if self._members is None:
+            self._members = frozenset(self)
+        return value in self._members
+
+
+class Node:
+    """One operator call. `inputs` and `outputs` hold None where an optional one is left out.
+
+    `domain` is normalised (``""`` for ai.onnx). `graph` is None while the node is not in a graph, and only in one
+    is it the producer of its outputs.
+    """
+
+    __slots__ = (
+        "_attributes", "_decoder", "_details", "_next", "_place", "_previous", "_source", "domain", "graph", "inputs",
+        "name", "op_type", "outputs", "overload",
+    )  # fmt: skip
+
+    _place: int  # set by a NodeList that is numbered
+
+    def __init__(
+        self,
+        op_type: str,
+        inputs: tuple[Value | None, ...] = (),
+        outputs: tuple[Value | None, ...] = (),
+        *,
+        name: str = "",
+        domain: str = "",
+        overload: str = "",
+        attributes: Mapping[str, Attribute] | None = None,
+    ) -> None:
+        self.op_type = op_type
+        self.domain = domain
+        self.overload = overload
+        self.name = name
+        self.inputs = inputs
+        self.outputs = outputs
+        self.graph: Graph | None = None
+        self._attributes: dict[str, Attribute] | None = dict(attributes) if attributes else {}
+        self._details: Details | None = NO_DETAILS
+        self._source: Any = None
+        self._decoder: Decoder | None = None
+        self._previous: Node | None = None
+        self._next: Node | None = None
+        for graph in self.bodies:
+            graph.owner = self
+
+    @property
+    def attributes(self) -> Mapping[str, Attribute]:
+        """Attributes by name in file order; decoded on first use. Reads no file."""
+        attributes = self._attributes
+        if attributes is None:
+            assert self._decoder is not None
+            attributes = self._attributes = self._decoder.attributes(self._source)
+        return attributes
+
+    @property
+    def details(self) -> Details:
+        """Doc string, metadata and device configurations together; decoded on first use."""
+        details = self._details
+        if details is None:
+            assert self._decoder is not None
+            details = self._details = self._decoder.node_details(self._source)
+        return details
+
+    @property
+    def doc_string(self) -> str:
+        """The node's description."""
+        return self.details.doc_string
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """metadata_props of the node."""
+        return self.details.metadata
+
+    @property
+    def device_configurations(self) -> tuple[NodeDeviceConfiguration, ...]:
+        """How the node is spread over devices."""
+        return self.details.device_configurations
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether it has device configurations. Decodes nothing."""
+        if self._details is None:
+            return bool(self._source.device_configurations)
+        return bool(self._details.device_configurations)
+
+    @property
+    def unknown_changes(self) -> tuple[UnknownChange, ...]:
+        """What is changed of the unknown fields in its message."""
+        return self.details.unknown_changes
+
+    @property
+    def bodies(self) -> tuple[Graph, ...]:
+        """The graphs in its attributes (If, Loop, Scan …). Nodes with bodies are never lazy, so this is cheap."""
+        if not self._attributes:
+            return ()
+        return tuple(graph for attribute in self._attributes.values() for graph in attribute.graphs)
+
+    @property
+    def previous(self) -> Node | None:
+        """The node before it in the graph's list."""
+        return self._previous
+
+    @property
+    def next(self) -> Node | None:
+        """The node after it in the graph's list."""
+        return self._next
+
+    @property
+    def qualified_op_type(self) -> str:
+        """The operator type, after its domain where that is not the default one: ``Relu``, ``com.acme.Foo``."""
+        return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
+
+    @property
+    def title(self) -> str:
+        """What to call it in a message: its name, or the operator type when it has none."""
+        return self.name or self.op_type
+
+    @property
+    def operator(self) -> tuple[str, str, str]:
+        """What it calls: domain, operator type, overload. A function of the model has it as its `key`."""
+        return self.domain, self.op_type, self.overload
+
+    def __repr__(self) -> str:
+        return f"<Node {self.op_type} {self.name!r}>"
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizationAnnotation:
+    """TensorAnnotation: which values hold scale, zero point … of a value."""
+
+    value: Value
+    parameters: tuple[tuple[str, Value], ...]
+    source: Any = field(default=None, compare=False, repr=False)
+
+
+class Graph:
+    """A main graph, a body of If/Loop/Scan, a function's body, or a training graph: all alike.
+
+    `owner` is the Model, Function, TrainingInfo or Node (for a body) it belongs to. `declared` lists values in
+    the order the file declares their types (value_info), unresolved ones included.
+    """
+
+    __slots__ = (
+        "_lookup", "_places", "_source", "declared", "doc_string", "initializers", "inputs", "metadata", "name",
+        "nodes", "outputs", "owner", "quantization_annotations",
+    )  # fmt: skip
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.doc_string = ""
+        self.metadata: Mapping[str, str] = _EMPTY
+        self.nodes = NodeList(self)
+        self.inputs = self.outputs = self.declared = Values()
+        self.initializers: list[Value] = []
+        self.quantization_annotations: tuple[QuantizationAnnotation, ...] = ()
+        self.owner: Owner | None = None
+        self._source: Any = None
+        self._places: dict[Value, int] = {}  # of initializers, each known up to a few places; see steps
+        self._lookup: Lookup | None = None  # of the whole tree; only an outermost graph keeps one
+
+    @property
+    def parent(self) -> Graph | None:
+        """The graph around a body; None for the outermost ones."""
+        return self.owner.graph if isinstance(self.owner, Node) else None
+
+    @property
+    def root(self) -> Graph:
+        """The outermost graph around this one, or itself."""
+        graph = self
+        while isinstance(owner := graph.owner, Node) and owner.graph is not None:  # each step asks: no call per level
+            graph = owner.graph
+        return graph
+
+    @property
+    def model(self) -> Model | None:
+        """The model it is in; None while its owner is not in one."""
+        owner = self.root.owner
+        if isinstance(owner, (Function, TrainingInfo)):
+            return owner.model
+        return owner if isinstance(owner, Model) else None
+
+    @property
+    def required_inputs(self) -> list[Value]:
+        """Inputs without an initializer, which must be given; up to IR version 3 every initializer is an input too."""
+        return [value for value in self.inputs if value.initializer is None]
+
+    @property
+    def opset_imports(self) -> Mapping[str, int]:
+        """Operator sets in force here."""
+        importer = self.importer
+        return importer.opset_imports if importer is not None else {}
+
+    @property
+    def importer(self) -> Model | Function | None:
+        """Whose operator-set imports are in force here: those of the function it belongs to, else of the model."""
+        owner = self.root.owner
+        return owner if isinstance(owner, Function) else self.model
+
+    def values(self) -> Iterator[Value]:
+        """Inputs, initializers, node outputs, then names that are used or declared but undefined; each once."""
+        seen: set[Value] = set()
+        for value in self._all_values():
+            if value not in seen:
+                seen.add(value)
+                yield value
+
+    def _all_values(self) -> Iterator[Value]:
+        yield from self.inputs
+        yield from self.initializers
+        for node in self.nodes:
+            for value in node.outputs:
+                if value is not None:
+                    yield value
+        for node in self.nodes:
+            for value in node.inputs:
+                if value is not None and value.producer is None and value.graph is self:
+                    yield value
+        for value in self.outputs:
+            if value.graph is self:
+                yield value
+        yield from self.declared
+
+    def walk(self) -> Iterator[Graph]:
+        """This graph and every body inside it, outer before inner, without recursion."""
+        pending = [self]
+        while pending:
+            graph = pending.pop()
+            yield graph
+            inner = [
+                body
+                for node in graph.nodes
+                if node._attributes
+                for attribute in node._attributes.values()
+                for body in attribute.graphs
+            ]
+            pending.extend(reversed(inner))
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name!r} with {len(self.nodes)} nodes>"
+
+
+class Function:
+    """A model-local function. Its `body` is a Graph whose inputs and outputs are the signature."""
+
+    __slots__ = (
+        "_source", "attribute_defaults", "attributes", "body", "doc_string", "domain", "metadata", "model", "name",
+        "opset_imports", "overload", "unknown_changes",
+    )  # fmt: skip
+
+    def __init__(self, name: str, domain: str, overload: str = "", body: Graph | None = None) -> None:
+        self.name = name
+        self.domain = domain
+        self.overload = overload
+        self.doc_string = ""
+        self.attributes: tuple[str, ...] = ()  # without a default
+        self.attribute_defaults: tuple[Attribute, ...] = ()
+        self.opset_imports: Mapping[str, int] = {}
+        self.metadata: Mapping[str, str] = _EMPTY
+        self.body = Graph(name) if body is None else body
+        self.body.owner = self
+        self.unknown_changes: tuple[UnknownChange, ...] = ()
+        self.model: Model | None = None
+        self._source: Any = None
+
+    @property
+    def title(self) -> str:
+        """What to call it in a message: its name, with the overload that tells it from others of the name."""
+        return f"{self.name}:{self.overload}" if self.overload else self.name
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What a node names to call it: domain, name, overload."""
+        return self.domain, self.name, self.overload
+
+    def __repr__(self) -> str:
+        return f"<Function {self.domain}::{self.name}>"
+
+
+class TrainingInfo:
+    """TrainingInfoProto: how weights are initialised and how one training step updates them.
+
+    Bindings are (name of the initializer that is set, name of the graph output that sets it).
+    """
+
+    __slots__ = ("_source", "algorithm", "initialization", "initialization_binding", "model", "update_binding")
+
+    def __init__(self, initialization: Graph | None = None, algorithm: Graph | None = None) -> None:
+        self.initialization = initialization
+        self.algorithm = algorithm
+        for graph in (initialization, algorithm):
+            if graph is not None:
+                graph.owner = self
+        self.initialization_binding: tuple[tuple[str, str], ...] = ()
+        self.update_binding: tuple[tuple[str, str], ...] = ()
+        self.model: Model | None = None
+        self._source: Any = None
+
+
+class Model:
+    """A whole ONNX model. `opset_imports` maps normalised domains to versions; `source` is where it came from."""
+
+    __slots__ = (
+        "_callable", "_source", "configurations", "doc_string", "domain", "functions", "graph", "ir_version",
+        "metadata", "model_version", "opset_imports", "producer_name", "producer_version", "source", "training_info",
+        "unknown_changes",
+    )  # fmt: skip
+
+    def __init__(self, graph: Graph | None = None, *, ir_version: int = 10, opset: int | None = None) -> None:
+        self.ir_version = ir_version
+        self.opset_imports: Mapping[str, int] = {} if opset is None else {"": opset}
+        self.producer_name = ""
+        self.producer_version = ""
+        self.domain = ""
+        self.model_version = 0
+        self.doc_string = ""
+        self.metadata: Mapping[str, str] = _EMPTY
+        self.graph = Graph() if graph is None else graph
+        self.graph.owner = self
+        self.functions: tuple[Function, ...] = ()
+        self.training_info: tuple[TrainingInfo, ...] = ()
+        self.configurations: tuple[DeviceConfiguration, ...] = ()
+        self.unknown_changes: tuple[UnknownChange, ...] = ()
+        self._callable: tuple[tuple[Function, ...], dict[tuple[str, str, str], Function]] = (), {}
+        self.source: Any = None  # model.io.reader.read.ModelSource, or None for a new model
+        self._source: Any = None
+
+    def function(self, domain: str, name: str, overload: str = "") -> Function | None:
+        """The function a node of this domain, operator type and overload calls, if the model has it."""
+        listed, known = self._callable
+        if listed is not self.functions:
+            known = {function.key: function for function in reversed(self.functions)}  # of equal ones the first
+            self._callable = self.functions, known
+        return known.get((domain, name, overload))
+
+    def forget_keys(self) -> None:
+        """A function is called by something else now."""
+        self._callable = (), {}
+
+    def root_graphs(self) -> Iterator[Graph]:
+        """The main graph, function bodies and training graphs, without the bodies inside them."""
+        yield self.graph
+        for function in self.functions:
+            yield function.body
+        for training in self.training_info:
+            for graph in (training.initialization, training.algorithm):
+                if graph is not None:
+                    yield graph
+
+    def graphs(self) -> Iterator[Graph]:
+        """Every graph there is, bodies included."""
+        for root in self.root_graphs():
+            yield from root.walk()
+
+    def __repr__(self) -> str:
+        return f"<Model of {self.graph!r}>"
+
+
+Owner = Model | Function | TrainingInfo | Node

@@ -1,0 +1,42 @@
+"""What a node or value rarely carries, and reading it late: opening a file leaves it in the messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.ir.attributes import Attribute
+    from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
+    from onnx_workbench.model.ir.types import Type
+    from onnx_workbench.model.ir.unknown_fields import UnknownChange
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a node or value rarely carries and nobody should pay for."""
+
+    doc_string: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    device_configurations: tuple[NodeDeviceConfiguration, ...] = ()  # nodes only
+    unknown_changes: tuple[UnknownChange, ...] = ()
+
+
+NO_DETAILS = Details()
+
+
+class Decoder(Protocol):
+    """Reads, on first use, what opening a file left in the messages. One per file, in model.io."""
+
+    def attributes(self, source: Any) -> dict[str, Attribute]:
+        """Attributes of a NodeProto that has no bodies, in file order."""
+
+    def node_details(self, source: Any) -> Details:
+        """Texts and device configurations of a NodeProto."""
+
+    def value_type(self, source: Any) -> Type | None:
+        """The declared type in a ValueInfoProto."""
+
+    def value_details(self, source: Any) -> Details:
+        """Texts of a ValueInfoProto."""

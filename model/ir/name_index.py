@@ -1,0 +1,307 @@
+"""What is known of a whole tree of graphs, so that an edit need not look through it: names, and that it is sorted.
+
+Made on the first question and kept at the outermost graph; from then on the steps tell it what comes in. Names only
+ever come in: whether one is still there is asked of its holder when someone wants to know. So nothing has to be told
+when things go, and an undone edit leaves at most a name nobody holds. Of nodes that come in, or may stand out of order
+since a step, only the nodes are kept: they are looked at when someone asks, or bit by bit before that, not in an edit
+or undo of all there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+
+_Thing = TypeVar("_Thing", Node, Value)
+_Holders = dict[str, _Thing | dict[_Thing, None]]  # a name may have many: nodes need not have one
+
+_BREATH = 256
+_FEW = 2000  # nodes that came, so that an edit of hundreds may still look at them at once
+
+
+class Lookup:
+    """The values and nodes of a tree of graphs by name, and whether every node comes after what it needs.
+
+    Making one costs a walk over the tree; `of` makes it only once.
+    """
+
+    __slots__ = ("_came", "_makers", "_nodes", "_root", "_sorted", "_takers", "_values")
+
+    def __init__(self, root: Graph, *, empty: bool = False) -> None:
+        self._root = root
+        self._values: _Holders[Value] = {}
+        self._nodes: _Holders[Node] = {}
+        self._sorted: bool | None = None  # None: not known
+        self._came: dict[Node, None] = {}  # nodes whose names are still to be taken up
+        self._takers: dict[Node, None] = {}  # nodes that may stand before what they take, where all was sorted before
+        self._makers: dict[Node, None] = {}  # nodes that may stand after what takes from them, likewise
+        if not empty:
+            self._graph_came(root)
+
+    @classmethod
+    def of(cls, graph: Graph) -> Lookup:
+        """What is known of the tree that `graph` is in."""
+        root = graph.root
+        if root._lookup is None:
+            root._lookup = cls(root)
+        return root._lookup
+
+    @classmethod
+    def made(cls, graph: Graph) -> Lookup | None:
+        """What `of` returns if that costs nothing."""
+        return graph.root._lookup
+
+    @classmethod
+    def prepare(cls, graph: Graph) -> Iterator[None]:
+        """Make what `of` returns bit by bit, so that later questions cost nothing. No edit may come in between."""
+        root = graph.root
+        if root._lookup is not None:
+            yield from root._lookup._settle()
+            if root._lookup._sorted is not None:
+                return
+        made = cls(root, empty=True)
+        yield from made._take_up(root)
+        made._sorted = True
+        for count, node in enumerate(_nodes_of(root)):
+            if not count % _BREATH:
+                yield
+            if not _is_in_place(node):
+                made._sorted = False
+                break
+        root._lookup = made
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def value(self, name: str) -> Value | None:
+        """A value of this name that the tree defines or mentions; None when the name is free."""
+        return next(self.values(name), None)
+
+    def values(self, name: str) -> Iterator[Value]:
+        """Every value of this name; several only where names are hidden or given twice."""
+        self._settle_all()
+        return (v for v in _held(self._values, name) if v.name == name and _is_in(v, self._root))
+
+    def node(self, name: str) -> Node | None:
+        """A node of this name; None when the name is free."""
+        return next(self.nodes(name), None)
+
+    def nodes(self, name: str) -> Iterator[Node]:
+        """Every node of this name."""
+        self._settle_all()
+        for node in _held(self._nodes, name):
+            if node.name == name and self._has(node):
+                yield node
+
+    @property
+    def is_known_sorted(self) -> bool:
+        """Whether it is known that every node stands after the nodes it needs. Costs a look at a few that came."""
+        if len(self._came) + len(self._takers) + len(self._makers) > _FEW:
+            return False
+        self._settle_all()
+        return bool(self._sorted)
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether every node stands after the nodes it needs. Costs a walk over the tree when that is not known."""
+        self._settle_all()
+        if self._sorted is None:
+            self._sorted = all(map(_is_in_place, _nodes_of(self._root)))
+        return self._sorted
+
+    def _settle_all(self) -> None:
+        if self._came or self._takers or self._makers:
+            for _ in self._settle():
+                pass
+
+    def _settle(self) -> Iterator[None]:
+        """Take up the names and look at the order of what came, with chances to go on with something else."""
+        for count, node in enumerate(self._taken_out(self._came)):
+            if not count % _BREATH:
+                yield
+            _hold(self._nodes, node)
+            self.used(*node.inputs, *node.outputs)
+        for nodes, is_in_order in ((self._takers, _is_in_place), (self._makers, _is_before_users)):
+            for count, node in enumerate(self._taken_out(nodes)):
+                if not count % _BREATH:
+                    yield
+                if not is_in_order(node):
+                    self._order_is(False)
+                    return
+
+    def _taken_out(self, nodes: dict[Node, None]) -> Iterator[Node]:
+        """Those that are still in the tree, until there are no more."""
+        while nodes:
+            node, _ = nodes.popitem()
+            if self._has(node):
+                yield node
+
+    def _has(self, node: Node) -> bool:
+        return node.graph is not None and node.graph.root is self._root
+
+    def _order_is(self, is_sorted: bool | None) -> None:
+        self._sorted = is_sorted
+        self._takers.clear()
+        self._makers.clear()
+
+    # -- hearing, from the steps -----------------------------------------------------------------------------------
+
+    def named(self, target: Node | Value) -> None:
+        """A node or value has another name."""
+        if isinstance(target, Node):
+            _hold(self._nodes, target)
+        else:
+            _hold(self._values, target)
+
+    def used(self, *values: Value | None) -> None:
+        """Values are mentioned that were not before."""
+        for value in values:
+            if value is not None:
+                _hold(self._values, value)
+
+    def node_came(self, node: Node) -> None:
+        """A node with all that is in it is in the tree."""
+        self._came[node] = None
+        bodies = node.bodies
+        for body in bodies:
+            self._graph_came(body)
+        if self._sorted and not bodies:
+            self._takers[node] = self._makers[node] = None
+        else:
+            self._order_is(None)
+
+    def bodies_came(self, *graphs: Graph) -> None:
+        """Bodies of a node came or went."""
+        for graph in graphs:
+            self._graph_came(graph)
+        self._order_is(None)
+
+    def wired(self, node: Node) -> None:
+        """Values became inputs of a node, or results of a body of it."""
+        if self._sorted and not node.bodies:
+            self._takers[node] = None
+        else:
+            self._order_is(None)
+
+    def taken(self, value: Value) -> None:
+        """A value is what others take, or graphs return, from now on."""
+        self.used(value)
+        if not self._sorted:
+            self._order_is(None)
+        elif value.producer is not None:
+            self._makers[value.producer] = None
+
+    def moved(self, node: Node) -> None:
+        """A node stands elsewhere in its list, or has other outputs."""
+        if self._sorted and not node.bodies:
+            self._makers[node] = None
+        else:
+            self._order_is(None)
+
+    def gone(self) -> None:
+        """Something was taken away: what was sorted still is."""
+        if not self._sorted:
+            self._order_is(None)
+
+    def _graph_came(self, root: Graph) -> None:
+        for _ in self._take_up(root):
+            pass
+
+    def _take_up(self, root: Graph) -> Iterator[None]:
+        """Every name below a graph, with chances to go on with something else."""
+        values, nodes = self._values, self._nodes
+        for graph in root.walk():
+            for value in (*graph.inputs, *graph.initializers, *graph.outputs, *graph.declared):
+                _hold(values, value)
+            for count, node in enumerate(graph.nodes):
+                if not count % _BREATH:
+                    yield
+                _hold(nodes, node)
+                for output in node.outputs:
+                    if output is not None:
+                        _hold(values, output)
+                for used in node.inputs:
+                    if used is not None and used.producer is None:
+                        _hold(values, used)
+
+
+def _hold(holders: _Holders[_Thing], thing: _Thing) -> None:
+    present = holders.setdefault(thing.name, thing)
+    if present is thing:
+        return
+    if isinstance(present, dict):
+        present[thing] = None
+    else:
+        holders[thing.name] = {present: None, thing: None}
+
+
+def _held(holders: _Holders[_Thing], name: str) -> Iterable[_Thing]:
+    found = holders.get(name)
+    return () if found is None else found if isinstance(found, dict) else (found,)
+
+
+def _is_in(value: Value, root: Graph) -> bool:
+    """Whether a tree of graphs defines or mentions a value."""
+    producer, graph = value.producer, value.graph
+    if producer is not None and producer.graph is not None and producer.graph.root is root:
+        return True
+    for user, _ in value.uses:
+        level = user if isinstance(user, Graph) else user.graph
+        if level is not None and level.root is root:
+            return True
+    if graph is None or graph.root is not root:
+        return False
+    return value.initializer is not None or value in graph.inputs or value in graph.declared
+
+
+def _nodes_of(root: Graph) -> Iterator[Node]:
+    for graph in root.walk():
+        yield from graph.nodes
+
+
+def _is_in_place(node: Node) -> bool:
+    """Whether a node comes after what its inputs need; what bodies capture counts where it is used."""
+    returned = (value for body in node.bodies for value in body.outputs if value.graph is not body)
+    return _has_before((*node.inputs, *returned), node)
+
+
+def _has_before(values: Iterable[Value | None], node: Node) -> bool:
+    """Whether what makes each of those stands before a node."""
+    return not [value for value in values if not _comes_before(value, node)]  # few: a generator would cost more
+
+
+def _is_before_users(node: Node) -> bool:
+    """Whether a node stands before each that uses what it makes, or before the one that holds what uses it."""
+    for value in node.outputs:
+        for user, _ in () if value is None else value.uses:
+            anchor = user if isinstance(user, Node) else user.owner
+            if isinstance(anchor, Node) and not _comes_before(value, anchor):
+                return False
+    return True
+
+
+def _comes_before(value: Value | None, node: Node) -> bool:
+    """Whether what makes a value stands before the node that uses it, or before the one that holds that node."""
+    producer = None if value is None else value.producer
+    graph = None if producer is None else producer.graph
+    if producer is None or graph is None:
+        return True
+    anchor = node if node.graph is graph else ancestor_in(node, graph)
+    return anchor is None or graph.nodes.place(producer) < graph.nodes.place(anchor)
+
+
+def comes_before(first: Node, second: Node) -> bool:
+    """Whether one node of a graph stands earlier in its list than another. Costs nothing but after a crowding."""
+    assert first.graph is not None
+    nodes = first.graph.nodes
+    return nodes.place(first) < nodes.place(second)
+
+
+def ancestor_in(node: Node, graph: Graph) -> Node | None:
+    """The node of `graph` that is `node` or holds it in a body; None when `graph` is not around it."""
+    current: Node | None = node
+    while current is not None and current.graph is not graph:
+        owner = current.graph.owner if current.graph is not None else None
+        current = owner if isinstance(owner, Node) else None
+    return current

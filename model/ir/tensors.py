@@ -1,0 +1,175 @@
+"""Tensors: shape and type at no cost, the values only when someone asks for them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from copy import copy
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
+
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Tensor(ABC):
+    """An immutable dense tensor. `element_type`, `shape` and `nbytes` never touch the file; `numpy` does.
+
+    `shape` is what the file says and may be nonsense in a hostile one (`problem` then says so). `source` is
+    the message it was read from, kept for model.io so that what nobody edits is written back unchanged.
+    """
+
+    __slots__ = ("doc_string", "element_type", "metadata", "name", "shape", "source")
+
+    def __init__(
+        self,
+        element_type: ElementType | int,
+        shape: tuple[int, ...],
+        *,
+        name: str = "",
+        doc_string: str = "",
+        metadata: Mapping[str, str] | None = None,
+        source: Any = None,
+    ) -> None:
+        self.element_type = element_type
+        self.shape = shape
+        self.name = name
+        self.doc_string = doc_string
+        self.metadata: Mapping[str, str] = metadata or {}
+        self.source = source
+
+    @property
+    def size(self) -> int:
+        """Number of elements, as a Python int that cannot overflow; 0 when a dimension is negative."""
+        return prod(self.shape) if all(d >= 0 for d in self.shape) else 0
+
+    @property
+    def type(self) -> TensorType:
+        """The type of a value that holds it: element type and shape."""
+        return TensorType(self.element_type, Shape(tuple(self.shape)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values as stored (packed types packed); 0 for strings. Reads no file."""
+        bits = self.element_type.bits if isinstance(self.element_type, ElementType) else 0
+        return (self.size * bits + 7) // 8
+
+    @property
+    def problem(self) -> str:
+        """Why the values are not available, in words for the person; empty when they are. May stat a file."""
+        return ""
+
+    @property
+    def storage(self) -> str:
+        """Where the values are: ``memory``, ``inline`` (small, parsed), ``file`` or ``external``."""
+        return "memory"
+
+    @abstractmethod
+    def numpy(self) -> NDArray[Any]:
+        """The values, shaped; sub-byte types one element per byte, strings as an object array of str.
+
+        Reads the file where they are in one, so not on the GUI thread for more than 1 MiB. Do not write into the
+        result. ModelError when `problem` is set or the file changed since it was opened.
+        """
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Elements start to stop in row-major order, flat, reading no more than these where possible."""
+        return self.numpy().reshape(-1)[start:stop]
+
+    def with_texts(
+        self, *, name: str | None = None, doc_string: str | None = None, metadata: Mapping[str, str] | None = None
+    ) -> Self:
+        """The same values under other texts; None leaves one as it is. Reads and copies no values."""
+        made = copy(self)
+        made.name = self.name if name is None else name
+        made.doc_string = self.doc_string if doc_string is None else doc_string
+        made.metadata = self.metadata if metadata is None else metadata
+        return made
+
+    def shares_values(self, other: Tensor) -> bool:
+        """Whether both surely have the same values, whatever their texts. Reads no file and compares no arrays."""
+        return self is other
+
+    def __repr__(self) -> str:
+        kind = self.element_type.text if isinstance(self.element_type, ElementType) else self.element_type
+        return f"<{type(self).__name__} {self.name!r} {kind}{list(self.shape)}>"
+
+
+class ArrayTensor(Tensor):
+    """A tensor held in memory: made by an edit, a pass or a script. The array must not be changed later."""
+
+    __slots__ = ("_array",)
+
+    def __init__(
+        self,
+        array: np.ndarray[Any, Any],
+        element_type: ElementType | None = None,
+        *,
+        name: str = "",
+        doc_string: str = "",
+        metadata: Mapping[str, str] | None = None,
+        source: Any = None,
+    ) -> None:
+        super().__init__(
+            ElementType.from_numpy(array.dtype) if element_type is None else element_type,
+            tuple(int(d) for d in array.shape),
+            name=name,
+            doc_string=doc_string,
+            metadata=metadata,
+            source=source,
+        )
+        self._array = array
+
+    def numpy(self) -> NDArray[Any]:
+        """The array itself."""
+        return self._array
+
+    def shares_values(self, other: Tensor) -> bool:
+        """Whether the other has the very same array."""
+        return (
+            isinstance(other, ArrayTensor) and self._array is other._array and self.element_type == other.element_type
+        )
+
+
+class SparseTensor:
+    """SparseTensorProto: values [NNZ] and indices, [NNZ] linear or [NNZ, rank], of a dense shape."""
+
+    __slots__ = ("indices", "shape", "source", "values")
+
+    def __init__(self, values: Tensor, indices: Tensor, shape: tuple[int, ...], source: Any = None) -> None:
+        self.values = values
+        self.indices = indices
+        self.shape = shape
+        self.source = source
+
+    @property
+    def element_type(self) -> ElementType | int:
+        """The type of the values."""
+        return self.values.element_type
+
+    @property
+    def type(self) -> TensorType:
+        """The type of a value that holds it: that of the dense tensor."""
+        return TensorType(self.element_type, Shape(tuple(self.shape)))
+
+    @property
+    def name(self) -> str:
+        """The name, which the format keeps in the values tensor."""
+        return self.values.name
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of values and indices as stored. Reads no file."""
+        return self.values.nbytes + self.indices.nbytes
+
+    @property
+    def problem(self) -> str:
+        """Why the values are not available, or empty."""
+        return self.values.problem or self.indices.problem
+
+    def __repr__(self) -> str:
+        return f"<SparseTensor {self.name!r} {self.values!r} of {list(self.shape)}>"

@@ -1,1 +1,0 @@
-"""Whole-model edits: shape inference, clean-up, simplify, conversion."""

@@ -1,5 +1,0 @@
-"""Types and shapes of all values, found out apart from what the file declares."""
-
-from onnx_workbench.model.passes.inference.infer import Inferred, declare_all, disagreements, infer
-
-__all__ = ["Inferred", "declare_all", "disagreements", "infer"]

@@ -1,1 +1,0 @@
-"""Read-only questions about a model: topology, search, slices, statistics, differences."""

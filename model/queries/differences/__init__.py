@@ -1,6 +1,0 @@
-"""What two models have in common and in what they differ."""
-
-from onnx_workbench.model.queries.differences.compare import Comparison, Difference, Kind, compare, do_the_same
-from onnx_workbench.model.queries.differences.tensors import TensorDifference, compare_constants
-
-__all__ = ["Comparison", "Difference", "Kind", "TensorDifference", "compare", "compare_constants", "do_the_same"]

@@ -1,0 +1,81 @@
+"""Models that are in no file, written down for recovery before they are shown.
+
+What is written lies beside the journal that there may be later. Without one it is nothing to recover: a model that was
+looked at and nothing else, or not even shown yet. Then the next start removes it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+from onnx_workbench.model.recovery.journal_files import base_path, new_path, sync
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onnx_workbench.model.io.writer.save import Saving
+    from onnx_workbench.model.ir.graph import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A model in no file as it began, beside where its journal will be; or the `problem` that keeps it from there."""
+
+    journal: Path
+    problem: str = ""
+
+    @classmethod
+    def missing(cls, folder: Path, problem: str = "that was stopped") -> Beginning:
+        """None is there, for a reason."""
+        return cls(new_path(folder), problem)
+
+
+def write_beginning(model: Model, folder: Path, progress: Progress = SILENT) -> Beginning:
+    """Write down a model that nobody else has yet. Blocks as a save does; any thread. Nothing is raised.
+
+    It is there whole or not at all. `progress` hears how far it is; to stop it is a problem like any other.
+    """
+    journal = new_path(folder)
+    return _written(journal, lambda: prepare_beginning(model, journal, progress), progress)
+
+
+def prepare_beginning(model: Model, journal: Path, progress: Progress = SILENT) -> Saving:
+    """Look at a model that is edited on, as `model.io.writer.save.prepare` does; `finish_beginning` then writes it.
+
+    Each tensor will be where it is, in the model or beside it; all beside it where they do not fit into one file.
+    """
+    from onnx_workbench.model.io.writer.save import prepare
+    from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+
+    path = base_path(journal)
+    try:
+        return prepare(model, path, Storage(apart=True), progress=progress)  # what it was recovered from will go
+    except ModelError:
+        return prepare(model, path, Storage(Layout.ONE_FILE), progress=progress)
+
+
+def finish_beginning(journal: Path, saving: Saving, progress: Progress = SILENT) -> Beginning:
+    """Write down what was prepared, for this journal, as `write_beginning` does."""
+    return _written(journal, lambda: saving, progress)
+
+
+def _written(journal: Path, prepared: Callable[[], Saving], progress: Progress) -> Beginning:
+    problems = list[Exception]()
+    with errors_to(problems.append):
+        journal.parent.mkdir(parents=True, exist_ok=True)
+        saved = prepared().run(progress, durable=False)
+        for path in (saved.path, *saved.data_files):
+            sync(os.open(path, os.O_RDONLY))
+    return Beginning.missing(journal.parent, reason_of(problems[0])) if problems else Beginning(journal)
+
+
+def reason_of(error: Exception) -> str:
+    """Why something is not kept for recovery, in words for the person."""
+    if isinstance(error, Cancelled):
+        return "that was stopped"
+    return (isinstance(error, OSError) and error.strerror) or str(error).rstrip(".") or type(error).__name__

@@ -1,0 +1,215 @@
+"""The crash journal: every edit of a document, appended as it happens to a file in the user's state folder.
+
+One journal per open document, begun with the first edit and removed when the document is saved or closed. What is
+left at the next start belongs to a program that died: see `leftovers`. A model that is in no file is written beside it
+before anything is done to it, see `beginning`, and an edit with the bytes it brings within the turn it is made in,
+whatever its size, or before it is made, see `ahead`: what a person has seen is on file.
+
+A save begins a new log on the new file before that takes its place, and until the document is told, what is done goes
+into both, see `expect`: whenever the program ends, one of them fits the file that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.recovery.baseline import Beginning, write_beginning
+from onnx_workbench.model.recovery.journal_files import new_path
+from onnx_workbench.model.recovery.log import BaseFile, Log
+from onnx_workbench.model.recovery.write_ahead import Ahead, Recording
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onnx_workbench.model.history.document import Change, Document, Entry
+    from onnx_workbench.model.ir.graph import Model
+
+
+class Journal:
+    """Writes down what is done to one document. On the thread that owns the model; costs the size of each edit.
+
+    The model of a document that is in no file is written down too, as it began. That takes as long as a save, so who
+    shows the document gives a `beginning` that is written already; otherwise it is written here and now.
+    `failed` is called, on any thread, when something could not be written in the background: then `look`. A disk that
+    cannot be written to stops the journal, not the work: `problem` says so.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        folder: Path,
+        base: BaseFile | None = None,
+        *,
+        beginning: Beginning | None = None,
+        failed: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._document = document
+        self._folder = folder
+        self._failed = failed
+        self.ahead: Ahead | None = None  # whose steps are being made
+        self._until_kept: list[Callable[[], object]] = []
+        self._next: Log | None = None  # on a file that is about to be there
+        self._log = self._first(BaseFile.of(document.path) if base is None else base, beginning)
+        self._note_unsaved()
+        self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
+
+    def _first(self, base: BaseFile, beginning: Beginning | None) -> Log:
+        document = self._document
+        if not base.path:
+            return self._log_on(beginning or write_beginning(document.model, self._folder), document.current)
+        source = None if document.model.source is None else document.model.source.data
+        path, is_copy = new_path(self._folder), document.path is None
+        return Log(document, document.current, base, path, source=source, failed=self._failed, is_copy=is_copy)
+
+    def _log_on(self, beginning: Beginning, state: Entry, follows: Path | None = None) -> Log:
+        log = Log(self._document, state, BaseFile(""), beginning.journal, failed=self._failed, follows=follows)
+        if beginning.problem:
+            log.give_up(beginning.problem)
+        return log
+
+    @property
+    def path(self) -> Path | None:
+        """The journal's file; None before there is anything to do again."""
+        return self._log.path if self._log.is_on_file else None
+
+    @property
+    def problem(self) -> str:
+        """Why edits are not being kept any more, or nothing."""
+        return self._log.problem
+
+    @property
+    def lacks_base(self) -> bool:
+        """Whether the file that edits would be done again on is not there any more as it was. Looks at the disk.
+
+        Nor is it where that file was written anew from here, and does not hold all.
+        """
+        path = self._document.path
+        is_own = self._document.left_out and path is not None and self.is_on(path)
+        return is_own or not self._log.base.is_unchanged()
+
+    def is_on(self, path: Path) -> bool:
+        """Whether this is the file that edits would be done again on."""
+        return self._log.base.path == str(path.resolve())
+
+    def when_kept(self, call: Callable[[], object]) -> None:
+        """Call once, on any thread, when all that was done so far is written here, saved, or given up by the person.
+
+        Not when it could not be written.
+        """
+        self._until_kept.append(call)
+        self._pass_on()
+
+    def meet_nodes(self) -> None:
+        """Walk along the nodes of the main graph, if nothing was edited yet, so that the first edit need not."""
+        self._log.meet_nodes()
+
+    def recording(self, copy: Model) -> Recording:
+        """What is to take down what is done to a copy of the model as it is now, or will be done to the model."""
+        return Recording(self, copy, self._log.source)
+
+    def write_ahead(self, recording: Recording, progress: Progress = SILENT) -> Ahead | None:
+        """Write edits in the background that were made to a copy of the model as it is now, and will be made here.
+
+        None when they can be written only as they are made. `progress` hears how far it is, and can stop it.
+        """
+        ahead = None
+        if recording.problem is None and recording.base is self._log.source and recording.steps and not self.problem:
+            with errors_to(self._log.run_into):
+                ahead = Ahead(self, self._log.store(), recording, progress)
+        return ahead
+
+    def look(self) -> None:
+        """Take notice of what writing in the background ran into."""
+        self._log.look()
+
+    def close(self) -> None:
+        """The document is closed: saved or given up. Nothing is left to recover."""
+        while self._endings:
+            self._endings.pop()()
+        self.expect_nothing()
+        self._log.remove()
+        for call in list(self._until_kept):
+            self._let_go(call)
+
+    def _on_change(self, change: Change) -> None:
+        for log in (self._log, self._next):
+            if log is not None:
+                log.add(change, self.ahead)
+
+    # -- saving --------------------------------------------------------------------------------------------------
+
+    def expect(self, base: BaseFile, state: Entry) -> None:
+        """A file is about to be there that holds a state of the document: then the document is told that it is saved.
+
+        When the program ends before, that file tells at the next start which log is to be done again.
+        """
+        self.expect_nothing()
+        self._next = Log(
+            self._document, state, base, new_path(self._folder), failed=self._failed, follows=self._log.path
+        )
+        if self._log.is_on_file:
+            self._next.open()
+
+    def expect_nothing(self) -> None:
+        """What was expected is not there, or not what the document is saved in."""
+        if self._next is not None:
+            self._next.remove()
+            self._next = None
+
+    def begin_anew(self, beginning: Beginning, state: Entry) -> None:
+        """A state of the document, whose file is not there as it was, was written like that of one in no file."""
+        old, self._log = self._log, self._log_on(beginning, state, follows=self._log.path)
+        self._log.open()
+        if self._next is not None:  # it follows this one now
+            self.expect(self._next.base, self._next.state)
+        old.remove()
+        self._pass_on()
+
+    def _on_saved(self) -> None:
+        """What was saved is safe. Later edits belong to the new file, whose objects are numbered anew when read."""
+        saved = self._document.saved_entry
+        if saved is None:
+            self._note_unsaved()
+            return
+        if self._document.left_out and not (self.problem or self.lacks_base):
+            self.expect_nothing()  # what this began on, and the edits since, hold what the file does not
+            return
+        before = self._log, self._next
+        self._log, self._next = self._log_on_saved(saved), None
+        for log in before:  # only now: what was done while it was saved is on file all the time, and fits the file
+            if log is not None and log is not self._log:
+                log.remove()
+        self._pass_on()
+
+    def _log_on_saved(self, saved: Entry) -> Log:
+        """The one that was begun for this file, if that is as was expected and something was done since."""
+        base, problems = BaseFile(str(self._document.path)), list[Exception]()
+        with errors_to(problems.append):
+            base = BaseFile.of(self._document.path)
+        log = self._next
+        was_edited = saved is not self._document.current
+        if was_edited and log is not None and log.state is saved and log.base == base and not log.problem:
+            return log
+        log = Log(self._document, saved, base, new_path(self._folder), failed=self._failed)
+        for problem in problems:
+            log.run_into(problem)
+        return log
+
+    def _note_unsaved(self) -> None:
+        """Have a model offered at the next start that is in no file and that nobody has saved, edited or not."""
+        if not self._log.base.path and self._document.saved_entry is None:
+            self._log.open()
+
+    def _pass_on(self) -> None:
+        """Have what waits until all is kept called after that, if it is on its way."""
+        for call in list(self._until_kept if not self.problem else ()):
+            self._log.after(partial(self._let_go, call))
+
+    def _let_go(self, call: Callable[[], object]) -> None:
+        if call in self._until_kept:
+            self._until_kept.remove(call)
+            call()

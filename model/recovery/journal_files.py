@@ -1,0 +1,266 @@
+"""The files of a journal: its lines, and beside them the bytes of large tensors that lie in no other file.
+
+A line is on file when `Store.line` returns, and so are the bytes that it speaks of. What takes long is written ahead of
+it by a thread: steps and bytes of edits that are yet to be made.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import errno
+import json
+import os
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from queue import Queue
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.progress import Cancelled, Progress
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.io.reader.payloads import Payload
+
+_LOOK_SECONDS: Final = 2.0  # between two looks whether the file is there
+_REST: Final = 2.0  # seconds without a line after which the file is put on the disk
+_LONGEST: Final = 10.0  # seconds until it is all the same: what is written meanwhile has to wait, in typing for a frame
+_STEP: Final = 1 << 20  # bytes that are in memory at a time
+_LARGE: Final = 1 << 25  # bytes of a file from which removing it takes longer than a few milliseconds
+SUFFIX: Final = ".journal"
+_DATA = ".data"
+_BASE = ".onnx"
+_BESIDE = re.compile(r"\.?[0-9]+-[0-9a-f]+\.(onnx|data)(\..*)?")  # some being written, or beside the beginning
+
+
+def new_path(folder: Path) -> Path:
+    """Where a new journal of this program will be."""
+    return folder / f"{os.getpid()}-{uuid.uuid4().hex[:16]}{SUFFIX}"
+
+
+def data_path(journal: Path) -> Path:
+    """Where the bytes of large tensors are kept, for a journal."""
+    return journal.with_name(_stem(journal) + _DATA)
+
+
+def base_path(journal: Path) -> Path:
+    """Where the model as it began is kept, for the journal of a document that is in no file."""
+    return journal.with_name(_stem(journal) + _BASE)
+
+
+def remove_files(journal: Path) -> None:
+    """Remove a journal and what lies beside it. What the disk does not let go of stays.
+
+    The journal goes first: a program that is killed meanwhile leaves nothing to recover.
+    """
+    stem = _stem(journal)
+    with contextlib.suppress(OSError):
+        found = [path for path in journal.parent.iterdir() if _stem(path) == stem]
+        for path in sorted(found, key=lambda path: SUFFIX not in path.name):
+            (_unlink if SUFFIX in path.name else remove)(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file if the disk lets go of it, a large one meanwhile: gigabytes take seconds.
+
+    What is left of that when the program ends, the next start removes.
+    """
+    size = 0
+    with contextlib.suppress(OSError):
+        size = path.stat().st_size
+    if size < _LARGE:
+        _unlink(path)
+    else:
+        threading.Thread(target=_unlink, args=(path,), name="journal removal", daemon=True).start()
+
+
+def _unlink(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def _stem(path: Path) -> str:
+    """What the names of a journal and of all that lies beside it begin with."""
+    return path.name.removeprefix(".").partition(".")[0]
+
+
+def lone_files(folder: Path) -> Iterator[Path]:
+    """What lies in a folder of journals beside a journal that is not there."""
+    beside: dict[str, list[Path]] = {}
+    for path in folder.iterdir():
+        beside.setdefault(_stem(path), []).append(path)
+    for paths in beside.values():
+        if all(_BESIDE.fullmatch(path.name) for path in paths):
+            yield from paths
+
+
+class Store:
+    """An open journal. On the thread that owns the model; `problem` tells what writing in the background ran into.
+
+    `failed` is then called, on the thread that writes.
+    """
+
+    def __init__(self, path: Path, failed: Callable[[], object] = lambda: None) -> None:
+        self.path = path
+        self.problem: OSError | ModelError | None = None
+        self._failed = failed
+        self._lines: IO[str] = open(path, "x", encoding="utf-8", errors="surrogatepass")  # noqa: SIM115 # for long
+        self._data: IO[bytes] | None = None
+        self._size = 0
+        self._aheads = 0  # how many were begun
+        self._waiting: Queue[Callable[[], object] | None] = Queue()
+        self._thread: threading.Thread | None = None
+        self._progress = Progress()
+        self._writing = threading.Lock()
+        self._written = self._looked = 0.0  # when the last line was, and when the file was last seen to be there
+        self._will_sync = False
+
+    def keep(self, payload: Payload) -> tuple[int, int]:
+        """Write the bytes of a tensor now; returns their offset and length in the data file."""
+        place = self._reserve(payload)
+        self._write_bytes(place, payload)
+        return place, payload.length
+
+    def line(self, line: dict[str, Any]) -> None:
+        """Write a line now."""
+        if self.problem is not None:
+            raise self.problem
+        self._write_line(json_text(line))
+        self._written = time.monotonic()
+        if self._written > self._looked + _LOOK_SECONDS:
+            self._looked = self._written
+            if not self.path.exists():  # somebody cleared the folder, and what is written is lost
+                raise OSError(errno.ENOENT, "their file was removed")
+        if not self._will_sync:
+            self._will_sync = True
+            sync(os.dup(self._lines.fileno()), self._await_rest)
+
+    def _await_rest(self) -> None:
+        """On a thread of its own: until no line has been written for a moment, or for long enough."""
+        longest = time.monotonic() + _LONGEST
+        while (left := min(self._written + _REST, longest) - time.monotonic()) > 0:
+            time.sleep(left)
+        self._will_sync = False
+
+    def ahead(
+        self, steps: Sequence[str], payloads: Sequence[Payload], progress: Progress, ended: Callable[[bool], object]
+    ) -> int:
+        """Write steps of edits that are yet to be made, as texts, in the background, behind the bytes they speak of.
+
+        These are told by where they are among themselves. `ended` is told, on the thread that writes, whether all of
+        it is on file; `progress` hears how far it is, and can stop it. Returns the number by which lines speak of it.
+        """
+        self._aheads += 1
+        start, written, begun = self._size, list[bool](), {"ahead": self._aheads, "bytes": self._size}
+        places = [(self._reserve(payload), payload) for payload in payloads]
+        size = self._size - start
+
+        def write() -> None:
+            for place, payload in places:
+                self._write_bytes(place, payload, lambda done: progress.report(done - start, size))
+            self._write_line(f'{json_text(begun)[:-1]},"steps":[{",".join(steps)}]}}')
+            written.append(True)
+
+        self._put(write, lambda: ended(bool(written)))
+        return begun["ahead"]
+
+    def after(self, call: Callable[[], object]) -> None:
+        """Call when all that was given so far is written, on either thread; not when some of it cannot be."""
+        if self._thread is None:
+            call()
+        else:
+            self._put(call)
+
+    def flush(self) -> None:
+        """Wait until all is written."""
+        self._waiting.join()
+
+    def close(self) -> None:
+        """Write what is still to be written, and let go of the files."""
+        if self._thread is not None:
+            self._waiting.put(None)
+            self._thread.join()
+        for file in (self._lines, self._data):
+            if file is not None:
+                with contextlib.suppress(OSError):  # it tries once more to write what there was no room for
+                    file.close()
+
+    def remove(self) -> None:
+        """Let go of the files with everything in them."""
+        self.problem = self.problem or OSError(0, "closed")  # what waits is not wanted any more
+        self._progress.cancel()
+        self.close()
+        remove_files(self.path)
+
+    # -- writing, on either thread -----------------------------------------------------------------------------
+
+    def _put(self, job: Callable[[], object], ended: Callable[[], object] = lambda: None) -> None:
+        """Have the thread do it, if it has run into nothing by then, and call `ended` in any case."""
+
+        def do() -> None:
+            with errors_to(self._run_into):
+                if self.problem is None:
+                    job()
+            ended()
+
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="journal data", daemon=True)
+            self._thread.start()
+        self._waiting.put(do)
+
+    def _work(self) -> None:
+        while (job := self._waiting.get()) is not None:
+            job()
+            self._waiting.task_done()
+        self._waiting.task_done()
+
+    def _run_into(self, error: Exception) -> None:
+        if not isinstance(error, Cancelled):  # else it is not wanted any more
+            self.problem = error if isinstance(error, (OSError, ModelError)) else OSError(0, str(error))
+            self._failed()
+
+    def _reserve(self, payload: Payload) -> int:
+        place, self._size = self._size, self._size + payload.length
+        return place
+
+    def _write_bytes(self, place: int, payload: Payload, report: Callable[[int], object] = lambda _done: None) -> None:
+        end = payload.offset + payload.length
+        for start in range(payload.offset, end, _STEP):
+            self._progress.check()
+            data = payload.source.read(start, min(end - start, _STEP))
+            with self._writing:
+                if self._data is None:
+                    self._data = open(data_path(self.path), "xb")  # noqa: SIM115 # for as long as the journal
+                self._data.seek(place + start - payload.offset)
+                self._data.write(data)
+                self._data.flush()
+            report(place + start - payload.offset + len(data))
+
+    def _write_line(self, text: str) -> None:
+        with self._writing:
+            self._lines.write(text + "\n")
+            self._lines.flush()
+
+
+def json_text(content: Any) -> str:
+    """Content as it stands in a journal."""
+    return _JSON.encode(content)
+
+
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))
+
+
+def sync(descriptor: int, await_rest: Callable[[], object] = lambda: None) -> None:
+    """Put a file on the disk in the background, and close it. The last edits a power failure would lose are few."""
+    _thread.start_new_thread(_sync, (descriptor, await_rest))  # Thread.start() would wait until it has a processor
+
+
+def _sync(descriptor: int, await_rest: Callable[[], object]) -> None:
+    await_rest()
+    with contextlib.suppress(OSError):
+        os.fsync(descriptor)
+    os.close(descriptor)

@@ -1,0 +1,305 @@
+"""What programs that died left behind: finding their journals, doing the edits again, throwing them away."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.step_codec import decode
+from onnx_workbench.model.io.reader.source import Source, open_file
+from onnx_workbench.model.recovery.journal_files import SUFFIX, base_path, data_path, lone_files, remove, remove_files
+from onnx_workbench.model.recovery.log import FORMAT, VERSION, BaseFile
+from onnx_workbench.model.recovery.object_ids import Numbers
+from onnx_workbench.model.sandbox import is_running, start_of
+
+_TRIED = ".tried"  # it could not be read, or not all of it be done again, which was told
+_TRYING = ".trying-"  # and the number and the start of the program that does it again
+DAYS_KEPT: Final = 30  # for which it stays for whoever wants to look at it
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A journal of a program that died: what it belongs to and what was done."""
+
+    path: Path
+    base: BaseFile
+    time: float
+    titles: tuple[str, ...]  # of the edits in force at the end, undone ones left out
+    is_unsaved: bool = False  # whether the model was in no file even before the first edit
+    is_copy: bool = False  # whether the document with the edits did not belong to the file
+    name: str = ""  # of the file that the document belonged to
+    follows: str = ""  # the name of the journal in whose place it is, if its file is there
+
+    @property
+    def fits(self) -> bool:
+        """Whether the file is still the one the edits were made on."""
+        return self.base.is_unchanged()
+
+    @property
+    def was_cut_short(self) -> bool:
+        """Whether a program ended while it did the edits again."""
+        return _TRYING in self.path.name
+
+    @property
+    def beginning(self) -> Path | None:
+        """The model as it began, for a document that was in no file; None when somebody removed it."""
+        path = base_path(self.path)
+        return path if not self.base.path and path.exists() else None
+
+
+def leftovers(folder: Path, tell: Callable[[Path, str], object] | None = None) -> Iterator[Leftover]:
+    """Journals in a folder whose program is not running any more, newest first.
+
+    Unreadable ones are set aside for `DAYS_KEPT`, of which `tell` hears: where each is now, and why it cannot be read.
+    What lies beside no journal is removed, and of two for the file before and after a save the one for the other file.
+    """
+    if not folder.is_dir():
+        return
+    _remove_old(folder)
+    for path in lone_files(folder):
+        if not _is_in_use(path):
+            remove(path)
+    found = []
+    for path in (*folder.glob(f"*{SUFFIX}"), *_cut_short(folder)):
+        try:
+            leftover = _read_header(path)
+        except (ModelError, OSError, ValueError, LookupError, TypeError) as error:
+            aside = None if _is_in_use(path) else _set_aside(path)
+            if aside is not None and tell is not None:
+                tell(aside, _why(error))
+            continue
+        if leftover is not None:
+            found.append(leftover)
+    yield from sorted(_of_the_files_there(found), key=lambda leftover: -leftover.time)
+
+
+def _why(error: Exception) -> str:
+    """Why a journal cannot be read, in words for the person."""
+    if isinstance(error, ModelError):
+        return error.detail
+    return str(error) if isinstance(error, OSError) else "Its first line does not say all that one of a journal does."
+
+
+def _of_the_files_there(found: Sequence[Leftover]) -> list[Leftover]:
+    """Without those that a save which was about to end has overtaken, or that were to hold what is after it."""
+    named = {leftover.path.name.partition(".")[0]: leftover for leftover in found}
+    gone = []
+    for leftover in found:
+        before = named.get(leftover.follows.partition(".")[0])
+        if before is not None:
+            gone.append(before if leftover.fits else leftover)
+    for leftover in gone:
+        discard(leftover)
+    return [leftover for leftover in found if leftover not in gone]
+
+
+def _is_in_use(path: Path) -> bool:
+    """Whether the program that names itself in a file's name is running: it may not have written the header yet."""
+    number = path.name.removeprefix(".").partition("-")[0]
+    return number.isascii() and number.isdigit() and is_running(int(number))
+
+
+def _read_header(path: Path) -> Leftover | None:
+    lines = list(_lines(path))
+    header = lines[0] if lines else {}
+    if header.get("format") != FORMAT:
+        raise ModelError("The journal is damaged", "Its first line is not that of a journal.")
+    if header.get("version") != VERSION:
+        raise ModelError("The journal is of another version of the program", "Another version of the program wrote it.")
+    if is_running(header["pid"], header["started"]):
+        return None
+    titles: list[str] = []
+    undone: list[str] = []
+    for line in lines[1:]:
+        if "edit" in line:
+            if not line.get("joined"):
+                titles.append(str(line["edit"]))
+                undone.clear()
+        elif "undo" in line and titles:
+            undone.append(titles.pop())
+        elif "redo" in line and undone:
+            titles.append(undone.pop())
+    base = BaseFile(str(header["path"]), int(header["size"]), int(header["mtime_ns"]))
+    return Leftover(
+        path,
+        base,
+        float(header["time"]),
+        tuple(titles),
+        is_unsaved=header["unsaved"] is True and not base.path,
+        is_copy=header["copy"] is True,
+        name=str(header["name"]),
+        follows=str(header["follows"]),
+    )
+
+
+def _lines(path: Path) -> Generator[dict[str, Any]]:
+    """Whole lines; the last one may have been cut by the crash."""
+    with open(path, encoding="utf-8", errors="surrogatepass") as file:
+        for number, text in enumerate(file):
+            if not text.endswith("\n"):
+                return
+            try:
+                line = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise ModelError("The journal is damaged", f"Line {number + 1} is not JSON.") from error
+            if not isinstance(line, dict):
+                raise ModelError("The journal is damaged", f"Line {number + 1} is not an object.")
+            yield line
+
+
+def recover(
+    document: Document, leftover: Leftover, when_kept: Callable[[Callable[[], object]], object] = lambda call: call()
+) -> int:
+    """Do again what a journal holds, on the document of its file as just opened; returns how many lines.
+
+    The journal is marked before it starts, so that of one that brings the program down this is told when it is offered
+    again. When a line does not apply, what came before it stays, and ModelError says how far it got. `when_kept` is
+    given what throws the journal away, to call when what was done again is kept elsewhere: until then it is offered
+    again.
+    """
+    process = os.getpid()
+    trying = _called(leftover.path, f"{_TRYING}{process}-{start_of(process)}")
+    tried = _called(leftover.path, _TRIED)
+    try:
+        leftover.path.replace(trying)
+    except OSError as error:
+        raise ModelError("The journal is not there any more", f"{leftover.path}: {error.strerror}.") from error
+    data, source = data_path(trying), document.model.source
+    kept = open_file(data) if data.exists() else None
+    if leftover.is_unsaved:
+        document.mark_unsaved()
+    try:
+        with contextlib.closing(_lines(trying)) as lines:
+            count = _redo(_Replay(document, None if source is None else source.data, kept), lines, tried)
+    except ModelError:
+        _move_aside(trying, tried)
+        raise
+    finally:
+        if kept is not None:
+            kept.close()
+    if count:
+        document.mark_unsaved()
+    with contextlib.suppress(OSError):
+        trying.replace(leftover.path)
+    when_kept(partial(discard, leftover))
+    return count
+
+
+def _redo(replay: _Replay, lines: Iterable[dict[str, Any]], tried: Path) -> int:
+    count = 0
+    for number, line in enumerate(lines, 1):
+        if "format" in line:
+            if line["nodes"] != len(replay.document.model.graph.nodes):
+                said = f"It was begun on other contents; kept as {tried}."
+                raise ModelError("The journal does not fit the model", said)
+            continue
+        try:
+            is_done = replay.do(line)
+        except (ModelError, KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+            raise ModelError(
+                f"{count} edits were recovered, then line {number} of the journal did not apply",
+                f"{error}. The journal was kept as {tried}.",
+            ) from error
+        count += is_done
+    return count
+
+
+class _Replay:
+    """Does again what the lines of a journal hold, one after the other."""
+
+    def __init__(self, document: Document, base: Source | None, kept: Source | None) -> None:
+        self.document = document
+        self._base, self._kept = base, kept
+        self._numbers = Numbers(document.model, base, kept=kept)
+        self._ahead: dict[int, tuple[Iterator[dict[str, Any]], Numbers]] = {}  # steps written before they were made
+
+    def do(self, line: dict[str, Any]) -> bool:
+        """One line; whether it changed the document."""
+        document = self.document
+        if "ahead" in line:
+            numbers = Numbers(document.model, self._base, kept=self._kept, kept_from=int(line["bytes"]))
+            self._ahead[line["ahead"]] = (iter(line["steps"]), numbers)
+            return False
+        if "undo" in line:
+            document.undo()
+        elif "redo" in line:
+            document.current.latest = document.current.children[line["redo"]]
+            document.redo()
+        else:
+            self._edit(line)
+        return True
+
+    def _edit(self, line: dict[str, Any]) -> None:
+        steps, numbers = line.get("steps", ()), self._numbers
+        if "confirms" in line:
+            numbers.meet_again(line.get("met", ()))
+            written, numbers = self._ahead[line["of"]]
+            steps = list(islice(written, line["confirms"]))
+            if len(steps) != line["confirms"]:
+                msg = f"{line['confirms']} steps should stand before it, not {len(steps)}"
+                raise ValueError(msg)
+        if not line.get("joined"):
+            self.document.end_gesture()
+        with self.document.edit(str(line["edit"]), merge=str(line.get("merge", ""))) as edit:
+            for step in steps:
+                if "met" in step:
+                    numbers.meet_again(step["met"])
+                else:
+                    edit.do(decode(step, numbers))
+
+
+def discard(leftover: Leftover) -> None:
+    """Throw a journal away."""
+    remove_files(leftover.path)
+
+
+def _set_aside(path: Path) -> Path | None:
+    """Where a journal is from now on; None when nothing is in it, or it could not be moved and will be met again."""
+    with contextlib.suppress(OSError):
+        if not path.stat().st_size:  # its program died before it wrote anything
+            remove_files(path)
+            return None
+        tried = _called(path, _TRIED)
+        return tried if _move_aside(path, tried) else None
+    return None
+
+
+def _move_aside(path: Path, tried: Path) -> bool:
+    """Offer a journal no more, and keep it from now on for `DAYS_KEPT`; False when the disk does not let it go."""
+    with contextlib.suppress(OSError):
+        path.replace(tried)
+        os.utime(tried)
+        return True
+    return False
+
+
+def _called(path: Path, end: str) -> Path:
+    """What a journal is called that something is, or was, done with."""
+    return path.with_name(f"{path.name.partition('.')[0]}{SUFFIX}{end}")
+
+
+def _cut_short(folder: Path) -> Iterator[Path]:
+    """Journals whose edits were being done again when the program ended."""
+    for path in folder.glob(f"*{SUFFIX}{_TRYING}*"):
+        number, _, started = path.name.rpartition(_TRYING)[2].partition("-")
+        if number.isascii() and number.isdigit() and not is_running(int(number), started):
+            yield path
+
+
+def _remove_old(folder: Path) -> None:
+    """Remove journals that were tried long ago."""
+    oldest = time.time() - DAYS_KEPT * 24 * 3600
+    for path in folder.glob(f"*{SUFFIX}{_TRIED}"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < oldest:
+                remove_files(path)

@@ -1,0 +1,56 @@
+"""What a node may have: the signature of the function it calls, else that of its operator."""
+
+from __future__ import annotations
+
+from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.call_graph import called_by
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.graph import Function, Node
+from onnx_workbench.model.schemas import AttributeSchema, Parameter, Schema
+
+
+def signature_of(node: Node) -> Schema | None:
+    """The signature of a node under the imports of its graph; None when nobody knows it."""
+    graph = node.graph
+    if graph is None:
+        return None
+    function = called_by(node)
+    if function is not None:
+        return function_schema(function)
+    return schemas.find(node.op_type, graph.opset_imports.get(node.domain, 1), node.domain)
+
+
+def function_schema(function: Function) -> Schema:
+    """The signature of a function as that of an operator."""
+    every = frozenset[str]()
+    inputs = tuple(Parameter(v.name, "", every, "optional") for v in function.body.inputs)
+    outputs = tuple(Parameter(v.name, "", every) for v in function.body.outputs)
+    kinds = _kinds_of(function)
+    formal = {name: AttributeSchema(name, kinds[name]) for name in function.attributes if name in kinds}
+    formal |= {a.name: AttributeSchema(a.name, a.kind, default=a) for a in function.attribute_defaults}
+    return Schema(
+        name=function.name,
+        domain=function.domain,
+        since_version=1,
+        inputs=inputs,
+        outputs=outputs,
+        attributes=formal,
+        doc=function.doc_string,
+        max_inputs=len(inputs),
+        max_outputs=len(outputs),
+        origin="function",
+        is_signature_known=kinds.keys() >= set(function.attributes),
+    )
+
+
+def _kinds_of(function: Function) -> dict[str, AttributeKind]:
+    """Of what kind its attributes are, as the nodes that refer to them say: without a default nothing else does."""
+    wanted, kinds = set(function.attributes), dict[str, AttributeKind]()
+    if not wanted:
+        return kinds
+    for graph in function.body.walk():
+        for node in graph.nodes:
+            for attribute in node.attributes.values():
+                if attribute.reference in wanted and attribute.kind:
+                    kinds.setdefault(attribute.reference, attribute.kind)
+    return kinds

@@ -1,0 +1,242 @@
+"""Names for the objects an edit script speaks of, so that what was done to one export of a model fits the next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.steps import SetAttribute, SetField, SetInitializer, Step
+from onnx_workbench.model.io.reader.payloads import Payload
+from onnx_workbench.model.io.tensors.proto_tensor import TensorFiles
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.tensors import Tensor
+
+
+class Names:
+    """Refers to what is in the model by the name it has when an edit begins, and by ``new 1`` to what comes with it.
+
+    So the steps of an edit may take anything away, rename it, wire it elsewhere and bring it back: it goes by one name
+    until the edit is complete. A value is its name, a node its name or, unnamed, ``=> name of its first output``;
+    inside a body or function the path of the graph stands before it: ``main/If_3.then_branch: Relu_1``. Where names
+    are not unique, ``#2`` says which one. An edit costs a walk over the model when the one before it named or moved
+    something.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._tensors: dict[str, Tensor] = {}
+        for value in model.graph.initializers:
+            if isinstance(value.initializer, Tensor):
+                self._tensors.setdefault(value.name, value.initializer)
+        self._holders = {id(tensor): name for name, tensor in self._tensors.items()}
+        self._index: _Index | None = None
+        self._made: dict[str, Any] = {}
+        self._made_names: dict[Any, str] = {}
+        self._count = 0
+        self._is_same = True
+
+    def before(self, step: Step) -> None:
+        """A step is about to be applied: the names of the next edit may be others than now."""
+        if not _leaves_names(step):
+            self._is_same = False
+
+    def settled(self) -> None:
+        """An edit is complete: what it brought is in the model and goes by its own name."""
+        self._made_names.clear()
+        self._made.clear()
+        self._count = 0
+        if not self._is_same:
+            self._index = None
+
+    @property
+    def _known(self) -> _Index:
+        """The names when the edit began: every step is written, or read, before it is applied."""
+        if self._index is None:
+            self._index, self._is_same = _Index(self._model), True
+        return self._index
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def of(self, target: Any) -> Any:
+        """How a person would say it; None for what was not in the model when the edit began and did not come since."""
+        known = self._known.references.get(target)  # first, so that it is looked up while the edit begins
+        return self._made_names.get(target, known)
+
+    def new(self, made: Any) -> str:
+        """A name for what a step brings along, until it is in the model."""
+        self._count += 1
+        while self._known.is_taken(reference := f"new {self._count}"):
+            self._count += 1
+        self._made_names[made] = reference
+        return reference
+
+    def tensor(self, tensor: Tensor) -> Any:
+        """The initializer of the main graph that held it when the script begins."""
+        return self._holders.get(id(tensor))
+
+    def put(self, _piece: Payload) -> Any:
+        """A script stands alone: the values are in it."""
+        return None
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def get(self, reference: Any) -> bytes:
+        """There is nothing beside a script."""
+        raise ModelError("The script is damaged", f"{reference!r} is not in it.")
+
+    @property
+    def files(self) -> TensorFiles:
+        """Where tensors look for values in other files: nowhere."""
+        return TensorFiles(None, None)
+
+    def add(self, made: Any, reference: Any) -> None:
+        """What a step brings along."""
+        self._made[reference] = made
+        self._made_names[made] = reference  # lists of what is there now are written while reading, see `merging`
+        self._count += 1
+
+    def find(self, reference: Any, kind: type[Any]) -> Any:
+        """The object that had a name when the edit began, or came with it."""
+        known = self._known.found[kind].get(reference)
+        found = self._made.get(reference, known)
+        if not isinstance(found, kind):
+            raise ModelError(f"There is no {kind.__name__.lower()} {reference!r}", "The script does not fit the model.")
+        return found
+
+    def find_tensor(self, reference: Any) -> Tensor:
+        """The tensor of an initializer of the main graph as it was at the start."""
+        found = self._tensors.get(reference)
+        if found is None:
+            raise ModelError(f"There is no initializer {reference!r}", "The script does not fit the model.")
+        return found
+
+
+class _Index:
+    """What everything in a model is called now."""
+
+    def __init__(self, model: Model) -> None:
+        self.references: dict[Any, Any] = {}
+        self.found: dict[type[Any], dict[Any, Any]] = {
+            kind: {} for kind in (Model, Function, TrainingInfo, Graph, Node, Value)
+        }
+        self._put(Model, {"model": model})
+        self._put(TrainingInfo, dict(enumerate(model.training_info)))
+        self._put(Function, _told_apart(("::".join(f.key).removesuffix("::"), f) for f in model.functions))
+        for path, root in self._roots(model):
+            self._take_in(path, root)
+        self._take_in_undefined(model)
+
+    def is_taken(self, reference: str) -> bool:
+        """Whether something has the name."""
+        return any(reference in found for found in self.found.values())
+
+    def _roots(self, model: Model) -> Iterator[tuple[str, Graph]]:
+        yield "main", model.graph
+        for function in model.functions:
+            yield f"function {self.references[function]}", function.body
+        for number, training in enumerate(model.training_info):
+            for field in ("initialization", "algorithm"):
+                graph = getattr(training, field)
+                if graph is not None:
+                    yield f"training {number} {field}", graph
+
+    def _take_in(self, path: str, root: Graph) -> None:
+        """A graph and its bodies, without recursion."""
+        pending = [(path, root)]
+        while pending:
+            path, graph = pending.pop()
+            self._put(Graph, {path: graph})
+            nodes = _told_apart((_node_name(node), node) for node in graph.nodes)
+            self._put(Node, nodes, self.prefix(graph))
+            self._put(Value, _told_apart((value.name, value) for value in _defined(graph)), self.prefix(graph))
+            bodies = [
+                (f"{path}/{name}.{which}", body)
+                for name, node in nodes.items()
+                if node.bodies
+                for which, body in _bodies(node)
+            ]
+            pending.extend(reversed(bodies))
+
+    def _take_in_undefined(self, model: Model) -> None:
+        """Names that nothing defines: they are the same in a graph and all its bodies."""
+        for graph in model.graphs():
+            used = chain.from_iterable(node.inputs for node in graph.nodes)
+            annotated = (v for a in graph.quantization_annotations for v in (a.value, *(v for _, v in a.parameters)))
+            for value in chain(used, graph.outputs, graph.declared, annotated):
+                if value is not None and value not in self.references:
+                    self._put(Value, {value.name: value}, self.prefix(graph.root))
+
+    def prefix(self, graph: Graph) -> str:
+        """What stands before the names of what a graph holds."""
+        path = self.references[graph]
+        return "" if path == "main" else f"{path}: "
+
+    def _put(self, kind: type[Any], named: Mapping[Any, Any], prefix: str = "") -> None:
+        found = self.found[kind]
+        for name, target in named.items():
+            reference = prefix + name if prefix else name
+            if reference in found:  # something else is called so in full
+                reference = _free(reference, found)
+            found[reference] = target
+            self.references[target] = reference
+
+
+def _leaves_names(step: Step) -> bool:
+    """Whether all that is in the model before a step is there after it and called the same, and nothing else is."""
+    match step:
+        case SetField():
+            return step.field not in _NAMING
+        case SetAttribute():
+            old = step.node.attributes.get(step.name)
+            return not (old is not None and old.graphs) and not (step.attribute is not None and step.attribute.graphs)
+        case SetInitializer():
+            return step.tensor is not None and step.value.initializer is not None
+    return False
+
+
+_NAMING = frozenset({
+    "name", "domain", "overload", "functions", "training_info", "initialization", "algorithm", "declared",
+    "quantization_annotations",
+})  # fmt: skip
+
+
+def _defined(graph: Graph) -> Iterable[Value]:
+    """What is defined in a graph, each once; not by `Value.graph`, which undefined ones keep from before."""
+    given = (value for node in graph.nodes for value in node.outputs if value is not None)
+    return dict.fromkeys(chain(graph.inputs, graph.initializers, given))
+
+
+def _bodies(node: Node) -> Iterator[tuple[str, Graph]]:
+    for attribute in node.attributes.values():
+        for index, body in enumerate(attribute.graphs):
+            yield (f"{attribute.name}[{index}]" if attribute.kind.is_list else attribute.name), body
+
+
+def _node_name(node: Node) -> str:
+    if node.name:
+        return node.name
+    first = next((v.name for v in node.outputs if v is not None), "")
+    return f"=> {first}"
+
+
+def _told_apart(named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Names with what they mean: the first of several goes by its own, the others by numbers behind it."""
+    apart: dict[str, Any] = {}
+    others = []
+    for name, target in named:
+        if apart.setdefault(name, target) is not target:
+            others.append((name, target))
+    seen: Counter[str] = Counter()
+    for name, target in others:
+        seen[name] += 1
+        apart[_free(name, apart, seen[name] + 1)] = target
+    return apart
+
+
+def _free(name: str, taken: Mapping[Any, Any], number: int = 2) -> str:
+    while f"{name}#{number}" in taken:
+        number += 1
+    return f"{name}#{number}"

@@ -1,0 +1,120 @@
+"""Lists and tables that a script replaces as wholes: in those of another model only what the edit changed changes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from onnx_workbench.model import schemas
+from onnx_workbench.model.history.references import References
+from onnx_workbench.model.history.step_codec import KINDS, encode
+from onnx_workbench.model.history.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInputs, Step
+from onnx_workbench.model.ir.graph import Graph, Node
+
+_MERGED = frozenset({
+    "opset_imports", "metadata", "functions", "training_info", "configurations", "declared", "quantization_annotations",
+    "attributes", "attribute_defaults", "initialization_binding", "update_binding",
+})  # fmt: skip
+_WAS = "was"
+
+
+def noted(step: Step, references: References) -> dict[str, Any]:
+    """A step that is about to be applied, with the list or table it replaces."""
+    before = _unchanged(step)
+    was = {} if before is None else {_WAS: encode(before, references)["to"]}
+    return {**encode(step, references), **was}
+
+
+def adapted(entry: Mapping[str, Any], references: References) -> Mapping[str, Any]:
+    """What `noted` wrote, for the model as it is: with what that holds besides, without what it lacks."""
+    if _WAS not in entry:
+        return entry
+    step = _step_of(entry, references)
+    before = None if step is None else _unchanged(step)
+    now = None if before is None else encode(before, references)["to"]
+    if now is None or now == entry[_WAS]:
+        return entry
+    merge = _merged_table if isinstance(now, dict) else _merged_wires if isinstance(step, SetInputs) else _merged_list
+    return {**entry, "to": merge(entry[_WAS], entry["to"], now)}
+
+
+def _unchanged(step: Step) -> Step | None:
+    """The step that sets the same list or table to what it is; None for a step that replaces something else."""
+    match step:
+        case SetGraphInputs(graph=graph):
+            return SetGraphInputs(graph, graph.inputs)
+        case SetGraphOutputs(graph=graph):
+            return SetGraphOutputs(graph, graph.outputs)
+        case SetInputs(node=node) if _takes_any_number(node):
+            return SetInputs(node, node.inputs)
+        case SetField(target=target, field=field) if field in _MERGED:
+            return SetField(target, field, getattr(target, field))
+    return None
+
+
+def _takes_any_number(node: Node) -> bool:
+    """Whether the inputs of a node are a list, not places with a meaning each."""
+    version = node.graph.opset_imports.get(node.domain) if node.graph is not None else None
+    schema = None if version is None else schemas.find(node.op_type, version, node.domain)
+    return schema is not None and bool(schema.inputs) and schema.inputs[-1].option == "variadic"
+
+
+def _step_of(entry: Mapping[str, Any], references: References) -> Step | None:
+    """A step that sets what an entry does; None for an entry that nobody wrote."""
+    match entry["do"]:
+        case "set graph inputs":
+            return SetGraphInputs(references.find(entry["graph"], Graph), ())
+        case "set graph outputs":
+            return SetGraphOutputs(references.find(entry["graph"], Graph), ())
+        case "set inputs":
+            return SetInputs(references.find(entry["node"], Node), ())
+    kind = next((k for k in KINDS if k in entry), None)
+    return (
+        None
+        if kind is None
+        else SetField(references.find(entry[kind], KINDS[kind]), str(entry["do"]).removeprefix("set "), None)
+    )
+
+
+def _merged_table(was: dict[str, Any], to: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in now.items() if key in to or key not in was}
+    return kept | {key: value for key, value in to.items() if key not in was or was[key] != value}
+
+
+def _merged_list(was: list[Any], to: list[Any], now: list[Any]) -> list[Any]:
+    """In the order of the edit; what only the model has stays behind what stood before it."""
+    old, held = ({_key(item) for item in items} for items in (was, now))
+    merged = {key: item for item in to if (key := _key(item)) in held or key not in old}
+    following: dict[str | None, list[Any]] = {}
+    anchor = None
+    for item in now:
+        key = _key(item)
+        if key in merged:
+            anchor = key
+        elif key not in old:
+            following.setdefault(anchor, []).append(item)
+    result = following.get(None, [])
+    for key, item in merged.items():
+        result += [item, *following.get(key, ())]
+    return result
+
+
+def _merged_wires(was: list[Any], to: list[Any], now: list[Any]) -> list[Any]:
+    """The same for what a node takes, which may be one value several times."""
+    return [item for item, _ in _merged_list(_numbered(was), _numbered(to), _numbered(now))]
+
+
+def _numbered(items: list[Any]) -> list[Any]:
+    """Each item with how often it stood before."""
+    seen: Counter[str] = Counter()
+    result = []
+    for item in items:
+        result.append([item, seen[_key(item)]])
+        seen[_key(item)] += 1
+    return result
+
+
+def _key(item: Any) -> str:
+    return json.dumps(item, sort_keys=True)

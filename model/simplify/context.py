@@ -1,0 +1,358 @@
+"""What passes ask about a model: nodes by operator, constants, facts, and what may take whose place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.scoping import is_visible, run_order
+from onnx_workbench.model.analysis.values import Facts
+from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.name_index import ancestor_in
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import ElementType, Type
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.simplify.passes import Evaluate, Match, Options, Refusal, is_there
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_REMEMBERED = 1 << 16  # bytes of a constant whose values are kept
+
+#: Operators that give another result each time, beside those whose signature says so.
+STOCHASTIC = frozenset({
+    "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli",
+})  # fmt: skip
+
+
+class Context:
+    """A model being simplified. Belongs to the thread that works on the model."""
+
+    def __init__(
+        self,
+        model: Model,
+        types: Mapping[Value, Type],
+        *,
+        evaluate: Evaluate | None = None,
+        options: Options | None = None,
+        progress: Progress = SILENT,
+    ) -> None:
+        self.model = model
+        self.options = options or Options()
+        self.evaluate = evaluate
+        self.progress = progress
+        self.refusals: dict[tuple[str, str, Node | Value], Refusal] = {}
+        self.growth = 0  # bytes by which folding has enlarged the constants so far
+        self.made: set[Node] = set()  # nodes that passes made
+        self._waiting = {identifier: list(chosen) for identifier, chosen in self.options.only.items()}
+        self._protected = _protected_names(model)
+        self._annotated = {
+            v for g in model.graphs() for a in g.quantization_annotations
+            for v in (a.value, *(p for _, p in a.parameters))
+        }  # fmt: skip
+        self._constants: dict[Node, Tensor | None] = {}
+        self._arrays: dict[Tensor, NDArray[Any]] = {}
+        self._index: dict[str, dict[Node, None]] = {}
+        self._fewest: dict[tuple[str, int], tuple[int, int] | None] = {}  # inputs and outputs; None: no such operator
+        self.facts = Facts({value: kind for value, kind in types.items() if self._is_main(value.graph)})
+        self.graphs = [g for root in self._roots() for g in root.walk()]
+        for graph in self.graphs:
+            for node in graph.nodes:
+                self.add_to_index(node)
+        self.learn()
+
+    def _roots(self) -> Iterator[Graph]:
+        """What is simplified. Training graphs are left alone."""
+        yield self.model.graph
+        for function in self.model.functions:
+            yield function.body
+
+    def _is_main(self, graph: Graph | None) -> bool:
+        return graph is not None and graph.root is self.model.graph
+
+    def learn(self) -> None:
+        """Go through all nodes in run order and learn what their outputs are; again, with what is known by now."""
+        self._learn_from(self.model.graph)
+        for function in self.model.functions:
+            self._learn_from(function.body)
+
+    def _learn_from(self, root: Graph) -> None:
+        # A body is learnt when its node comes up, as it may use what was learnt before it.
+        pending: list[Iterator[Node]] = [self._begin(root)]
+        while pending:
+            node = next(pending[-1], None)
+            if node is None:
+                pending.pop()
+                continue
+            self.learn_node(node)
+            pending.extend(self._begin(body) for body in reversed(node.bodies))
+
+    def _begin(self, graph: Graph) -> Iterator[Node]:
+        constants = {v: t for v in graph.initializers if (t := self.constant(v)) is not None}
+        self.facts.start(graph, constants, declared=graph is self.model.graph)
+        return iter(run_order(graph))
+
+    def learn_node(self, node: Node) -> None:
+        """Learn what one node's outputs are."""
+        if node.op_type == "Constant" and not node.domain:
+            tensor = self.constant(node.outputs[0]) if node.outputs else None
+            if tensor is not None and node.outputs[0] is not None:
+                self.facts.learn_constant(node.outputs[0], tensor)
+                return
+        self.facts.learn(node, self.opset(node))
+
+    # -- nodes ---------------------------------------------------------------------------------------------------
+
+    def nodes(self, *op_types: str) -> Iterator[Node]:
+        """Nodes of these ai.onnx operators that are there at the moment; the graph may change in between.
+
+        They have the inputs and outputs that the operator needs, though an input may be left out.
+        """
+        for op_type in op_types:
+            for node in list(self._index.get(op_type, ())):
+                if node.graph is not None and self._is_complete(node) and self.may_change(node):
+                    yield node
+
+    def _is_complete(self, node: Node) -> bool:
+        key = node.op_type, self.opset(node)
+        if key not in self._fewest:
+            schema = schemas.find(*key)
+            self._fewest[key] = None if schema is None else (schema.min_inputs, schema.min_outputs)
+        fewest = self._fewest[key]
+        return fewest is not None and len(node.inputs) >= fewest[0] and len(node.outputs) >= fewest[1]
+
+    def all_nodes(self) -> Iterator[Node]:
+        """Every node of the graphs that are simplified, inner ones included, in file order."""
+        for graph in self.graphs:
+            if self.is_alive(graph):
+                for node in list(graph.nodes):
+                    if node.graph is graph:
+                        yield node
+
+    def is_alive(self, graph: Graph) -> bool:
+        """Whether a graph is still part of the model."""
+        current: Graph | None = graph
+        while current is not None:
+            owner = current.owner
+            if isinstance(owner, Node):
+                if owner.graph is None or current not in owner.bodies:
+                    return False
+                current = owner.graph
+            else:
+                return isinstance(owner, (Model, Function))
+        return False
+
+    def may_change(self, node: Node) -> bool:
+        """Whether passes may rewrite a node: it is in the part chosen, and nothing outside the graph refers to it."""
+        if node.domain or node.device_configurations or any(a.reference for a in node.attributes.values()):
+            return False
+        return self.is_chosen(node)
+
+    def is_chosen(self, node: Node) -> bool:
+        """Whether a node is in the part of the model that is to be simplified."""
+        chosen = self.options.nodes
+        return chosen is None or node in chosen or node in self.made
+
+    def takes(self, pass_id: str, match: Match) -> bool:
+        """Whether a match is to be applied; one that was chosen is taken once.
+
+        Where other passes have replaced part of what it is about, it may be about nodes they made instead.
+        """
+        waiting = self._waiting.get(pass_id)
+        if waiting is None:
+            return True
+        things = match.things
+        for number, chosen in enumerate(waiting):
+            left = frozenset(filter(is_there, chosen))
+            if left and left <= things and things - left <= self.made:
+                del waiting[number]
+                return True
+        return False
+
+    def add_to_index(self, node: Node) -> None:
+        """A node came into a graph."""
+        if not node.domain:
+            self._index.setdefault(node.op_type, {})[node] = None
+
+    def remove_from_index(self, node: Node) -> None:
+        """A node left its graph."""
+        self._index.get(node.op_type, {}).pop(node, None)
+
+    def opset(self, node: Node) -> int:
+        """The opset of ai.onnx in force where the node is; 1 when the model imports none."""
+        graph = node.graph
+        return 1 if graph is None else graph.opset_imports.get(node.domain, 1)
+
+    def is_deterministic(self, node: Node) -> bool:
+        """Whether the node gives the same for the same inputs, what is inside its bodies included."""
+        if node.op_type in STOCHASTIC and not node.domain:
+            return False
+        if node.op_type == "Dropout" and not node.domain and not self.is_inference_dropout(node):
+            return False
+        function = self.model.function(*node.operator)
+        if function is not None:
+            return False
+        version = node.graph.opset_imports.get(node.domain, 1) if node.graph is not None else 1
+        schema = schemas.find(node.op_type, version, node.domain)
+        if schema is None or not schema.deterministic:
+            return False
+        return all(self.is_deterministic(inner) for body in node.bodies for inner in body.nodes)
+
+    def is_inference_dropout(self, node: Node) -> bool:
+        """Whether a Dropout lets its input through."""
+        opset = self.opset(node)
+        if opset < 7:
+            test = node.attributes.get("is_test")
+            return test is not None and test.value == 1
+        if opset < 12 or len(node.inputs) < 3 or node.inputs[2] is None:
+            return True
+        mode = self.array(node.inputs[2])
+        return mode is not None and mode.size == 1 and not mode.reshape(-1)[0]
+
+    # -- constants -----------------------------------------------------------------------------------------------
+
+    def constant(self, value: Value | None) -> Tensor | None:
+        """The tensor a value always is; None for what a caller or training may replace. Reads no file."""
+        if value is None:
+            return None
+        if value.initializer is not None:
+            if not isinstance(value.initializer, Tensor) or self.is_protected(value) or value.is_input:
+                return None
+            return value.initializer
+        producer = value.producer
+        if producer is None or producer.op_type != "Constant" or producer.domain:
+            return None
+        if producer not in self._constants:
+            found = constant_tensor(producer)
+            self._constants[producer] = found if isinstance(found, Tensor) else None
+        return self._constants[producer]
+
+    def array(self, value: Value | None) -> NDArray[Any] | None:
+        """The numbers of a constant; None when it is not one, or its data is not available. May read the file."""
+        tensor = self.constant(value)
+        return None if tensor is None else self.read(tensor)
+
+    def read(self, tensor: Tensor) -> NDArray[Any] | None:
+        """The numbers of a tensor; None when its data is not available. May read the file."""
+        known = self._arrays.get(tensor)
+        if known is not None:
+            return known
+        try:
+            if tensor.problem:
+                return None
+            array = tensor.numpy()
+        except (ModelError, ValueError, OSError):
+            return None
+        if array.shape != tuple(tensor.shape):
+            return None
+        if array.nbytes <= _REMEMBERED:
+            self._arrays[tensor] = array
+        return array
+
+    def is_protected(self, value: Value) -> bool:
+        """Whether something outside the graph's wires refers to a value: training, quantization annotations."""
+        return value in self._annotated or (
+            value.name in self._protected and value.graph is not None and value.graph is self.model.graph
+        )
+
+    # -- wires ---------------------------------------------------------------------------------------------------
+
+    def users(self, value: Value | None) -> list[Node]:
+        """The nodes that use a value, all in its graph; empty when it is used otherwise, returned or protected."""
+        if value is None or self.is_protected(value):
+            return []
+        nodes = [user for user, _ in value.uses if isinstance(user, Node) and user.graph is value.graph]
+        return nodes if len(nodes) == len(value.uses) else []
+
+    def sole_user(self, value: Value | None) -> Node | None:
+        """The one node that uses a value, once and in its graph; None when it is used otherwise."""
+        users = self.users(value) if value is not None and len(value.uses) == 1 else []
+        return users[0] if users else None
+
+    def producer(self, value: Value | None, *op_types: str) -> Node | None:
+        """The node that makes a value, if it is one of these operators and may be rewritten."""
+        node = None if value is None else value.producer
+        if node is None or node.op_type not in op_types or not self.may_change(node):
+            return None
+        return node
+
+    def can_replace(self, old: Value | None, new: Value | None) -> bool:
+        """Whether everything that uses `old` could use `new`, names and order of graph outputs unchanged."""
+        if old is None or new is None or old is new or old.graph is None or self.is_protected(old):
+            return False
+        if not is_visible(new, old.graph):
+            return False
+        returned = [user for user, _ in old.uses if isinstance(user, Graph)]
+        if not returned:
+            return True
+        if any(graph is not old.graph for graph in returned) or old.producer is None:
+            return False
+        return (
+            new.producer is not None
+            and new.graph is old.graph
+            and new.producer.op_type != "Constant"
+            and not new.is_output
+            and not self.is_protected(new)
+        )
+
+    def comes_before(self, value: Value, node: Node) -> bool:
+        """Whether a value is there before a node in the order of the file. Costs the way between them."""
+        producer = value.producer
+        if producer is None:
+            return True
+        anchor = None if value.graph is None else ancestor_in(node, value.graph)
+        while anchor is not None:
+            if anchor is producer:
+                return True
+            anchor = anchor.previous
+        return False
+
+    def unused_from(self, node: Node, index: int) -> bool:
+        """Whether no output of the node from an index on is used."""
+        return not any(v is not None and v.uses for v in node.outputs[index:])
+
+    # -- types ---------------------------------------------------------------------------------------------------
+
+    def element_type(self, value: Value | None) -> ElementType | None:
+        """The element type of a value, or None."""
+        return self.facts.element_type(value)
+
+    def is_float(self, *values: Value | None) -> bool:
+        """Whether all are known to be tensors of one real floating-point type."""
+        kinds = {self.facts.element_type(v) for v in values}
+        kind = kinds.pop() if len(kinds) == 1 else None
+        return kind is not None and kind.is_float
+
+    def refuse(self, pass_id: str, place: Node | Value, reason: str) -> None:
+        """Note that a pass held back."""
+        self.refusals.setdefault((pass_id, reason, place), Refusal(pass_id, place, reason))
+
+
+def _protected_names(model: Model) -> set[str]:
+    """Values of the main graph that training reads or sets."""
+    names: set[str] = set()
+    for training in model.training_info:
+        for binding in (training.initialization_binding, training.update_binding):
+            names.update(key for key, _ in binding)
+        for graph in (training.initialization, training.algorithm):
+            if graph is not None:
+                names.update(_used_names(graph.walk()))
+    return names
+
+
+def _used_names(graphs: Iterable[Graph]) -> Iterator[str]:
+    for graph in graphs:
+        for node in graph.nodes:
+            for value in node.inputs:
+                if value is not None:
+                    yield value.name
+        for value in graph.outputs:
+            yield value.name
+
+
+def is_returned_elsewhere(value: Value) -> bool:
+    """Whether a graph other than its own returns it, which only a node's output may."""
+    return any(isinstance(user, Graph) and user is not value.graph for user, _ in value.uses)

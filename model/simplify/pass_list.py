@@ -1,0 +1,44 @@
+"""Every pass, in the order they run."""
+
+from __future__ import annotations
+
+from onnx_workbench.model.simplify.passes import Pass
+from onnx_workbench.model.simplify.rules import (
+    constants,
+    control_flow,
+    duplicates,
+    eliminations,
+    fuse_activations,
+    fuse_arithmetic,
+    fuse_conv,
+    fuse_gemm,
+    fuse_layout,
+    fuse_normalization,
+    shape_computations,
+    unroll_loops,
+)
+
+#: Cheap eliminations and constants first: they make the patterns that fusions look for.
+PASSES: tuple[Pass, ...] = (
+    eliminations.DEADEND,
+    constants.EXTRACT,
+    *control_flow.PASSES,
+    *unroll_loops.PASSES,
+    *eliminations.PASSES,
+    shape_computations.KNOWN_VALUES,
+    shape_computations.SYMBOLIC_SHAPES,
+    shape_computations.SLICE_ENDS,
+    constants.CONSTANTS,
+    duplicates.EQUAL_SIZES,
+    duplicates.COMMON,
+    *fuse_layout.PASSES,
+    *fuse_conv.PASSES,
+    *fuse_gemm.PASSES,
+    *fuse_arithmetic.PASSES,
+    *fuse_activations.PASSES,
+    *fuse_normalization.PASSES,
+    constants.DUPLICATES,
+    eliminations.UNUSED_INITIALIZER,
+)
+
+DEFAULT_PASSES: tuple[Pass, ...] = tuple(one for one in PASSES if one.is_default)

@@ -1,0 +1,204 @@
+"""Runs passes until nothing is left to do, and says what each did.
+
+report = simplify(document, evaluate=fold.evaluate)        # each run that did something is an entry in the history
+found = survey(document.model, evaluate=fold.evaluate)     # what passes would do first, changing nothing
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetField, SetInitializer, Step
+from onnx_workbench.model.inference.infer import Inferred, answer, request
+from onnx_workbench.model.ir.graph import Model, Value
+from onnx_workbench.model.ir.types import Type
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.passes import Evaluate, Match, Options, Pass, Refusal, is_there
+from onnx_workbench.model.simplify.rewriter import Names, Rewriter
+
+TITLE = "Simplify: "  # and that of the pass: what an entry of the history is called
+_ROUNDS = 40  # each gets past what the one before made possible; real models need three or four
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How large a model is: op nodes by operator, parameters and their bytes.
+
+    What is simplified is counted: bodies and functions, each function once; of Constant nodes the data alone.
+    """
+
+    operators: Mapping[str, int]
+    parameters: int
+    nbytes: int
+
+    @property
+    def nodes(self) -> int:
+        """Number of op nodes."""
+        return sum(self.operators.values())
+
+
+@dataclass(slots=True)
+class Report:
+    """What a simplification did. `applied` counts matches by pass id, in the order passes first did something."""
+
+    before: Figures
+    after: Figures
+    applied: dict[str, int] = field(default_factory=dict)
+    refusals: list[Refusal] = field(default_factory=list)
+    rounds: int = 0
+
+
+def simplify(
+    document: Document,
+    passes: Sequence[Pass] | None = None,
+    *,
+    evaluate: Evaluate | None = None,
+    options: Options | None = None,
+    types: Mapping[Value, Type] | None = None,
+    progress: Progress = SILENT,
+) -> Report:
+    """Apply passes (those on by default unless told) round after round, one history entry per run of a pass.
+
+    Runs where the document is used: off the GUI thread on a rehearsal. Without `evaluate` nothing is computed, so
+    nothing is folded. `types` are inferred ones when they are at hand. Cancelled leaves complete entries behind.
+    """
+    from onnx_workbench.model.simplify.pass_list import DEFAULT_PASSES
+
+    model = document.model
+    chosen = DEFAULT_PASSES if passes is None else passes
+    before = figures(model)
+    context = prepare(model, evaluate=evaluate, options=options, types=types, progress=progress)
+    report = Report(before, before)
+    names = Names(context)
+    for round_ in range(_ROUNDS):
+        changed = False
+        for number, one in enumerate(chosen):
+            progress.report(number, len(chosen), f"Round {round_ + 1}: {one.title}")
+            count = _run(document, context, names, one)
+            if count:
+                report.applied[one.id] = report.applied.get(one.id, 0) + count
+                changed = True
+        report.rounds = round_ + 1
+        if not changed:
+            break
+        context.learn()
+    report.refusals = [r for r in context.refusals.values() if is_there(r.place)]
+    report.after = figures(model)
+    return report
+
+
+def _run(document: Document, context: Context, names: Names, one: Pass) -> int:
+    count = 0
+    with document.edit(TITLE + one.title) as edit:
+        rewriter = Rewriter(context, edit, names)
+        for match in one.find(context):
+            context.progress.check()
+            if context.takes(one.id, match):
+                match.apply(rewriter)
+                count += 1
+        rewriter.finish()
+    return count
+
+
+def survey(
+    model: Model,
+    passes: Sequence[Pass] | None = None,
+    *,
+    evaluate: Evaluate | None = None,
+    options: Options | None = None,
+    types: Mapping[Value, Type] | None = None,
+    progress: Progress = SILENT,
+) -> tuple[dict[str, list[Match]], list[Refusal]]:
+    """What each pass would find now, and what it would refuse. Changes nothing.
+
+    Passes make work for each other, so applying them does more than this.
+    """
+    from onnx_workbench.model.simplify.pass_list import PASSES
+
+    context = prepare(model, evaluate=evaluate, options=options, types=types, progress=progress)
+    found: dict[str, list[Match]] = {}
+    chosen = PASSES if passes is None else passes
+    for number, one in enumerate(chosen):
+        progress.report(number, len(chosen), one.title)
+        found[one.id] = list(_checked(one.find(context), progress))
+    return found, list(context.refusals.values())
+
+
+def _checked(matches: Iterator[Match], progress: Progress) -> Iterator[Match]:
+    for match in matches:
+        progress.check()
+        yield match
+
+
+def prepare(
+    model: Model,
+    *,
+    evaluate: Evaluate | None = None,
+    options: Options | None = None,
+    types: Mapping[Value, Type] | None = None,
+    progress: Progress = SILENT,
+) -> Context:
+    """A context to find matches in; infers types unless they are given."""
+    if types is None:
+        types = trusted_types(model, progress).types
+    return Context(model, types, evaluate=evaluate, options=options, progress=progress)
+
+
+def trusted_types(model: Model, progress: Progress = SILENT) -> Inferred:
+    """Types that follow from inputs and true constants alone.
+
+    What a caller may replace is no constant, and what a file says of the inputs of a body need not hold in every
+    turn: both are hidden from inference. Use where nobody else uses the model.
+    """
+    undo: list[Step] = []
+    try:
+        for graph in list(model.graph.walk()):
+            for value in graph.inputs:
+                if value.initializer is not None:
+                    undo.append(SetInitializer(graph, value, None).apply())
+                if graph is not model.graph and value.type is not None:
+                    undo.append(SetField(value, "type", None).apply())
+        asked = request(model, formulas=False)
+    except ModelError as error:  # the data of a small constant is not available
+        return Inferred(problem=str(error))
+    finally:
+        for step in reversed(undo):
+            step.apply()
+    return answer(asked, progress)
+
+
+def figures(model: Model) -> Figures:
+    """Count a model. Reads no tensor data."""
+    operators: Counter[str] = Counter()
+    parameters = nbytes = 0
+    roots = (model.graph, *(function.body for function in model.functions))
+    for graph in (graph for root in roots for graph in root.walk()):
+        for node in graph.nodes:
+            if node.op_type == "Constant" and not node.domain:
+                tensor = node.attributes.get("value")
+                content = None if tensor is None else tensor.value
+                parameters += int(getattr(content, "size", 0))
+                nbytes += int(getattr(content, "nbytes", 0))
+            else:
+                operators[node.qualified_op_type] += 1
+        for value in graph.initializers:
+            if value.initializer is not None:
+                parameters += int(getattr(value.initializer, "size", 0))
+                nbytes += value.initializer.nbytes
+    return Figures(dict(operators.most_common()), parameters, nbytes)
+
+
+def chosen_passes(ids: Collection[str]) -> tuple[Pass, ...]:
+    """The passes of these ids in the order they run; KeyError names one that does not exist."""
+    from onnx_workbench.model.simplify.pass_list import PASSES
+
+    known = {one.id for one in PASSES}
+    for identifier in ids:
+        if identifier not in known:
+            raise KeyError(identifier)
+    return tuple(one for one in PASSES if one.id in ids)

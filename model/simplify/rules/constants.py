@@ -1,0 +1,218 @@
+"""Constants: moved into initializers, shared, and computed ahead of time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Function, Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.simplify.context import Context, is_returned_elsewhere
+from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.rewriter import Rewriter
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FOLD = "fold_constants"
+
+#: Operators that give weights back their float form; folding them would make the file several times as large.
+_DEQUANTIZING = frozenset({"DequantizeLinear", "DynamicQuantizeLinear"})
+_MOST_OUTPUTS = 64
+
+_NARROW = frozenset({
+    ElementType.INT8, ElementType.UINT8, ElementType.INT4, ElementType.UINT4, ElementType.INT2, ElementType.UINT2,
+    ElementType.FLOAT8E4M3FN, ElementType.FLOAT8E4M3FNUZ, ElementType.FLOAT8E5M2, ElementType.FLOAT8E5M2FNUZ,
+    ElementType.FLOAT8E8M0, ElementType.FLOAT4E2M1, ElementType.FLOAT6E2M3, ElementType.FLOAT6E3M2,
+})  # fmt: skip
+
+
+def _extract(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Constant"):
+        graph, output = node.graph, node.outputs[0] if node.outputs else None
+        tensor = context.constant(output)
+        if graph is None or output is None or tensor is None or isinstance(graph.root.owner, Function):
+            continue
+        if output.is_output or context.is_protected(output) or context.model.ir_version < 4:
+            continue
+        yield Match(f"{output.name} becomes an initializer", (node,), partial(_extract_one, node, tensor))
+
+
+def _extract_one(node: Node, tensor: Tensor, rewriter: Rewriter) -> None:
+    rewriter.fold(node, [tensor])
+
+
+def _duplicates(context: Context) -> Iterator[Match]:
+    if context.options.nodes is not None:
+        return
+    for graph in context.graphs:
+        if not context.is_alive(graph):
+            continue
+        by_kind: dict[Hashable, list[Value]] = {}
+        for value in graph.initializers:
+            tensor = context.constant(value)
+            if tensor is not None and value.uses:
+                by_kind.setdefault((tensor.element_type, tuple(tensor.shape)), []).append(value)
+        for values in by_kind.values():
+            if len(values) > 1:
+                yield from _equal_among(context, values)
+
+
+def _equal_among(context: Context, values: list[Value]) -> Iterator[Match]:
+    kept: dict[Hashable, Value] = {}
+    for value in values:
+        key = _fingerprint(context.constant(value))
+        first = kept.setdefault(key, value) if key is not None else value
+        if first is value or not context.can_replace(value, first) or value.graph is not first.graph:
+            continue
+        yield Match(f"{value.name} is equal to {first.name}", (), partial(_share, value, first), (value, first))
+
+
+def _fingerprint(tensor: Tensor | None) -> Hashable:
+    """What equal tensors of one type and shape have in common, and others do not. Reads the data."""
+    if tensor is None or tensor.problem:
+        return None
+    try:
+        array = tensor.numpy()
+    except (ModelError, ValueError, OSError):
+        return None
+    if array.dtype == object:
+        return tuple(array.reshape(-1).tolist())
+    import hashlib
+
+    return hashlib.blake2b(np.ascontiguousarray(array).data.cast("B") if array.size else b"").digest()
+
+
+def _share(value: Value, first: Value, rewriter: Rewriter) -> None:
+    rewriter.replace(value, first)
+    rewriter.drop_constant(value)
+
+
+def _fold(context: Context) -> Iterator[Match]:
+    if context.evaluate is None:
+        return
+    for node in list(context.all_nodes()):
+        if node.graph is None or not _is_foldable(context, node):
+            continue
+        results = compute(context, node)
+        if results is not None:
+            yield Match(
+                f"{said(node)}: all inputs are constant", (node,), partial(_put, node, results),
+                tuple(v for v in node.outputs if v is not None),
+            )  # fmt: skip
+
+
+def _is_foldable(context: Context, node: Node) -> bool:
+    if node.domain not in ("", "com.microsoft", "ai.onnx.ml") or node.op_type == "Constant" or node.bodies:
+        return False
+    if not node.outputs or len(node.outputs) > _MOST_OUTPUTS or node.device_configurations:
+        return False
+    if any(a.reference for a in node.attributes.values()) or not context.is_chosen(node):
+        return False
+    if not all(v is None or context.constant(v) is not None for v in node.inputs):
+        return False
+    if any(v is not None and (context.is_protected(v) or is_returned_elsewhere(v)) for v in node.outputs):
+        return False
+    if not context.is_deterministic(node):
+        if not node.inputs or any(v is not None for v in node.inputs):
+            context.refuse(FOLD, node, "it is random, or nobody here knows the operator")
+        return False
+    return _keeps_precision(context, node)
+
+
+def _keeps_precision(context: Context, node: Node) -> bool:
+    """Whether folding leaves narrow weights narrow."""
+    kinds = {context.element_type(v) for v in node.inputs if v is not None}
+    if node.op_type in _DEQUANTIZING:
+        context.refuse(FOLD, node, "it would turn quantized weights into floats")
+        return False
+    if node.op_type in ("Cast", "CastLike") and kinds & _NARROW:
+        size = next((t.size for v in node.inputs[:1] if (t := context.constant(v)) is not None), 0)
+        if size > 1:
+            context.refuse(FOLD, node, "it would turn narrow integers into a wider type")
+            return False
+    return True
+
+
+def compute(context: Context, node: Node) -> list[Tensor] | None:
+    """The outputs of a node with constant inputs; None, with a refusal noted, where limits forbid it."""
+    options = context.options
+    read = [t for v in node.inputs if (t := context.constant(v)) is not None]
+    if sum(t.nbytes for t in read) > options.work_limit:
+        context.refuse(FOLD, node, f"its inputs are larger than {options.work_limit >> 20} MiB")
+        return None
+    freed = _freed(context, node)
+    most = freed + min(options.tensor_limit, max(options.growth_limit - context.growth, 0))
+    dims = [context.facts.shape(v) for v in node.outputs if v is not None]
+    expected = sum(int(np.prod(shape, dtype=object)) for shape in dims if shape is not None)
+    if expected > max(most, 1024):  # one byte an element at least
+        _refuse_size(context, node, freed)
+        return None
+    arrays = [None if v is None else context.array(v) for v in node.inputs]
+    if any(v is not None and a is None for v, a in zip(node.inputs, arrays, strict=True)):
+        context.refuse(FOLD, node, "the data of a constant is not available")
+        return None
+    assert context.evaluate is not None
+    found = context.evaluate(node, arrays, context.opset(node), max(most, 1024))
+    if found is None:
+        context.refuse(FOLD, node, "it cannot be computed here, or not within the limits")
+        return None
+    tensors = _tensors(context, node, found)
+    if tensors is not None and sum(t.nbytes for t in tensors) > max(most, 64):
+        _refuse_size(context, node, freed)
+        return None
+    return tensors
+
+
+def _refuse_size(context: Context, node: Node, freed: int) -> None:
+    allowed = (freed + context.options.tensor_limit) / 1024
+    context.refuse(FOLD, node, f"the result would be larger than {allowed:,.0f} KiB, or the file grow too much")
+
+
+def _freed(context: Context, node: Node) -> int:
+    """Bytes of constants that only this node uses."""
+    freed = 0
+    for value in {v for v in node.inputs if v is not None}:
+        tensor = context.constant(value)
+        if tensor is not None and all(user is node for user, _ in value.uses):
+            freed += tensor.nbytes
+    return freed
+
+
+def _tensors(context: Context, node: Node, found: list[NDArray[Any]]) -> list[Tensor] | None:
+    tensors: list[Tensor] = []
+    for value, array in zip(node.outputs, found, strict=False):
+        kind = context.element_type(value)
+        try:
+            if kind is not None and kind is not ElementType.STRING and array.dtype != kind.numpy_dtype:
+                return None
+            tensors.append(ArrayTensor(np.array(array, copy=True, order="C"), kind))
+        except ValueError:
+            return None
+    return tensors if len(tensors) >= len(node.outputs) else None
+
+
+def _put(node: Node, tensors: list[Tensor], rewriter: Rewriter) -> None:
+    used = [t for v, t in zip(node.outputs, tensors, strict=False) if v is not None and v.uses]
+    rewriter.context.growth += sum(t.nbytes for t in used) - _freed(rewriter.context, node)
+    rewriter.fold(node, tensors)
+
+
+EXTRACT = Pass(
+    "extract_constant_to_initializer", "Constant nodes to initializers",
+    "Turns Constant nodes into initializers, but for those a graph returns.", _extract,
+)  # fmt: skip
+DUPLICATES = Pass(
+    "eliminate_duplicate_initializer", "Equal initializers",
+    "Keeps one of several initializers that hold the same.", _duplicates,
+)  # fmt: skip
+CONSTANTS = Pass(
+    FOLD, "Constant folding",
+    "Computes nodes whose inputs never change. Not random ones, not dequantization, and nothing that makes the file "
+    "much larger.", _fold,
+)  # fmt: skip

@@ -1,0 +1,138 @@
+"""Nodes that compute the same, and sizes that are the same however they were found."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from functools import partial
+from typing import Any
+
+from onnx_workbench.model.analysis.scoping import run_order
+from onnx_workbench.model.analysis.symbolic import Size
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.rewriter import Rewriter
+
+_LARGEST_ATTRIBUTE = 1 << 16  # bytes of a tensor worth comparing
+
+
+def _common_subexpressions(context: Context) -> Iterator[Match]:
+    for graph in list(context.graphs):
+        if graph.parent is None:
+            yield from _in_tree(context, graph)
+
+
+def _in_tree(context: Context, root: Graph) -> Iterator[Match]:
+    """One graph after the other, each body knowing what is there before its node."""
+    pending: list[tuple[Iterator[Node], dict[Hashable, Node]]] = [(iter(run_order(root)), {})]
+    while pending:
+        nodes, known = pending[-1]
+        node = next(nodes, None)
+        if node is None:
+            pending.pop()
+            continue
+        if node.graph is None:
+            continue
+        if node.bodies:
+            pending.extend((iter(run_order(body)), dict(known)) for body in reversed(node.bodies))
+            continue
+        key = _key(context, node)
+        first = known.setdefault(key, node) if key is not None else node
+        if first is not node and first.graph is not None and _can_share(context, node, first):
+            yield Match(f"{said(node)} computes the same as {said(first)}", (first, node), partial(_share, node, first))
+
+
+def _key(context: Context, node: Node) -> Hashable:
+    if node.op_type == "Constant" or not node.inputs or not context.may_change(node):
+        return None
+    if not context.is_deterministic(node):
+        return None
+    attributes = []
+    for name, attribute in sorted(node.attributes.items()):
+        content = _content(attribute)
+        if content is None:
+            return None
+        attributes.append((name, content))
+    inputs = tuple(_input_key(context, v) for v in node.inputs)
+    present = tuple(v is not None for v in node.outputs)
+    return node.domain, node.op_type, node.overload, context.opset(node), inputs, tuple(attributes), present
+
+
+def _input_key(context: Context, value: Value | None) -> Hashable:
+    """A value, or what it holds where it is a small constant."""
+    tensor = context.constant(value)
+    if tensor is None or tensor.nbytes > 256:
+        return value
+    array = context.array(value)
+    if array is None or array.dtype == object:
+        return value
+    return tensor.element_type, tuple(tensor.shape), array.tobytes()
+
+
+def _content(attribute: Attribute) -> Hashable:
+    value: Any = attribute.value
+    if attribute.kind in (AttributeKind.FLOAT, AttributeKind.FLOATS):
+        return int(attribute.kind), repr(value)
+    if isinstance(value, Tensor):
+        if value.nbytes > _LARGEST_ATTRIBUTE or value.problem:
+            return None
+        array = value.numpy()
+        data: Hashable = tuple(array.reshape(-1).tolist()) if array.dtype == object else array.tobytes()
+        return int(attribute.kind), value.element_type, tuple(value.shape), data
+    if isinstance(value, (int, str)) or (isinstance(value, tuple) and all(isinstance(v, (int, str)) for v in value)):
+        return int(attribute.kind), value
+    return None
+
+
+def _can_share(context: Context, node: Node, first: Node) -> bool:
+    return len(node.outputs) == len(first.outputs) and all(
+        a is None or b is None or not a.uses or context.can_replace(a, b)
+        for a, b in zip(node.outputs, first.outputs, strict=True)
+    )
+
+
+def _share(node: Node, first: Node, rewriter: Rewriter) -> None:
+    for a, b in zip(node.outputs, first.outputs, strict=True):
+        if a is not None and b is not None and a.uses:
+            rewriter.replace(a, b)
+    rewriter.collect([node])
+
+
+def _equal_sizes(context: Context) -> Iterator[Match]:
+    """Small integer tensors that hold the same sizes: the one found with the least work is enough."""
+    for graph in list(context.graphs):
+        if not context.is_alive(graph):
+            continue
+        first: dict[Hashable, Value] = {}
+        for node in run_order(graph):
+            value = node.outputs[0] if len(node.outputs) == 1 else None
+            if node.graph is None or value is None or not context.may_change(node):
+                continue
+            contents = context.facts.contents.get(value)
+            if contents is None or not any(isinstance(c, Size) for c in contents.reshape(-1)):
+                continue
+            key = (context.element_type(value), contents.shape, tuple(contents.reshape(-1).tolist()))
+            other = first.setdefault(key, value)
+            if other is not value and other.producer is not None and context.can_replace(value, other):
+                yield Match(
+                    f"{said(node)} holds the same sizes as {other.name}",
+                    (node,),
+                    partial(_replace, value, other),
+                    (value, other),
+                )
+
+
+def _replace(value: Value, other: Value, rewriter: Rewriter) -> None:
+    rewriter.replace(value, other)
+
+
+COMMON = Pass(
+    "eliminate_common_subexpression", "Common subexpressions",
+    "Keeps one of several nodes with the same operator, inputs and attributes.", _common_subexpressions,
+)  # fmt: skip
+EQUAL_SIZES = Pass(
+    "eliminate_equal_sizes", "Equal sizes",
+    "Keeps one of several computations of the same dimensions, symbolic ones included.", _equal_sizes,
+)  # fmt: skip

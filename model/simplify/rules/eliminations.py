@@ -1,0 +1,489 @@
+"""Nodes that do nothing, or whose result nobody needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.model.analysis import symbolic
+from onnx_workbench.model.analysis.node_constants import constant_ints, ints, number, real, text
+from onnx_workbench.model.analysis.shapes import axes_of, ints_end
+from onnx_workbench.model.analysis.slicing import slice_bounds
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.rewriter import Rewriter
+
+#: Strictly rising functions, through which the place of the largest element can be seen.
+_RISING = ("Exp", "Softmax", "LogSoftmax")
+
+
+def bypass(context: Context, node: Node, source: Value | None, why: str) -> Iterator[Match]:
+    """The match that lets users of the node's first output use `source`; none where that cannot be."""
+    target = node.outputs[0] if node.outputs else None
+    if target is None or source is None or not context.unused_from(node, 1) or not context.can_replace(target, source):
+        return
+    yield Match(f"{said(node)}: {why}", (node,), lambda rewriter: rewriter.replace(target, source), (target,))
+
+
+def _deadend(context: Context) -> Iterator[Match]:
+    for node in reversed(list(context.all_nodes())):
+        if node.graph is None or node.device_configurations or not context.is_chosen(node) or not node.outputs:
+            continue
+        if not any(v is not None and (v.uses or context.is_protected(v)) for v in node.outputs):
+            yield Match(f"{said(node)}: nobody uses its outputs", (node,), partial(_remove, node))
+
+
+def _remove(node: Node, rewriter: Rewriter) -> None:
+    rewriter.remove(node)
+
+
+def _unused_initializer(context: Context) -> Iterator[Match]:
+    if context.options.nodes is not None:
+        return
+    for graph in context.graphs:
+        if not context.is_alive(graph):
+            continue
+        inputs = set(graph.inputs)
+        for value in list(graph.initializers):
+            if not value.uses and value not in inputs and not context.is_protected(value):
+                yield Match(f"{value.name}: nobody uses it", (), partial(_drop, value), (value,))
+
+
+def _drop(value: Value, rewriter: Rewriter) -> None:
+    rewriter.drop_constant(value)
+
+
+def _identity(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Identity"):
+        source = node.inputs[0] if node.inputs else None
+        yield from bypass(context, node, source, "hands its input on")
+
+
+def _nop_cast(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Cast", "CastLike"):
+        source = node.inputs[0] if node.inputs else None
+        kind = context.element_type(source)
+        if node.op_type == "Cast":
+            wanted: Any = number(node, "to", 0)
+        else:
+            wanted = context.element_type(node.inputs[1] if len(node.inputs) > 1 else None)
+        if kind is not None and kind == wanted:
+            yield from bypass(context, node, source, f"its input is {kind.text} already")
+
+
+def _nop_dropout(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Dropout"):
+        if context.is_inference_dropout(node):
+            yield from bypass(context, node, node.inputs[0], "drops nothing outside training")
+        elif context.opset(node) >= 12:
+            context.refuse("eliminate_nop_dropout", node, "it is in training mode, or may be")
+
+
+def _monotone_argmax(context: Context) -> Iterator[Match]:
+    for node in context.nodes("ArgMax"):
+        inner = context.producer(node.inputs[0], *_RISING)
+        if inner is None or inner.inputs[0] is None:
+            continue
+        if inner.op_type != "Exp" and not _softmax_axis_is(context, inner, number(node, "axis", 0)):
+            continue
+        source = inner.inputs[0]
+        yield Match(
+            f"{said(node)}: {inner.op_type} does not change which element is the largest",
+            (inner, node),
+            partial(set_first_input, node, source),
+        )
+
+
+def _softmax_axis_is(context: Context, node: Node, axis: int) -> bool:
+    rank = context.facts.rank(node.inputs[0])
+    own = number(node, "axis", -1 if context.opset(node) >= 13 else 1)
+    if not rank:
+        return rank is None and context.opset(node) >= 13 and own == axis
+    if context.opset(node) < 13 and own % rank != rank - 1:
+        return False  # it normalises over several axes
+    return own % rank == axis % rank
+
+
+def set_first_input(node: Node, source: Value, rewriter: Rewriter) -> None:
+    """Let a node read another value; its other inputs stay."""
+    rewriter.set_inputs(node, (source, *node.inputs[1:]))
+
+
+def pads_of(context: Context, node: Node) -> tuple[int, ...] | None:
+    """The pads of a Pad without axes, begins then ends; None when they are not known."""
+    if len(node.inputs) > 3 and node.inputs[3] is not None:
+        return None
+    if context.opset(node) < 11:
+        return ints(node, "pads") or ints(node, "paddings")
+    return constant_ints(context.facts, node, 1)
+
+
+def _nop_pad(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Pad"):
+        pads = pads_of(context, node)
+        if pads is not None and not any(pads):
+            yield from bypass(context, node, node.inputs[0], "pads by nothing")
+
+
+def _nop_transpose(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Transpose"):
+        order = ints(node, "perm")
+        rank = context.facts.rank(node.inputs[0])
+        if order is not None and list(order) == list(range(len(order))):
+            yield from bypass(context, node, node.inputs[0], "keeps the order of axes")
+        elif order is None and rank is not None and rank <= 1:
+            yield from bypass(context, node, node.inputs[0], "there is one axis")
+
+
+def _same_dims(context: Context, node: Node, why: str) -> Iterator[Match]:
+    """A bypass where the output has the dimensions of the input, for nodes that only rearrange."""
+    before = context.facts.dims(node.inputs[0])
+    after = context.facts.dims(node.outputs[0])
+    if before is not None and before == after:
+        yield from bypass(context, node, node.inputs[0], why)
+
+
+def _nop_flatten(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Flatten"):
+        rank = context.facts.rank(node.inputs[0])
+        if rank == 2 and number(node, "axis", 1) in (1, -1):
+            yield from bypass(context, node, node.inputs[0], "its input is a matrix already")
+
+
+def _nop_reshape(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Reshape"):
+        wanted = constant_ints(context.facts, node, 1) if context.opset(node) >= 5 else ints(node, "shape")
+        rank = context.facts.rank(node.inputs[0])
+        copies = wanted is not None and rank == len(wanted) and not number(node, "allowzero", 0)
+        if copies and wanted is not None and all(w == 0 for w in wanted[:-1]) and wanted[-1:] in ((0,), (-1,)):
+            yield from bypass(context, node, node.inputs[0], "keeps the shape")
+        else:
+            yield from _same_dims(context, node, "keeps the shape")
+
+
+def _nop_expand(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Expand", "Tile"):
+        if node.op_type == "Tile" and context.opset(node) < 6:
+            continue
+        wanted = constant_ints(context.facts, node, 1)
+        rank = context.facts.rank(node.inputs[0])
+        if wanted is not None and rank is not None and len(wanted) <= rank and all(w == 1 for w in wanted):
+            yield from bypass(context, node, node.inputs[0], "keeps the shape")
+        elif node.op_type == "Expand":
+            yield from _same_dims(context, node, "keeps the shape")
+
+
+def _nop_concat(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Concat", "Sum", "Max", "Min", "Mean"):
+        if len(node.inputs) == 1:
+            yield from bypass(context, node, node.inputs[0], "it has one input")
+
+
+def _nop_split(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Split"):
+        if len(node.outputs) == 1:
+            yield from bypass(context, node, node.inputs[0], "it has one part")
+
+
+def _nop_slice(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Slice"):
+        bounds = slice_bounds(context.facts, node, context.opset(node))
+        dims = context.facts.dims(node.inputs[0])
+        if bounds is not None and all(_is_whole(dims, *bound) for bound in bounds):
+            yield from bypass(context, node, node.inputs[0], "takes everything")
+
+
+def _is_whole(
+    dims: tuple[symbolic.AnySize, ...] | None,
+    axis: int,
+    start: symbolic.AnySize,
+    end: symbolic.AnySize,
+    step: symbolic.AnySize,
+) -> bool:
+    if start != 0 or step != 1:
+        return False
+    if isinstance(end, int) and end >= (1 << 31) - 1:
+        return True
+    if dims is None or axis >= len(dims):
+        return False
+    shorter = symbolic.is_less(end, dims[axis])
+    return shorter is False and (symbolic.least(end) or 0) >= 0
+
+
+def _nop_with_unit(context: Context) -> Iterator[Match]:
+    for op_type, (unit, places) in _UNITS.items():
+        for node in context.nodes(op_type):
+            for place in places:
+                other = node.inputs[1 - place] if len(node.inputs) == 2 else None
+                if (
+                    other is not None
+                    and _is_filled(context, node.inputs[place], unit)
+                    and _keeps_shape(context, other, node.inputs[place])
+                ):
+                    yield from bypass(context, node, other, f"{_SAYS[op_type]} {unit:g}")
+                    break
+
+
+_UNITS: dict[str, tuple[float, tuple[int, ...]]] = {
+    "Add": (0, (1, 0)),
+    "Sub": (0, (1,)),
+    "Mul": (1, (1, 0)),
+    "Div": (1, (1,)),
+    "Pow": (1, (1,)),
+    "Or": (0, (1, 0)),
+    "And": (1, (1, 0)),
+}
+_SAYS = {
+    "Add": "adds", "Sub": "subtracts", "Mul": "multiplies by", "Div": "divides by", "Pow": "raises to the power of",
+    "Or": "or", "And": "and",
+}  # fmt: skip
+
+
+def _is_filled(context: Context, value: Value | None, content: float) -> bool:
+    tensor = context.constant(value)
+    if tensor is None or tensor.size == 0 or tensor.element_type == ElementType.STRING:
+        return False
+    if tensor.size > 4096:  # a look at the first few saves reading weights
+        return False
+    array = context.array(value)
+    return array is not None and bool(np.all(array == content))
+
+
+def _keeps_shape(context: Context, value: Value, constant: Value | None) -> bool:
+    """Whether combining a value with a constant leaves the value's shape as it is."""
+    tensor = context.constant(constant)
+    if tensor is None:
+        return False
+    if not tensor.shape:
+        return True
+    dims = context.facts.dims(value)
+    if dims is None or len(dims) < len(tensor.shape):
+        return False
+    tail = dims[len(dims) - len(tensor.shape) :]
+    return all(own in (1, theirs) for own, theirs in zip(tensor.shape, tail, strict=True))
+
+
+#: Operators that change nothing when applied to their own result.
+_IDEMPOTENT = ("Abs", "Ceil", "Floor", "Round", "Relu", "Sign")
+
+
+def _idempotent(context: Context) -> Iterator[Match]:
+    for node in context.nodes(*_IDEMPOTENT):
+        before = context.producer(node.inputs[0], node.op_type)
+        if before is not None:
+            yield from bypass(context, node, node.inputs[0], f"follows another {node.op_type}")
+    for node in context.nodes("Relu"):
+        if context.producer(node.inputs[0], "Sigmoid", "Softmax", "Abs", "Exp") is not None:
+            yield from bypass(context, node, node.inputs[0], "its input is never negative")
+
+
+def _nop_reduce(context: Context) -> Iterator[Match]:
+    for node in context.nodes("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"):
+        dims = context.facts.dims(node.inputs[0])
+        axes = reduced_axes(context, node)
+        if dims is None or axes is None or not number(node, "keepdims", 1):
+            continue
+        if all(-len(dims) <= a < len(dims) and dims[a] == 1 for a in axes):
+            yield from bypass(context, node, node.inputs[0], "the axes it reduces have one element")
+
+
+def reduced_axes(context: Context, node: Node) -> tuple[int, ...] | None:
+    """The axes a Reduce operator goes over; None when not known."""
+    rank = context.facts.rank(node.inputs[0])
+    by_input = context.opset(node) >= (13 if node.op_type == "ReduceSum" else 18)
+    given = len(node.inputs) > 1 and node.inputs[1] is not None if by_input else "axes" in node.attributes
+    axes = constant_ints(context.facts, node, 1) if by_input and given else ints(node, "axes")
+    if not given or axes == ():
+        if number(node, "noop_with_empty_axes", 0):
+            return ()
+        return None if rank is None else tuple(range(rank))
+    return axes
+
+
+def _nop_resize(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Upsample", "Resize"):
+        index = 1 if node.op_type == "Upsample" or context.opset(node) < 11 else 2
+        scales = context.array(node.inputs[index]) if len(node.inputs) > index else None
+        if scales is not None and scales.size and bool(np.all(scales == 1)):
+            mode = text(node, "coordinate_transformation_mode", "half_pixel")
+            if mode != "tf_crop_and_resize" and real(node, "cubic_coeff_a", -0.75) == -0.75:
+                yield from bypass(context, node, node.inputs[0], "keeps the size")
+
+
+def _shape_gather(context: Context) -> Iterator[Match]:
+    """Shape, then Gather or Slice of neighbouring entries, where Shape itself can do it (opset 15)."""
+    for node in context.nodes("Slice", "Gather"):
+        shape = context.producer(node.inputs[0], "Shape")
+        if shape is None or context.opset(node) < 15:
+            continue
+        rank = context.facts.rank(shape.inputs[0])
+        first = number(shape, "start", 0)
+        if rank is None or (first and first < 0) or ints_end(shape) is not None:
+            continue
+        span = _span(context, node, rank - first)
+        if span is None:
+            continue
+        start, end = span[0] + first, span[1] + first
+        yield Match(
+            f"{said(node)}: Shape can give entries {start} to {end - 1} itself",
+            (shape, node),
+            partial(_shape_part, node, shape, start, end),
+        )
+
+
+def _span(context: Context, node: Node, length: int) -> tuple[int, int] | None:
+    """Which entries of a shape of that length are taken, when they are neighbours and stay a vector."""
+    if node.op_type == "Gather":
+        content = context.facts.contents.get(node.inputs[1]) if node.inputs[1] is not None else None
+        if content is None or content.ndim != 1 or not all(isinstance(v, int) for v in content):
+            return None
+        taken = [v % length for v in content.tolist() if -length <= v < length]
+        if len(taken) != len(content) or not taken or taken != list(range(taken[0], taken[0] + len(taken))):
+            return None
+        return taken[0], taken[-1] + 1
+    bounds = slice_bounds(context.facts, node, context.opset(node))
+    if bounds is None or len(bounds) != 1 or bounds[0][3] != 1:
+        return None
+    _, start, end, _ = bounds[0]
+    if not isinstance(start, int) or not isinstance(end, int):
+        return None
+    first, stop, _ = slice(start, end).indices(length)
+    return (first, stop) if stop > first else None
+
+
+def _shape_part(node: Node, shape: Node, start: int, end: int, rewriter: Rewriter) -> None:
+    target = node.outputs[0]
+    assert target is not None
+    rewriter.add(node, "Shape", [shape.inputs[0]], {"start": start, "end": end}, outputs=[target])
+    rewriter.collect([node])
+
+
+def _where(context: Context) -> Iterator[Match]:
+    """Where(Not(c), a, b) is Where(c, b, a)."""
+    for node in context.nodes("Where"):
+        negation = context.producer(node.inputs[0], "Not")
+        if negation is not None:
+            yield Match(f"{said(node)}: chooses the other way round", (negation, node), partial(_swap, node, negation))
+
+
+def _swap(node: Node, negation: Node, rewriter: Rewriter) -> None:
+    rewriter.set_inputs(node, (negation.inputs[0], node.inputs[2], node.inputs[1]))
+
+
+def _nop_squeeze_unsqueeze(context: Context) -> Iterator[Match]:
+    """Unsqueeze and Squeeze that take back what the node before did."""
+    for node in context.nodes("Squeeze", "Unsqueeze"):
+        opposite = "Unsqueeze" if node.op_type == "Squeeze" else "Squeeze"
+        before = context.producer(node.inputs[0], opposite)
+        if before is None:
+            continue
+        rank = context.facts.rank(before.inputs[0])
+        ours, theirs = (
+            axes_of(context.facts, node, context.opset(node)),
+            axes_of(context.facts, before, context.opset(before)),
+        )
+        if rank is None or ours is None or theirs is None:
+            continue
+        wide = rank + len(theirs) if opposite == "Unsqueeze" else rank
+        if sorted(a % wide for a in ours) == sorted(a % wide for a in theirs):
+            yield from bypass(context, node, before.inputs[0], f"takes {said(before)} back")
+
+
+def _zero_state(context: Context) -> Iterator[Match]:
+    """States that recurrent operators begin with are zero when they are left out."""
+    for node in context.nodes("LSTM", "GRU", "RNN"):
+        needless = [index for index in _STATES if index < len(node.inputs) and _is_zero(context, node.inputs[index])]
+        if needless:
+            kept = [None if index in needless else value for index, value in enumerate(node.inputs)]
+            while kept and kept[-1] is None:
+                kept.pop()
+            yield Match(f"{said(node)} begins with zeros anyway", (node,), partial(_set_inputs, node, kept))
+
+
+_STATES = (5, 6)  # initial_h, initial_c
+_LARGEST_STATE = 1 << 20  # elements
+
+
+def _is_zero(context: Context, value: Value | None) -> bool:
+    filled = context.producer(value, "ConstantOfShape")
+    if filled is None:
+        tensor = context.constant(value)
+    elif "value" in filled.attributes:
+        content = filled.attributes["value"].value
+        tensor = content if isinstance(content, Tensor) else None
+    else:
+        return True
+    array = context.read(tensor) if tensor is not None and tensor.size <= _LARGEST_STATE else None
+    return array is not None and not array.any()
+
+
+def _set_inputs(node: Node, inputs: Sequence[Value | None], rewriter: Rewriter) -> None:
+    rewriter.set_inputs(node, inputs)
+
+
+_Find = Callable[[Context], Iterator[Match]]
+
+
+def _pass(identifier: str, title: str, doc: str, find: _Find) -> Pass:
+    return Pass(identifier, title, doc, find)
+
+
+DEADEND = _pass("eliminate_deadend", "Nodes without effect", "Removes nodes whose outputs nobody uses.", _deadend)
+UNUSED_INITIALIZER = _pass(
+    "eliminate_unused_initializer", "Unused initializers",
+    "Removes initializers nobody uses. Graph inputs stay.", _unused_initializer,
+)  # fmt: skip
+
+PASSES = (
+    _pass("eliminate_identity", "Identity", "Removes Identity nodes.", _identity),
+    _pass("eliminate_nop_dropout", "Dropout", "Removes Dropout that is not in training mode.", _nop_dropout),
+    _pass("eliminate_nop_cast", "Casts to the same type", "Removes casts to the type a value has.", _nop_cast),
+    _pass("eliminate_nop_pad", "Pads of nothing", "Removes Pad with all pads zero.", _nop_pad),
+    _pass("eliminate_nop_transpose", "Transposes in order", "Removes Transpose that keeps the order.", _nop_transpose),
+    _pass("eliminate_nop_flatten", "Flatten of a matrix", "Removes Flatten of a matrix along axis 1.", _nop_flatten),
+    _pass("eliminate_nop_reshape", "Reshapes to the same shape", "Also where sizes are symbols.", _nop_reshape),
+    _pass("eliminate_nop_expand", "Expand and Tile by nothing", "Removes those that keep the shape.", _nop_expand),
+    _pass("eliminate_nop_concat", "Concat of one", "Also Sum, Max, Min and Mean of one input.", _nop_concat),
+    _pass("eliminate_nop_split", "Split into one", "Removes Split with one part.", _nop_split),
+    _pass("eliminate_nop_slice", "Slices of everything", "Removes Slice that takes everything.", _nop_slice),
+    _pass(
+        "eliminate_nop_with_unit",
+        "Adding 0, multiplying by 1",
+        "Removes arithmetic that changes neither values nor shape.",
+        _nop_with_unit,
+    ),
+    _pass("eliminate_nop_reduce", "Reductions of single elements", "Axes of size 1 with keepdims.", _nop_reduce),
+    _pass("eliminate_nop_resize", "Resizing by 1", "Removes Resize and Upsample with all scales 1.", _nop_resize),
+    _pass("eliminate_zero_state", "States of zeros", "Leaves out first states that are zero anyway.", _zero_state),
+    _pass(
+        "eliminate_nop_monotone_argmax",
+        "Softmax before ArgMax",
+        "Takes ArgMax in front of Softmax, LogSoftmax and Exp. Elements that rounding makes equal may differ.",
+        _monotone_argmax,
+    ),
+    _pass(
+        "eliminate_consecutive_idempotent_ops",
+        "Repeated Relu, Abs, Floor …",
+        "Removes an operator that follows itself and then changes nothing.",
+        _idempotent,
+    ),
+    _pass(
+        "eliminate_squeeze_unsqueeze",
+        "Squeeze and Unsqueeze that cancel",
+        "Removes pairs that add and remove the same axes.",
+        _nop_squeeze_unsqueeze,
+    ),
+    _pass(
+        "eliminate_shape_gather",
+        "Parts of a shape",
+        "Lets Shape give the wanted part itself (opset 15).",
+        _shape_gather,
+    ),
+    _pass("rewrite_where", "Where of a negated condition", "Swaps the branches instead.", _where),
+)

@@ -1,0 +1,216 @@
+"""Activation functions that exporters spell out, as the operators that newer operator sets have for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from onnx_workbench.model.analysis.node_constants import real
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.rewriter import Rewriter
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A tree of Mul and Div by constants, flattened: its factor, and what else is multiplied."""
+
+    factor: float
+    values: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+
+    def without(self, value: Value) -> Value | None:
+        """The other one of two values."""
+        left = [v for v in self.values if v is not value]
+        return left[0] if len(left) == 1 and len(self.values) == 2 else None
+
+
+def scalar(context: Context, value: Value | None) -> float | None:
+    """The number a constant of one element is."""
+    array = context.array(value)
+    return float(array.reshape(-1)[0]) if array is not None and array.size == 1 and array.dtype.kind in "fi" else None
+
+
+def is_near(context: Context, x: Value | None, number: float | None, expected: float) -> bool:
+    """Whether a constant is what it should be, as far as the type of the data can tell."""
+    tolerance = 1e-3 if context.element_type(x) is ElementType.FLOAT16 else 1e-5
+    return number is not None and math.isclose(number, expected, rel_tol=tolerance)
+
+
+def is_alike(context: Context, value: Value | None, x: Value | None) -> bool:
+    """Whether a value has the type and the rank of the data: constants of more axes would give it more."""
+    rank = context.facts.rank(x)
+    return rank is not None and context.facts.rank(value) == rank and context.is_float(value, x)
+
+
+def product(context: Context, node: Node) -> Product:
+    """What a Mul multiplies, through those that feed it and nothing else."""
+    factor, values, nodes = 1.0, list[Value](), [node]
+    pending = [(node, v) for v in node.inputs]
+    while pending:
+        user, value = pending.pop(0)
+        number = scalar(context, value)
+        if number is not None and user.op_type == "Div" and value is user.inputs[1]:
+            factor = factor / number if number else math.nan
+        elif number is not None:
+            factor *= number
+        elif value is not None:
+            inner = context.producer(value, "Mul", "Div")
+            divides = inner is not None and inner.op_type == "Div" and scalar(context, inner.inputs[1]) is None
+            if inner is None or divides or context.sole_user(value) is not user or len(nodes) > 4:
+                values.append(value)
+            else:
+                nodes.append(inner)
+                pending.extend((inner, v) for v in inner.inputs)
+    return Product(factor, tuple(values), tuple(nodes))
+
+
+def products(context: Context) -> Iterator[tuple[Node, Product]]:
+    """Every Mul, and every Div by a constant, with what it multiplies."""
+    for node in context.nodes("Mul", "Div"):
+        if node.op_type == "Mul" or scalar(context, node.inputs[1]) is not None:
+            yield node, product(context, node)
+
+
+def added_number(context: Context, node: Node | None, number: float) -> Value | None:
+    """What an Add adds this number to."""
+    if node is None or len(node.inputs) != 2:
+        return None
+    for place in (0, 1):
+        if scalar(context, node.inputs[place]) == number:
+            return node.inputs[1 - place]
+    return None
+
+
+def fuse(node: Node, op_type: str, inputs: tuple[Any, ...], attributes: Mapping[str, Any], rewriter: Rewriter) -> None:
+    """Let one operator make what a node made, and remove what only it needed."""
+    rewriter.add(node, op_type, inputs, attributes, outputs=[node.outputs[0]])
+    rewriter.collect([node])
+
+
+def _match(
+    node: Node, op_type: str, x: Value, parts: tuple[Node, ...], attributes: Mapping[str, Any] | None = None
+) -> Match:
+    text = f"{len(parts)} nodes up to {said(node)} are {op_type}"
+    return Match(text, parts, partial(fuse, node, op_type, (x,), attributes or {}))
+
+
+def _gelu(context: Context) -> Iterator[Match]:
+    for node, found in products(context):
+        if context.opset(node) < 20 or len(found.values) != 2:
+            continue
+        for x, gate in (found.values, found.values[::-1]):
+            plus = context.producer(gate, "Add")
+            inner = context.producer(added_number(context, plus, 1.0), "Erf", "Tanh")
+            if plus is None or inner is None or not is_alike(context, node.outputs[0], x):
+                continue
+            if not is_near(context, x, found.factor, 0.5):
+                continue
+            if context.sole_user(gate) is None or context.sole_user(inner.outputs[0]) is not plus:
+                continue
+            inside = _scaled(context, inner, x) if inner.op_type == "Erf" else _tanh_argument(context, inner, x)
+            if inside is not None:
+                kind = "none" if inner.op_type == "Erf" else "tanh"
+                parts = (*inside, inner, plus, *found.nodes[::-1])
+                yield _match(node, "Gelu", x, parts, {"approximate": kind})
+                break
+
+
+def _scaled(context: Context, erf: Node, x: Value) -> tuple[Node, ...] | None:
+    """The node that divides x by the root of two for Erf."""
+    before = context.producer(erf.inputs[0], "Div", "Mul")
+    if before is None or context.sole_user(before.outputs[0]) is not erf:
+        return None
+    found = product(context, before) if before.op_type == "Mul" or scalar(context, before.inputs[1]) else None
+    if found is None or found.values != (x,):
+        return None
+    return found.nodes if is_near(context, x, found.factor, math.sqrt(0.5)) else None
+
+
+def _tanh_argument(context: Context, tanh: Node, x: Value) -> tuple[Node, ...] | None:
+    """The nodes of √(2/π)·(x + 0.044715·x³)."""
+    outer = context.producer(tanh.inputs[0], "Mul")
+    if outer is None or context.sole_user(outer.outputs[0]) is not tanh:
+        return None
+    found = product(context, outer)
+    plus = context.producer(found.values[0], "Add") if len(found.values) == 1 else None
+    if plus is None or not is_near(context, x, found.factor, math.sqrt(2 / math.pi)) or x not in plus.inputs:
+        return None
+    cubic = plus.inputs[1 - plus.inputs.index(x)]
+    last = context.producer(cubic, "Mul")
+    if last is None or context.sole_user(cubic) is not plus:
+        return None
+    term = product(context, last)
+    if not is_near(context, x, term.factor, 0.044715):
+        return None
+    if term.values == (x, x, x):
+        return (*term.nodes, plus, *found.nodes)
+    power = context.producer(term.values[0], "Pow") if len(term.values) == 1 else None
+    if power is None or power.inputs[0] is not x or scalar(context, power.inputs[1]) != 3.0:
+        return None
+    return (power, *term.nodes, plus, *found.nodes)
+
+
+def _gated(context: Context, op_type: str, since: int, *gates: str) -> Iterator[Match]:
+    """x · gate(x), where the gate is a chain of operators of one input, last first."""
+    for node, found in products(context):
+        if context.opset(node) < since or found.factor != 1.0 or len(found.values) != 2:
+            continue
+        for x, gate in (found.values, found.values[::-1]):
+            parts, value = list[Node](), gate
+            for name in gates:
+                inner = context.producer(value, name)
+                if inner is None or context.sole_user(value) is None or inner.inputs[0] is None:
+                    break
+                parts.append(inner)
+                value = inner.inputs[0]
+            if (
+                len(parts) == len(gates)
+                and value is x
+                and _is_plain(parts[0])
+                and is_alike(context, node.outputs[0], x)
+            ):
+                yield _match(node, op_type, x, (*parts[::-1], *found.nodes))
+                break
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether a HardSigmoid is that of HardSwish; others have no parameters."""
+    if node.op_type != "HardSigmoid":
+        return True
+    return math.isclose(real(node, "alpha", 0.2), 1 / 6, rel_tol=1e-5) and real(node, "beta", 0.5) == 0.5
+
+
+def _hard_swish(context: Context) -> Iterator[Match]:
+    yield from _gated(context, "HardSwish", 14, "HardSigmoid")
+    for node, found in products(context):
+        if context.opset(node) < 14 or len(found.values) != 2:
+            continue
+        for x, gate in (found.values, found.values[::-1]):
+            clip = context.producer(gate, "Clip")
+            bounds = [scalar(context, v) for v in clip.inputs[1:3]] if clip is not None else []
+            plus = context.producer(clip.inputs[0], "Add") if clip is not None else None
+            if clip is None or plus is None or bounds[:1] != [0.0] or bounds[1:] != [6.0]:
+                continue
+            lonely = context.sole_user(gate) is not None and context.sole_user(clip.inputs[0]) is clip
+            if not lonely or not is_alike(context, node.outputs[0], x):
+                continue
+            if added_number(context, plus, 3.0) is x and is_near(context, x, found.factor, 1 / 6):
+                yield _match(node, "HardSwish", x, (plus, clip, *found.nodes[::-1]))
+                break
+
+
+PASSES = (
+    Pass("fuse_gelu", "Gelu", "x·Φ(x), with erf or tanh, as Gelu. Needs operator set 20.", _gelu),
+    Pass("fuse_hard_swish", "HardSwish", "x·HardSigmoid(x), or x·Clip(x+3, 0, 6)/6, as HardSwish. Needs operator set "
+         "14.", _hard_swish, is_default=False),
+    Pass("fuse_mish", "Mish", "x·Tanh(Softplus(x)) as Mish. Needs operator set 18.",
+         lambda context: _gated(context, "Mish", 18, "Tanh", "Softplus"), is_default=False),
+    Pass("fuse_swish", "Swish", "x·Sigmoid(x) as Swish. Needs operator set 24.",
+         lambda context: _gated(context, "Swish", 24, "Sigmoid"), is_default=False),
+)  # fmt: skip

@@ -1,0 +1,78 @@
+"""Arithmetic with constants, done ahead of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.rewriter import Rewriter
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def _consecutive_mul(context: Context) -> Iterator[Match]:
+    """(x · a) · b as x · (a · b). Not so with sums, whose parts may cancel out."""
+    for node in context.nodes("Mul"):
+        for place in (0, 1):
+            before = context.producer(node.inputs[place], "Mul")
+            factor = context.array(node.inputs[1 - place])
+            if before is None or factor is None or context.sole_user(node.inputs[place]) is not node:
+                continue
+            own = next((i for i in (0, 1) if context.constant(before.inputs[i]) is not None), None)
+            other = None if own is None else context.array(before.inputs[own])
+            whole = None if other is None else _product(other, factor)
+            if own is not None and whole is not None:
+                x = before.inputs[1 - own]
+                yield Match(
+                    f"{said(node)} multiplies by both constants", (before, node), partial(_multiply, node, x, whole)
+                )
+                break
+
+
+def _product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
+    """The product of two constants, of which a comes first; None where it would be larger than both or not the same."""
+    if a.dtype != b.dtype or a.dtype.kind not in "fiu":
+        return None
+    try:
+        size = int(np.prod(np.broadcast_shapes(a.shape, b.shape), dtype=object))
+    except ValueError:  # it cannot run; checks say so
+        return None
+    if size > max(a.size, b.size):
+        return None
+    with np.errstate(all="ignore"):
+        product = np.asarray(a * b)
+    return product if product.dtype.kind != "f" or _is_safe(a, b, product) else None
+
+
+def _is_safe(a: NDArray[Any], b: NDArray[Any], product: NDArray[Any]) -> bool:
+    """Whether the product has full precision, and x · a ends at infinity or 0 only where x · a · b does.
+
+    That it may not by more than a fourth of the range of exponents: only an x at its very end tells them apart.
+    """
+    kind = np.finfo(product.dtype)
+    far = 2.0 ** (kind.maxexp // 4)
+    first, second = np.abs(a), np.abs(b)
+    is_exact = np.isfinite(product) & ((np.abs(product) >= kind.tiny) | (a == 0) | (b == 0))
+    goes_too_far = ((first > far) & (second < 1)) | ((first != 0) & (first < 1 / far) & (second > 1))
+    return bool((is_exact & ~goes_too_far).all())
+
+
+def _multiply(node: Node, x: Value | None, factor: NDArray[Any], rewriter: Rewriter) -> None:
+    rewriter.set_inputs(node, (x, factor))
+
+
+PASSES = (
+    Pass(
+        "fuse_consecutive_mul",
+        "Multiplications by constants",
+        "Multiplies once by the product of two constants.",
+        _consecutive_mul,
+    ),
+)

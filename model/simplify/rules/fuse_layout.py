@@ -1,0 +1,369 @@
+"""Nodes that rearrange, one after the other: two become one, or move to where they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.model.analysis.node_constants import constant_ints, ints, number
+from onnx_workbench.model.analysis.shapes import axes_of
+from onnx_workbench.model.analysis.slicing import slice_bounds
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.rewriter import Rewriter
+from onnx_workbench.model.simplify.rules.eliminations import reduced_axes, set_first_input
+from onnx_workbench.model.simplify.rules.shape_computations import is_reshape_like
+
+#: Operators that only rearrange the elements of their first input without changing their order.
+_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+
+
+def _consecutive_transposes(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Transpose"):
+        before = context.producer(node.inputs[0], "Transpose")
+        if before is None:
+            continue
+        rank = context.facts.rank(before.inputs[0])
+        first, second = _order(before, rank), _order(node, rank)
+        if first is None or second is None or len(first) != len(second):
+            continue
+        order = [first[a] for a in second]
+        target, source = node.outputs[0], before.inputs[0]
+        if order == sorted(order) and target is not None and source is not None and context.can_replace(target, source):
+            yield Match(f"{said(before)} and {said(node)} cancel", (before, node), partial(_replace, target, source))
+        else:
+            yield Match(f"{said(before)} and {said(node)} become one", (before, node),
+                        partial(_set_order, node, before, order))  # fmt: skip
+
+
+def _order(node: Node, rank: int | None) -> tuple[int, ...] | None:
+    order = ints(node, "perm")
+    if order is not None or rank is None:
+        return order
+    return tuple(reversed(range(rank)))
+
+
+def _replace(target: Value, source: Value, rewriter: Rewriter) -> None:
+    rewriter.replace(target, source)
+
+
+def _set_order(node: Node, before: Node, order: list[int], rewriter: Rewriter) -> None:
+    rewriter.set_attribute(node, "perm", order)
+    rewriter.set_inputs(node, (before.inputs[0],))
+
+
+def _consecutive_concats(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Concat"):
+        for value in node.inputs:
+            inner = context.producer(value, "Concat")
+            if inner is None or context.sole_user(value) is not node or not _same_axis(context, inner, node):
+                continue
+            place = node.inputs.index(value)
+            yield Match(f"{said(inner)} goes into {said(node)}", (inner, node),
+                        partial(_splice, node, inner, place))  # fmt: skip
+            break
+
+
+def _same_axis(context: Context, a: Node, b: Node) -> bool:
+    first, second = number(a, "axis", 1), number(b, "axis", 1)
+    rank = context.facts.rank(a.inputs[0])
+    return first % rank == second % rank if rank else first == second
+
+
+def _splice(node: Node, inner: Node, place: int, rewriter: Rewriter) -> None:
+    rewriter.set_inputs(node, (*node.inputs[:place], *inner.inputs, *node.inputs[place + 1 :]))
+
+
+def _log_softmax(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Log"):
+        inner = context.producer(node.inputs[0], "Softmax")
+        if inner is not None and context.sole_user(node.inputs[0]) is node:
+            yield Match(f"{said(inner)} and {said(node)} become LogSoftmax", (inner, node),
+                        partial(_make_log_softmax, inner, node))  # fmt: skip
+
+
+def _make_log_softmax(inner: Node, node: Node, rewriter: Rewriter) -> None:
+    rewriter.add(node, "LogSoftmax", [inner.inputs[0]], dict(inner.attributes), outputs=[node.outputs[0]])
+    rewriter.collect([node])
+
+
+_REDUCTIONS = (
+    "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
+    "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin",
+)  # fmt: skip
+
+
+def _reduce_unsqueeze(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Unsqueeze"):
+        inner = context.producer(node.inputs[0], *_REDUCTIONS)
+        if inner is None or context.sole_user(node.inputs[0]) is not node or number(inner, "keepdims", 1):
+            continue
+        rank = context.facts.rank(inner.inputs[0])
+        is_arg = inner.op_type.startswith("Arg")
+        axes = (number(inner, "axis", 0),) if is_arg else reduced_axes(context, inner)
+        new = axes_of(context.facts, node, context.opset(node))
+        if not rank or axes is None or new is None:
+            continue
+        if sorted(a % rank for a in axes) == sorted(a % rank for a in new):
+            yield Match(f"{said(inner)} keeps the axes {said(node)} puts back", (inner, node),
+                        partial(_keep_dims, inner, node))  # fmt: skip
+
+
+def _keep_dims(inner: Node, node: Node, rewriter: Rewriter) -> None:
+    attributes = {k: v for k, v in inner.attributes.items() if k != "keepdims"}
+    rewriter.add(inner, inner.op_type, inner.inputs, {**attributes, "keepdims": 1}, outputs=[node.outputs[0]],
+                 before=node)  # fmt: skip
+    rewriter.collect([node])
+
+
+def _consecutive_squeezes(context: Context) -> Iterator[Match]:
+    yield from _consecutive_axes(context, "Squeeze")
+
+
+def _consecutive_unsqueezes(context: Context) -> Iterator[Match]:
+    yield from _consecutive_axes(context, "Unsqueeze")
+
+
+def _consecutive_axes(context: Context, op_type: str) -> Iterator[Match]:
+    for node in context.nodes(op_type):
+        before = context.producer(node.inputs[0], op_type)
+        if before is None or before.inputs[0] is None or context.sole_user(node.inputs[0]) is not node:
+            continue
+        rank = context.facts.rank(before.inputs[0])
+        first = axes_of(context.facts, before, context.opset(before))
+        second = axes_of(context.facts, node, context.opset(node))
+        if rank is None or first is None or second is None:
+            continue
+        if op_type == "Squeeze" and len(first) + len(second) > rank:
+            continue  # it cannot run
+        axes = _joined_axes(rank, first, second, adds=op_type == "Unsqueeze")
+        yield Match(f"{said(before)} and {said(node)} become one", (before, node),
+                    partial(_set_axes, context, node, before, axes))  # fmt: skip
+
+
+def _joined_axes(rank: int, first: tuple[int, ...], second: tuple[int, ...], *, adds: bool) -> list[int]:
+    """The axes that both take away, in terms of the input; or that both add, in terms of the output."""
+    if adds:
+        middle = rank + len(first)
+        last = {a % (middle + len(second)) for a in second}
+        places = [a for a in range(middle + len(second)) if a not in last]  # of the axes in between
+        return sorted([*last, *(places[a % middle] for a in first)])
+    gone = {a % rank for a in first}
+    left = [a for a in range(rank) if a not in gone]
+    return sorted([*gone, *(left[a % len(left)] for a in second)])
+
+
+def _set_axes(context: Context, node: Node, before: Node, axes: list[int], rewriter: Rewriter) -> None:
+    if context.opset(node) >= 13:
+        rewriter.set_inputs(node, (before.inputs[0], np.array(axes, np.int64)))
+    else:
+        rewriter.set_attribute(node, "axes", axes)
+        rewriter.set_inputs(node, (before.inputs[0],))
+
+
+def _consecutive_slices(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Slice"):
+        joined = _joined_slices(context, node)
+        if joined is None:
+            continue
+        before, bounds = joined
+        # Where others use the first one too, it goes only if each of them can do without.
+        users = context.users(node.inputs[0])
+        if users and all((found := _joined_slices(context, user)) and found[0] is before for user in users):
+            yield Match(f"{said(before)} and {said(node)} become one", (before, node),
+                        partial(_set_bounds, node, before, bounds))  # fmt: skip
+
+
+def _joined_slices(context: Context, node: Node) -> tuple[Node, list[tuple[int, ...]]] | None:
+    """The Slice before this Slice, and the bounds that do the same as both; None where there are none."""
+    before = context.producer(node.inputs[0], "Slice") if node.op_type == "Slice" else None
+    if before is None or not context.may_change(node) or context.opset(node) < 10:
+        return None
+    first = slice_bounds(context.facts, before, context.opset(before))
+    second = slice_bounds(context.facts, node, context.opset(node))
+    if first is None or second is None or not all(isinstance(v, int) for b in (*first, *second) for v in b):
+        return None
+    bounds = _joined_bounds(context, before, first, second)
+    return None if bounds is None else (before, bounds)
+
+
+def _joined_bounds(context: Context, before: Node, first: Any, second: Any) -> list[tuple[int, ...]] | None:
+    by_axis = {bound[0]: bound for bound in first}
+    if any(axis < 0 for axis, *_ in (*first, *second)):
+        return None
+    for axis, start, end, step in second:
+        if axis not in by_axis:
+            by_axis[axis] = (axis, start, end, step)
+            continue
+        dims = context.facts.dims(before.inputs[0])
+        size = dims[axis] if dims is not None and axis < len(dims) else None
+        if not isinstance(size, int):
+            return None
+        _, a, b, s = by_axis[axis]
+        if s <= 0 or step <= 0:
+            return None
+        places = range(size)[slice(a, b, s)][slice(start, end, step)]
+        by_axis[axis] = (axis, places.start, max(places.stop, places.start), places.step)
+    return sorted(by_axis.values())
+
+
+def _set_bounds(node: Node, before: Node, bounds: list[tuple[int, ...]], rewriter: Rewriter) -> None:
+    axes, starts, ends, steps = (np.array(column, np.int64) for column in zip(*bounds, strict=True))
+    inputs = [before.inputs[0], starts, ends, axes]
+    rewriter.set_inputs(node, [*inputs, steps] if any(steps != 1) else inputs)
+
+
+def _consecutive_reshapes(context: Context) -> Iterator[Match]:
+    """A view of a view: only the last shape counts, if it can be said without the one in between."""
+    for node in context.nodes(*_VIEWS):
+        before = context.producer(node.inputs[0], *_VIEWS)
+        if before is None or before.inputs[0] is None or node.outputs[0] is None:
+            continue
+        wanted = (
+            constant_ints(context.facts, node, 1) if node.op_type == "Reshape" and context.opset(node) >= 5 else None
+        )
+        absolute = wanted is not None and 0 not in wanted and context.opset(node) >= 5
+        if absolute:
+            yield Match(f"{said(before)} is undone by {said(node)}", (before, node),
+                        partial(set_first_input, node, before.inputs[0]))  # fmt: skip
+            continue
+        entries = is_reshape_like(context, node, before.inputs[0], node.outputs[0])
+        if entries is None:
+            continue
+        if node.op_type == "Reshape" and context.constant(node.inputs[1]) is not None:
+            yield Match(f"{said(before)} is undone by {said(node)}", (before, node),
+                        partial(_set_view, node, before.inputs[0], entries))  # fmt: skip
+        elif node.op_type != "Reshape" and _is_only_viewed(context, node.inputs[0]):
+            yield Match(f"{said(before)} and {said(node)} become one Reshape", (before, node),
+                        partial(_make_reshape, node, before.inputs[0], entries))  # fmt: skip
+
+
+def _is_only_viewed(context: Context, value: Value | None) -> bool:
+    """Whether all who use a value look at it in another shape, so that none needs it as it is."""
+    users = context.users(value)
+    return bool(users) and all(user.op_type in _VIEWS and user.inputs[0] is value for user in users)
+
+
+def _set_view(node: Node, source: Value, entries: tuple[int, ...], rewriter: Rewriter) -> None:
+    rewriter.set_inputs(node, (source, np.array(entries, np.int64)))
+
+
+def _make_reshape(node: Node, source: Value, entries: tuple[int, ...], rewriter: Rewriter) -> None:
+    rewriter.add(node, "Reshape", [source, np.array(entries, np.int64)], outputs=[node.outputs[0]])
+    rewriter.collect([node])
+
+
+def _transpose_as_reshape(context: Context) -> Iterator[Match]:
+    """A Transpose that only moves axes of one element does not move data, so it can join its neighbours."""
+    for node in context.nodes("Transpose"):
+        dims = context.facts.dims(node.inputs[0])
+        order = _order(node, None if dims is None else len(dims))
+        if dims is None or order is None or len(order) != len(dims):
+            continue
+        moved = [a for a in order if dims[a] != 1]
+        neighbour = context.producer(node.inputs[0], *_VIEWS) is not None or any(
+            user.op_type in _VIEWS for user in (node.outputs[0].consumers if node.outputs[0] is not None else ())
+        )
+        if moved != sorted(moved) or list(order) == sorted(order) or not neighbour or node.inputs[0] is None:
+            continue
+        entries = is_reshape_like(context, node, node.inputs[0], node.outputs[0])
+        if entries is not None:
+            yield Match(f"{said(node)} moves no data", (node,), partial(_make_reshape, node, node.inputs[0], entries))
+
+
+# -- transposes through elementwise operators -----------------------------------------------------------------------
+
+#: Operators that treat every element alike, so that they may run before or after a Transpose.
+_ELEMENTWISE = frozenset({
+    "Abs", "Cast", "Ceil", "Clip", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish",
+    "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin",
+    "Softplus", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu",
+})  # fmt: skip
+_BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min"})
+
+
+def _transpose_through(context: Context) -> Iterator[Match]:
+    """Transpose, elementwise operators, and a Transpose that turns back: the pair goes."""
+    for last in context.nodes("Transpose"):
+        chain: list[Node] = []
+        node = last
+        while True:
+            value = node.inputs[0] if node is last or node.op_type in _ELEMENTWISE else _data_input(context, node)
+            if value is None or (value.producer is None) or context.sole_user(value) is not node:
+                break
+            before = value.producer
+            if not context.may_change(before):
+                break
+            if before.op_type == "Transpose":
+                yield from _cancel(context, before, chain, last)
+                break
+            if before.op_type not in _ELEMENTWISE and _data_input(context, before) is None:
+                break
+            chain.append(before)
+            node = before
+            if len(chain) > 64:
+                break
+
+
+def _data_input(context: Context, node: Node) -> Value | None:
+    """The one input of a binary operator that is not a single number."""
+    if node.op_type not in _BINARY or len(node.inputs) != 2:
+        return None
+    for data, other in (node.inputs, node.inputs[::-1]):
+        tensor = context.constant(other)
+        if tensor is not None and tensor.size == 1:
+            rank = context.facts.rank(data)
+            return data if not tensor.shape or (rank is not None and rank >= len(tensor.shape)) else None
+    return None
+
+
+def _cancel(context: Context, first: Node, chain: list[Node], last: Node) -> Iterator[Match]:
+    rank = context.facts.rank(first.inputs[0])
+    a, b = _order(first, rank), _order(last, rank)
+    if not chain or a is None or b is None or [a[i] for i in b] != list(range(len(b))):
+        return
+    final = chain[0].outputs[0]
+    if context.can_replace(last.outputs[0], final):
+        yield Match(f"{said(first)} and {said(last)} cancel around {chain[-1].title}", (first, *chain, last),
+                    partial(_move_out, context, first, chain, last))  # fmt: skip
+
+
+def _move_out(context: Context, first: Node, chain: list[Node], last: Node, rewriter: Rewriter) -> None:
+    source, inner = first.inputs[0], first.outputs[0]
+    assert source is not None
+    dims = context.facts.dims(source)
+    start = chain[-1]
+    rewriter.set_inputs(start, tuple(source if v is inner else v for v in start.inputs))
+    for node in chain:
+        value = node.outputs[0]
+        assert value is not None
+        rewriter.forget_type(value)
+        context.facts.set_type(value, None, dims)
+    final, target = chain[0].outputs[0], last.outputs[0]
+    assert final is not None
+    assert target is not None
+    rewriter.replace(target, final)
+
+
+PASSES = (
+    Pass("fuse_consecutive_transposes", "Consecutive transposes", "Two become one, or none.",
+         _consecutive_transposes),
+    Pass("fuse_transpose_around_elementwise", "Transposes around elementwise operators",
+         "Removes a Transpose and its inverse with only elementwise operators between.", _transpose_through),
+    Pass("fuse_transpose_as_reshape", "Transposes that move no data",
+         "Turns a Transpose of axes of one element beside a Reshape into a Reshape.", _transpose_as_reshape),
+    Pass("fuse_consecutive_reshapes", "Consecutive reshapes",
+         "Of Reshape, Flatten, Squeeze and Unsqueeze after each other one Reshape is enough.", _consecutive_reshapes),
+    Pass("fuse_consecutive_concats", "Consecutive concats", "A Concat used by another along the same axis goes in.",
+         _consecutive_concats),
+    Pass("fuse_consecutive_squeezes", "Consecutive squeezes", "Two become one.", _consecutive_squeezes),
+    Pass("fuse_consecutive_unsqueezes", "Consecutive unsqueezes", "Two become one.", _consecutive_unsqueezes),
+    Pass("fuse_consecutive_slices", "Consecutive slices", "Two become one, where sizes are known.",
+         _consecutive_slices),
+    Pass("fuse_consecutive_reduce_unsqueeze", "Reduction and Unsqueeze", "Sets keepdims instead.", _reduce_unsqueeze),
+    Pass("fuse_consecutive_log_softmax", "Log of Softmax", "Becomes LogSoftmax.", _log_softmax),
+)  # fmt: skip

@@ -1,0 +1,211 @@
+"""Normalizations and attention that exporters spell out, as the operators that newer operator sets have for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from onnx_workbench.model.analysis.node_constants import constant_ints, ints, number
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.rules.fuse_activations import fuse, is_alike, product, scalar
+
+
+def _layer_norm(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Mul"):
+        if context.opset(node) < 17:
+            continue
+        for place in (0, 1):
+            scale, normal = node.inputs[1 - place], node.inputs[place]
+            found = _normalized(context, node, normal)
+            if found is None or scale is None:
+                continue
+            centred, axis, epsilon, parts = found
+            minus = context.producer(centred, "Sub")
+            mean = context.producer(minus.inputs[1], "ReduceMean") if minus is not None else None
+            if minus is None or mean is None or minus.inputs[0] is not mean.inputs[0]:
+                continue
+            x = minus.inputs[0]
+            if _first_axis(context, mean) != axis or not _is_scale(context, scale, x, axis):
+                continue
+            if not all(user in parts for user, _ in centred.uses) or context.sole_user(mean.outputs[0]) is not minus:
+                continue
+            last, bias = _biased(context, node, x, axis)
+            parts = (mean, minus, *parts, node, *([last] if last is not node else []))
+            inputs = (x, scale, *([bias] if bias is not None else []))
+            attributes = {"axis": axis, "epsilon": epsilon}
+            text = f"{len(parts)} nodes up to {said(last)} are LayerNormalization"
+            yield Match(text, parts, partial(fuse, last, "LayerNormalization", inputs, attributes))
+            break
+
+
+def _rms_norm(context: Context) -> Iterator[Match]:
+    for node in context.nodes("Mul"):
+        if context.opset(node) < 23:
+            continue
+        for place in (0, 1):
+            scale = node.inputs[1 - place]
+            found = _normalized(context, node, node.inputs[place])
+            if found is None or scale is None:
+                continue
+            x, axis, epsilon, parts = found
+            if _is_scale(context, scale, x, axis):
+                text = f"{len(parts) + 1} nodes up to {said(node)} are RMSNormalization"
+                attributes = {"axis": axis, "epsilon": epsilon}
+                act = partial(fuse, node, "RMSNormalization", (x, scale), attributes)
+                yield Match(text, (*parts, node), act)
+                break
+
+
+def _normalized(context: Context, user: Node, value: Value | None) -> tuple[Value, int, float, tuple[Node, ...]] | None:
+    """What v is in v / √(mean(v²) + ε), over which last axes, with ε and the nodes."""
+    quotient = context.producer(value, "Div", "Mul")
+    if quotient is None or context.sole_user(value) is not user:
+        return None
+    for place in (1,) if quotient.op_type == "Div" else (0, 1):
+        v, divisor = quotient.inputs[1 - place], quotient.inputs[place]
+        parts = [quotient]
+        if quotient.op_type == "Mul":
+            reciprocal = context.producer(divisor, "Reciprocal")
+            if reciprocal is None or context.sole_user(divisor) is not quotient:
+                continue
+            parts.append(reciprocal)
+            divisor = reciprocal.inputs[0]
+        found = _root_mean_square(context, parts[-1], divisor, v)
+        if found is not None and v is not None:
+            axis, epsilon, nodes = found
+            return v, axis, epsilon, (*nodes, *parts[::-1])
+    return None
+
+
+def _root_mean_square(
+    context: Context, user: Node, value: Value | None, v: Value | None
+) -> tuple[int, float, tuple[Node, ...]] | None:
+    root = context.producer(value, "Sqrt")
+    if root is None or v is None or context.sole_user(value) is not user:
+        return None
+    plus = context.producer(root.inputs[0], "Add")
+    if plus is None or context.sole_user(root.inputs[0]) is not root or len(plus.inputs) != 2:
+        return None
+    place = 0 if scalar(context, plus.inputs[0]) is not None else 1
+    epsilon = scalar(context, plus.inputs[place])
+    mean = context.producer(plus.inputs[1 - place], "ReduceMean")
+    if mean is None or epsilon is None or context.sole_user(mean.outputs[0]) is not plus:
+        return None
+    square, axis = context.producer(mean.inputs[0], "Pow", "Mul"), _first_axis(context, mean)
+    if square is None or axis is None or square.inputs[0] is not v or context.sole_user(mean.inputs[0]) is not mean:
+        return None
+    is_two = scalar(context, square.inputs[1]) == 2.0 if square.op_type == "Pow" else square.inputs[1] is v
+    if not is_two or not epsilon >= 0 or not is_alike(context, value, v):
+        return None
+    if context.element_type(v) is ElementType.DOUBLE:
+        return None  # the operators compute mean and deviation in single precision
+    return axis, epsilon, (square, mean, plus, root)
+
+
+def _first_axis(context: Context, mean: Node) -> int | None:
+    """The first axis of a mean over the last ones, counted from the end; None when it is another mean."""
+    axes = ints(mean, "axes") if context.opset(mean) < 18 else constant_ints(context.facts, mean, 1)
+    rank = context.facts.rank(mean.inputs[0])
+    if not axes or not rank or not number(mean, "keepdims", 1):
+        return None
+    counted = sorted(a % rank for a in axes)
+    return counted[0] - rank if counted == list(range(counted[0], rank)) else None
+
+
+def _is_scale(context: Context, value: Value, x: Value | None, axis: int) -> bool:
+    """Whether a tensor has exactly the sizes that are normalized, all numbers, and the type of the data."""
+    shape, dims = context.facts.shape(value), context.facts.dims(x)
+    return dims is not None and shape is not None and shape == dims[axis:] and context.is_float(value, x)
+
+
+def _biased(context: Context, node: Node, x: Value | None, axis: int) -> tuple[Node, Value | None]:
+    """The Add that follows with a bias, and the bias; else the node itself."""
+    add = context.sole_user(node.outputs[0])
+    if add is None or add.op_type != "Add" or not context.may_change(add) or len(add.inputs) != 2:
+        return node, None
+    bias = add.inputs[1 - add.inputs.index(node.outputs[0])]
+    return (add, bias) if bias is not None and _is_scale(context, bias, x, axis) else (node, None)
+
+
+def _attention(context: Context) -> Iterator[Match]:
+    for node in context.nodes("MatMul"):
+        softmax = context.producer(node.inputs[0], "Softmax")
+        if context.opset(node) < 23 or softmax is None or context.sole_user(node.inputs[0]) is not node:
+            continue
+        if number(softmax, "axis", -1) not in (-1, 3):
+            continue
+        found = _scores(context, softmax)
+        if found is None:
+            continue
+        q, k, mask, scale, parts = found
+        v = node.inputs[1]
+        if not _are_heads(context, q, k, v):
+            continue
+        inputs: tuple[Any, ...] = (q, k, v, *([mask] if mask is not None else []))
+        text = f"{len(parts) + 2} nodes up to {said(node)} are Attention"
+        yield Match(text, (*parts, softmax, node), partial(fuse, node, "Attention", inputs, {"scale": scale}))
+
+
+def _are_heads(context: Context, q: Value, k: Value, v: Value | None) -> bool:
+    """Whether these are [batch, heads, length, size] of one type, with as many batches and heads in all of them."""
+    dims = [context.facts.dims(value) for value in (q, k, v)]
+    if any(d is None or len(d) != 4 for d in dims) or not context.is_float(q, k, v):
+        return False
+    return len({d[:2] for d in dims if d is not None}) == 1
+
+
+def _scores(context: Context, softmax: Node) -> tuple[Value, Value, Value | None, float, tuple[Node, ...]] | None:
+    """Queries, keys, mask and scale of what Softmax gets, and the nodes before it."""
+    value, user, mask = softmax.inputs[0], softmax, None
+    parts: list[Node] = []
+    add = context.producer(value, "Add")
+    if add is not None and context.sole_user(value) is user:
+        place = next((i for i in (0, 1) if _is_product(context, add.inputs[i])), None)
+        if place is None or not _is_mask(context, add.inputs[1 - place], add.inputs[place]):
+            return None
+        parts.append(add)
+        value, user, mask = add.inputs[place], add, add.inputs[1 - place]
+    scale = 1.0
+    scaled = context.producer(value, "Mul", "Div")
+    if scaled is not None and context.sole_user(value) is user:
+        whole = product(context, scaled)
+        if len(whole.values) != 1:
+            return None
+        parts.extend(whole.nodes)
+        value, user, scale = whole.values[0], whole.nodes[-1], whole.factor
+    scores = context.producer(value, "MatMul")
+    turned = context.producer(scores.inputs[1], "Transpose") if scores is not None else None
+    if scores is None or turned is None or context.sole_user(value) is not user or ints(turned, "perm") != (0, 1, 3, 2):
+        return None
+    q, k = scores.inputs[0], turned.inputs[0]
+    if not is_alike(context, softmax.inputs[0], scores.outputs[0]):
+        return None
+    if q is None or k is None or scale <= 0 or context.sole_user(turned.outputs[0]) is not scores:
+        return None
+    return q, k, mask, scale, (turned, scores, *parts[::-1])
+
+
+def _is_product(context: Context, value: Value | None) -> bool:
+    return context.producer(value, "MatMul", "Mul", "Div") is not None and context.array(value) is None
+
+
+def _is_mask(context: Context, mask: Value | None, scores: Value | None) -> bool:
+    """Whether what is added is spread over the scores, and is a tensor of their type."""
+    own, dims = context.facts.dims(mask), context.facts.dims(scores)
+    if own is None or dims is None or len(own) not in (2, 3, 4) or not context.is_float(mask, scores):
+        return False
+    return own[-1] == dims[-1] and all(a in (1, b) for a, b in zip(own[::-1], dims[::-1], strict=False))
+
+
+PASSES = (
+    Pass("fuse_layer_norm", "LayerNormalization", "Mean, deviation, scale and bias as LayerNormalization. Needs "
+         "operator set 17.", _layer_norm),
+    Pass("fuse_rms_norm", "RMSNormalization", "Root mean square and scale as RMSNormalization. Needs operator set 23.",
+         _rms_norm),
+    Pass("fuse_attention", "Attention", "Scaled products of queries and keys, mask, Softmax and values as Attention. "
+         "Needs operator set 23.", _attention, is_default=False),
+)  # fmt: skip

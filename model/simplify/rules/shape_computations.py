@@ -1,0 +1,172 @@
+"""Sizes that are known, whole or in part: shape computations become constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.model.analysis import symbolic
+from onnx_workbench.model.analysis.node_constants import constant_ints, number
+from onnx_workbench.model.analysis.shapes import reshaped
+from onnx_workbench.model.analysis.symbolic import AnySize
+from onnx_workbench.model.analysis.values import Dims
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.rewriter import Rewriter
+
+_END = (1 << 63) - 1
+
+
+def _known_values(context: Context) -> Iterator[Match]:
+    """Tensors of sizes whose contents follow from static dimensions; what follows from float constants is folded."""
+    for node in list(context.all_nodes()):
+        if node.graph is None or not context.may_change(node) or node.op_type == "Constant" or node.bodies:
+            continue
+        value = node.outputs[0] if len(node.outputs) == 1 else None
+        contents = None if value is None else context.facts.contents.get(value)
+        kind = context.element_type(value)
+        if value is None or contents is None or kind is None or context.is_protected(value):
+            continue
+        flat = contents.reshape(-1).tolist()
+        if not all(isinstance(c, (int, bool)) for c in flat) or not context.is_deterministic(node):
+            continue
+        is_real = kind.numpy_dtype.kind not in "iub"
+        if is_real and all(v is None or context.constant(v) is not None for v in node.inputs):
+            continue
+        array = np.array(flat, kind.numpy_dtype).reshape(contents.shape)
+        yield Match(f"{said(node)} always gives {_shown(flat)}", (node,), partial(_put, node, array), (value,))
+
+
+def _shown(values: list[Any]) -> str:
+    return str(values) if len(values) <= 8 else f"the same {len(values)} numbers"
+
+
+def _put(node: Node, array: np.ndarray[Any, Any], rewriter: Rewriter) -> None:
+    rewriter.fold(node, [ArrayTensor(array)])
+
+
+def _symbolic_shapes(context: Context) -> Iterator[Match]:
+    """Reshape and Expand to sizes of which all but one are numbers or copied from the input."""
+    for node in context.nodes("Reshape", "Expand"):
+        if context.opset(node) < 5 or len(node.inputs) < 2 or node.inputs[1] is None:
+            continue
+        if context.constant(node.inputs[1]) is not None or node.inputs[1].producer is None:
+            continue
+        contents = context.facts.contents.get(node.inputs[1])
+        dims = context.facts.dims(node.inputs[0])
+        if contents is None or contents.ndim != 1:
+            continue
+        if node.op_type == "Reshape":
+            wanted = reshape_entries(dims, contents.tolist(), allow_zero=bool(number(node, "allowzero", 0)))
+        else:
+            wanted = _expand_entries(dims, contents.tolist())
+        if wanted is not None:
+            yield Match(
+                f"{said(node)}: its shape is always {list(wanted)}",
+                (node,),
+                partial(_set_shape, node, wanted),
+                (node.inputs[1],),
+            )
+
+
+def reshape_entries(dims: Dims | None, wanted: list[AnySize], *, allow_zero: bool) -> tuple[int, ...] | None:
+    """The sizes as a constant Reshape input: numbers, 0 where the input's is copied, -1 once at most."""
+    resolved = None if dims is None else reshaped(dims, wanted, allow_zero=allow_zero)
+    if resolved is not None and 0 not in resolved and 0 not in wanted:
+        wanted = list(resolved)  # where -1 is a number, a size that is not can be the -1
+    entries: list[int] = []
+    for axis, size in enumerate(wanted):
+        if isinstance(size, int):
+            entries.append(size)
+        elif not allow_zero and dims is not None and axis < len(dims) and size == dims[axis]:
+            entries.append(0)
+        elif symbolic.least(size) is None:
+            return None  # nobody knows that it is not 0 or -1
+        else:
+            entries.append(-1)
+    return tuple(entries) if entries.count(-1) <= 1 else None
+
+
+def _expand_entries(dims: Dims | None, wanted: list[AnySize]) -> tuple[int, ...] | None:
+    if dims is None:
+        return None
+    entries: list[int] = []
+    offset = len(dims) - len(wanted)
+    for axis, size in enumerate(wanted):
+        own = dims[axis + offset] if axis + offset >= 0 else None
+        if isinstance(size, int):
+            entries.append(size)
+        elif size == own:
+            entries.append(1)
+        else:
+            return None
+    return tuple(entries)
+
+
+def _set_shape(node: Node, wanted: Sequence[int], rewriter: Rewriter) -> None:
+    rewriter.set_inputs(node, (node.inputs[0], np.array(wanted, np.int64)))
+
+
+def _slice_ends(context: Context) -> Iterator[Match]:
+    """Slices that go up to the end of an axis need not know where that is."""
+    for node in context.nodes("Slice"):
+        if context.opset(node) < 10 or len(node.inputs) < 3:
+            continue
+        ends = node.inputs[2]
+        contents = None if ends is None else context.facts.contents.get(ends)
+        dims = context.facts.dims(node.inputs[0])
+        starts = constant_ints(context.facts, node, 1)
+        axes = constant_ints(context.facts, node, 3) if len(node.inputs) > 3 else None
+        steps = constant_ints(context.facts, node, 4) if len(node.inputs) > 4 else None
+        if contents is None or dims is None or starts is None or context.constant(ends) is not None:
+            continue
+        if (
+            any(s <= 0 for s in steps or ())
+            or (len(node.inputs) > 3 and axes is None)
+            or (len(node.inputs) > 4 and steps is None)
+        ):
+            continue
+        flat = contents.reshape(-1).tolist()
+        places = axes if axes is not None else tuple(range(len(flat)))
+        wanted = [
+            e if isinstance(e, int) else _END if -len(dims) <= a < len(dims) and e == dims[a] else None
+            for a, e in zip(places, flat, strict=False)
+        ]
+        known = [e for e in wanted if e is not None]
+        if len(known) == len(wanted) and context.element_type(ends) is ElementType.INT64:
+            yield Match(f"{said(node)}: goes to the end", (node,), partial(_set_ends, node, known))
+
+
+def _set_ends(node: Node, wanted: list[int], rewriter: Rewriter) -> None:
+    rewriter.set_inputs(node, (*node.inputs[:2], np.array(wanted, np.int64), *node.inputs[3:]))
+
+
+def is_reshape_like(context: Context, node: Node, source: Value | None, target: Value | None) -> tuple[int, ...] | None:
+    """Entries of one Reshape that does what goes from `source` to `target`, where both shapes are known well enough."""
+    before, after = context.facts.dims(source), context.facts.dims(target)
+    if before is None or after is None or context.opset(node) < 5:
+        return None
+    entries = reshape_entries(before, list(after), allow_zero=False)
+    if entries is None or any(isinstance(d, int) and d == 0 for d in (*before, *after)):
+        return None
+    return entries if reshaped(before, list(entries), allow_zero=False) == after else None
+
+
+KNOWN_VALUES = Pass(
+    "fold_shape_values", "Known sizes",
+    "Replaces what is computed from dimensions that are numbers.", _known_values,
+)  # fmt: skip
+SYMBOLIC_SHAPES = Pass(
+    "fold_symbolic_shapes", "Shapes known but for one size",
+    "Gives Reshape and Expand a constant shape, with 0 and -1 for dimensions that stay free.", _symbolic_shapes,
+)  # fmt: skip
+SLICE_ENDS = Pass(
+    "fold_slice_ends", "Slices to the end", "Gives Slice a constant end where it goes to the end of an axis.",
+    _slice_ends,
+)  # fmt: skip

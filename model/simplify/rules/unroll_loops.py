@@ -1,0 +1,285 @@
+"""Loops of which it is known how often they go round: tried out with what is constant, then put in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onnx_workbench.model.analysis.node_constants import plain
+from onnx_workbench.model.analysis.scoping import dependencies, run_order
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.simplify.context import Context, is_returned_elsewhere
+from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.rewriter import Rewriter
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MOST_TURNS = 256
+_MOST_NODES = 2000  # that unrolling on request may leave
+_MOST_BYTES = 1024  # of a value followed from turn to turn: counters and conditions, no data
+_FOLLOWED = frozenset("biuf")  # kinds of numpy types
+
+Known = dict[Value, "NDArray[Any]"]
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One time round: what its values are known to be, and the nodes that are left to be run."""
+
+    known: Known
+    nodes: list[Node]
+
+
+@dataclass(slots=True)
+class _Trial:
+    """A loop gone through: its turns, and the nodes that do the same in each of them."""
+
+    node: Node
+    body: Graph
+    turns: list[_Turn] = field(default_factory=list)
+    invariant: dict[Node, None] = field(default_factory=dict)
+
+    @property
+    def carried(self) -> int:
+        """How many values go from turn to turn."""
+        return len(self.body.inputs) - 2
+
+    @property
+    def stacked(self) -> list[tuple[Value, Value]]:
+        """Outputs that collect a value of each turn, where they are used, and that value."""
+        pairs = zip(self.node.outputs[self.carried :], self.body.outputs[1 + self.carried :], strict=False)
+        return [(target, result) for target, result in pairs if target is not None and target.uses]
+
+    def nodes_left(self) -> int:
+        """Op nodes there will be in place of the loop, before anything else is simplified."""
+        each = sum(_count(n) for turn in self.turns for n in turn.nodes if n not in self.invariant)
+        once = sum(_count(n) for turn in self.turns[:1] for n in turn.nodes if n in self.invariant)
+        joins = len(self.turns) + (len(self.turns) > 1)
+        return each + once + joins * len(self.stacked)
+
+
+def _count(node: Node) -> int:
+    inner = sum(_count(n) for body in node.bodies for n in body.nodes)
+    return inner + (node.op_type != "Constant" or bool(node.domain))
+
+
+def _loops(context: Context, most: Callable[[_Trial], int]) -> Iterator[Match]:
+    for node in context.nodes("Loop"):
+        body = plain(node, "body")
+        if not isinstance(body, Graph) or not _is_sound(node, body):
+            continue
+        trial = _tried(context, node, body)
+        if trial is None or not _can_take_place(context, trial) or trial.nodes_left() > most(trial):
+            continue
+        count = len(trial.turns)
+        turns = "no turn" if not count else "one turn" if count == 1 else f"{count} turns"
+        yield Match(f"{said(node)} makes {turns}", (node,), partial(_unroll, trial))
+
+
+def _is_sound(node: Node, body: Graph) -> bool:
+    carried = len(node.inputs) - 2
+    return (
+        carried >= 0
+        and not body.quantization_annotations
+        and len(body.inputs) == carried + 2
+        and len(body.outputs) > carried
+        and carried <= len(node.outputs) < len(body.outputs)
+        and all(v is not None for v in node.inputs[2:])
+    )
+
+
+# -- trying ------------------------------------------------------------------------------------------------------
+
+
+def _tried(context: Context, node: Node, body: Graph) -> _Trial | None:
+    """Follow what is constant through the turns; None where it is not known when the loop ends."""
+    limit, go_on = (_start(context, v) for v in node.inputs[:2])
+    if any(v is not None and a is None for v, a in zip(node.inputs[:2], (limit, go_on), strict=True)):
+        return None
+    trial = _Trial(node, body)
+    most = None if limit is None else int(limit.reshape(-1)[0])
+    if (go_on is not None and not go_on.reshape(-1)[0]) or (most is not None and most <= 0):
+        return trial
+    order = run_order(body)
+    trial.invariant = _invariant(context, body, order)
+    carried = [_start(context, v) for v in node.inputs[2:]]
+    while len(trial.turns) < _MOST_TURNS:
+        context.progress.check()
+        known: Known = {body.inputs[0]: np.array(len(trial.turns), np.int64), body.inputs[1]: np.array(True)}
+        known.update({v: a for v, a in zip(body.inputs[2:], carried, strict=True) if a is not None})
+        left = [n for n in order if not _computed(context, n, known)]
+        trial.turns.append(_Turn(known, left))
+        if len(trial.turns) == most:
+            return trial
+        again = _small(context, body.outputs[0], known)
+        if again is None:
+            return None
+        if not again.reshape(-1)[0]:
+            # Without a condition to begin with, the specification ignores what the body says; not all runtimes do.
+            return trial if node.inputs[1] is not None else None
+        carried = [_small(context, v, known) for v in body.outputs[1 : 1 + trial.carried]]
+    return None
+
+
+def _start(context: Context, value: Value | None) -> NDArray[Any] | None:
+    array = context.array(value)
+    return array if array is not None and array.size and _is_followed(array) else None
+
+
+def _is_followed(array: NDArray[Any]) -> bool:
+    return array.nbytes <= _MOST_BYTES and array.dtype.kind in _FOLLOWED and array.dtype.isbuiltin == 1
+
+
+def _small(context: Context, value: Value | None, known: Mapping[Value, NDArray[Any]]) -> NDArray[Any] | None:
+    """What a value of the body holds in this turn, if that is known and little."""
+    if value is None:
+        return None
+    return known[value] if value in known else _start(context, value)
+
+
+def _computed(context: Context, node: Node, known: Known) -> bool:
+    """Compute a node from what is known of this turn; False when it has to stay."""
+    if context.evaluate is None or node.bodies or not node.inputs or not context.is_deterministic(node):
+        return False
+    if any(a.reference for a in node.attributes.values()):
+        return False
+    arrays = [_small(context, v, known) for v in node.inputs]
+    if any(v is not None and a is None for v, a in zip(node.inputs, arrays, strict=True)):
+        return False
+    found = context.evaluate(node, arrays, context.opset(node), _MOST_BYTES)
+    if found is None or len(found) < len(node.outputs) or not all(map(_is_followed, found)):
+        return False
+    known.update({v: np.array(a) for v, a in zip(node.outputs, found, strict=False) if v is not None})
+    return True
+
+
+def _invariant(context: Context, body: Graph, order: Sequence[Node]) -> dict[Node, None]:
+    """Nodes that get the same in every turn: what is outside, what is carried as it is, and each other's outputs."""
+    same = {a for a, b in zip(body.inputs[2:], body.outputs[1:], strict=False) if a is b}
+    inside = set(body.inputs) - same
+    found: dict[Node, None] = {}
+    for node in order:
+        outputs = [v for v in node.outputs if v is not None]
+        used = [v for v in node.inputs if v is not None]
+        varies = node.bodies or any(v in inside for v in used) or not (used or node.op_type == "Constant")
+        if varies or not context.is_deterministic(node):
+            inside.update(outputs)
+        else:
+            found[node] = None
+    return found
+
+
+def _can_take_place(context: Context, trial: _Trial) -> bool:
+    """Whether what comes out in the end can be what the node gives."""
+    node, body, carried = trial.node, trial.body, trial.carried
+    if any(v is not None and context.is_protected(v) for v in node.outputs):
+        return False
+    if not trial.turns:
+        pairs = zip(node.outputs, node.inputs[2:], strict=False)
+        plainly = all(t is None or not t.uses or context.can_replace(t, s) for t, s in pairs)
+        return plainly and not trial.stacked
+    last = trial.turns[-1]
+    seen: set[Value] = set()
+    for target, result in zip(node.outputs[:carried], body.outputs[1:], strict=False):
+        if target is not None and any(isinstance(user, Graph) for user, _ in target.uses):
+            made_here = result.producer in last.nodes and not (trial.turns[1:] and result.producer in trial.invariant)
+            if not made_here or not target.is_output or result in seen:
+                return False
+        seen.add(result)
+    return all(t.graph is node.graph and not is_returned_elsewhere(t) for t, _ in trial.stacked)
+
+
+# -- doing -------------------------------------------------------------------------------------------------------
+
+
+def _unroll(trial: _Trial, rewriter: Rewriter) -> None:
+    node, body = trial.node, trial.body
+    graph = node.graph
+    assert graph is not None
+    state: list[Value] = [v for v in node.inputs[2:] if v is not None]
+    shared: dict[Value, Value | None] = {}
+    for constant in body.initializers:
+        copy, tensor = rewriter.cloner(graph, {}).value(constant), constant.initializer
+        copy.initializer = None
+        rewriter.put_any(graph, copy, tensor, node)
+        shared[constant] = copy
+    stacks: list[list[Value]] = [[] for _ in trial.stacked]
+    copies: list[Node] = []
+    for turn in trial.turns:
+        given: dict[Value, Value | None] = {**shared, **dict(zip(body.inputs[2:], state, strict=True))}
+        find = _take_turn(trial, turn, given, copies, rewriter)
+        shared.update({v: given[v] for n in trial.invariant for v in n.outputs if v is not None and v in given})
+        state = [find(v) for v in body.outputs[1 : 1 + trial.carried]]
+        for parts, (_, result) in zip(stacks, trial.stacked, strict=True):
+            parts.append(find(result))
+    for parts, (target, _) in zip(stacks, trial.stacked, strict=True):
+        _stack(node, target, parts, rewriter)
+    for output, source in zip(node.outputs[: trial.carried], state, strict=False):
+        if output is not None and output.uses:
+            rewriter.replace(output, source)
+    if node.graph is not None:
+        rewriter.remove(node)
+    rewriter.collect(copies)
+
+
+def _take_turn(
+    trial: _Trial, turn: _Turn, given: dict[Value, Value | None], copies: list[Node], rewriter: Rewriter
+) -> Callable[[Value], Value]:
+    """Copy the nodes of one turn before the loop; returns what finds the copy of a value of the body."""
+    node = trial.node
+    graph = node.graph
+    assert graph is not None
+    nodes = [n for n in turn.nodes if not any(v in given for v in n.outputs if v is not None)]
+    needed = [v for n in nodes for v in dependencies(n)]
+    for value in (*needed, *trial.body.outputs[1:]):
+        if value in turn.known and value not in given:
+            given[value] = rewriter.constant(graph, turn.known[value], value.name, node)
+    cloner = rewriter.cloner(graph, given)
+    made = cloner.nodes(nodes)
+    rewriter.insert(graph, made, node)
+    copies.extend(made)
+    given.update(cloner.values)
+
+    def find(value: Value) -> Value:
+        return given.get(value) or value
+
+    return find
+
+
+def _stack(node: Node, target: Value, parts: Sequence[Value], rewriter: Rewriter) -> None:
+    """Put the values of all turns into one tensor, as a Loop does with what its body returns last."""
+    layers = []
+    for part in parts:
+        outputs = [target] if len(parts) == 1 else None
+        axes: dict[str, Any] = {}
+        inputs: list[Any] = [part]
+        if rewriter.context.opset(node) >= 13:
+            inputs.append(np.array([0], np.int64))
+        else:
+            axes["axes"] = (0,)
+        layers.append(rewriter.add(node, "Unsqueeze", inputs, axes, outputs=outputs))
+    if len(layers) > 1:
+        rewriter.add(node, "Concat", layers, {"axis": 0}, outputs=[target])
+
+
+PASSES = (
+    Pass(
+        "eliminate_loop_with_const_trip_count",
+        "Loop with a constant trip count",
+        "Puts the turns in its place where that makes no more nodes.",
+        lambda context: _loops(context, lambda trial: _count(trial.node)),
+    ),
+    Pass(
+        "unroll_loop_with_const_trip_count",
+        "Loop unrolled",
+        f"Puts the turns of a Loop in its place though they be more nodes, up to {_MOST_NODES}.",
+        lambda context: _loops(context, lambda _: _MOST_NODES),
+        is_default=False,
+        may_grow=True,
+    ),
+)

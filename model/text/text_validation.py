@@ -1,0 +1,116 @@
+"""Half characters: lone surrogates, which Python's texts may hold and no file can. Refused when they come in.
+
+Bytes of a file that are not UTF-8 are surrogates too, of a range of their own, and go back as they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.steps import (
+    InsertNode,
+    MoveUses,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+    Step,
+)
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, TensorType
+
+_NO_TEXTS = frozenset({AttributeKind.INTS, AttributeKind.FLOATS, AttributeKind.INT, AttributeKind.FLOAT})
+
+
+def refuse_half_characters(step: Step) -> None:
+    """ModelError when a step would bring in a text that no file can hold. Costs the texts it brings."""
+    brought = _brought(step)
+    if brought is None:  # as of most steps, of which an edit may have thousands
+        return
+    for text in (brought,) if isinstance(brought, str) else _texts(brought):
+        try:
+            text.isascii() or text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise ModelError("A text cannot be written", f"{text[:40]!r} holds half a character.") from None
+
+
+def _brought(step: Step) -> Any:
+    """What a step brings into the model."""
+    match step:
+        case SetField():
+            if step.field == "declared":  # values, which may be many
+                return None
+            return _texts_of_type(step.value) if isinstance(step.value, TensorType) else step.value
+        case SetAttribute():
+            return step.attribute
+        case InsertNode():
+            return step.node
+        case SetInitializer():
+            return step.tensor, step.value.name
+        case SetInput():
+            return None if step.value is None or step.value.graph is not None else step.value.name
+        case MoveUses():
+            return _new_names((step.target,))
+        case SetInputs() | SetGraphInputs():
+            return _new_names(step.inputs)
+        case SetOutputs() | SetGraphOutputs():
+            return _new_names(step.outputs)
+    return None
+
+
+def _texts_of_type(kind: TensorType) -> list[str] | None:
+    """The texts in the most frequent kind of type: an edit may declare a hundred thousand."""
+    texts = [kind.denotation] if kind.denotation else []
+    if kind.shape is not None:
+        texts += kind.shape.denotations
+        texts += [size for size in kind.shape.dims if isinstance(size, str)]
+    return texts or None
+
+
+def _new_names(values: Iterable[Value | None]) -> list[str] | None:
+    """Names of values that were in no graph yet."""
+    return [value.name for value in values if value is not None and value.graph is None] or None
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """Every text in a piece of a model that is not part of something that has been in it."""
+    pending = [content]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Mapping):
+            pending += [*item.keys(), *item.values()]
+        elif isinstance(item, (tuple, list)):
+            pending += item
+        else:
+            pending += _parts(item)
+
+
+def _parts(item: Any) -> list[Any]:
+    """What an object of the model holds that may be or hold texts."""
+    match item:
+        case Attribute():
+            return [item.name, item.doc_string, item.reference, None if item.kind in _NO_TEXTS else item.value]
+        case Node():
+            names = _new_names((*item.inputs, *item.outputs))
+            return [item.name, item.op_type, item.domain, item.overload, names, *(item._attributes or {}).values()]
+        case Tensor():
+            strings = isinstance(item, ArrayTensor) and item.element_type is ElementType.STRING
+            return [item.name, item.doc_string, dict(item.metadata), item.numpy().ravel().tolist() if strings else None]
+        case SparseTensor():
+            return [item.values]
+        case Function() if item.model is None:
+            return [item.name, item.domain, item.overload, item.doc_string]
+        case Model() | Graph() | Function() | TrainingInfo() | Value():
+            return []
+    return [getattr(item, f.name) for f in fields(item) if f.compare] if is_dataclass(item) else []
