@@ -9,19 +9,19 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from onnx_workbench.exec.context import RuntimeValue
-from onnx_workbench.exec.engine import Engine
-from onnx_workbench.exec.execution import Execution, Options
-from onnx_workbench.exec.feeds import Feeds, normalise
-from onnx_workbench.exec.inspection.nonfinite import NAN, Sought, beginning, kinds_of
-from onnx_workbench.exec.inspection.statistics import describe
-from onnx_workbench.exec.layout import Path, ValueKey
-from onnx_workbench.exec.nodes import Failure
-from onnx_workbench.exec.plan import MISSING, Plan, Step
-from onnx_workbench.exec.results import RunResult
-from onnx_workbench.exec.runner import Observer
-from onnx_workbench.exec.snapshot import ModelSnapshot, Snapshots
-from onnx_workbench.exec.walking import Place
+from onnx_workbench.exec.engine.engine import Engine
+from onnx_workbench.exec.engine.execution import Execution, Options
+from onnx_workbench.exec.engine.executor import Observer
+from onnx_workbench.exec.engine.plan import MISSING, Plan, Step
+from onnx_workbench.exec.engine.snapshot import ModelSnapshot, Snapshots
+from onnx_workbench.exec.engine.subgraph_breakpoints import Place
+from onnx_workbench.exec.inputs.feeds import Feeds, normalise
+from onnx_workbench.exec.inspect.nonfinite import NAN, Sought, beginning, kinds_of
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.node_table import Failure
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value

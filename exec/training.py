@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from onnx_workbench.exec.context import RuntimeValue
-from onnx_workbench.exec.engine import Engine
-from onnx_workbench.exec.execution import Options
-from onnx_workbench.exec.feeds import normalise
-from onnx_workbench.exec.plan import MISSING
-from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.engine.engine import Engine
+from onnx_workbench.exec.engine.execution import Options
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.engine.snapshot import ABSENT, GraphSnapshot, ModelSnapshot, NodeSnapshot, Snapshots
+from onnx_workbench.exec.inputs.feeds import normalise
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import default_budget, default_memory_limit
-from onnx_workbench.exec.snapshot import ABSENT, GraphSnapshot, ModelSnapshot, NodeSnapshot, Snapshots
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, TrainingInfo, Value
 from onnx_workbench.model.ir.types import TensorType

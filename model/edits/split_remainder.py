@@ -23,10 +23,7 @@ _LARGEST = 1 << 24  # bytes; metadata are no place for more
 def packed(model: Model) -> str:
     """What no part of a model takes along, as text; empty where there is nothing of the kind, or too much."""
     from onnx_workbench.model.io.writer.save import to_bytes
-    from onnx_workbench.model.io.writer.storage_plan import (  # here, as the first window needs none of it
-        Layout,
-        Storage,
-    )
+    from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
 
     functions, idle = uncalled(model), unused(model)
     graphs = [g for t in model.training_info for g in _graphs(t)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.simplify.rewriter import Rewriter
 
 #: Computes a node from its inputs (None where left out) under an opset; None when it cannot or must not, or when a
-#: result would be larger than the bytes given. exec.fold has one; model knows no kernels.
+#: result would be larger than the bytes given. exec.engine.constant_folding has one; model knows no kernels.
 Evaluate = Callable[[Node, Sequence["NDArray[Any] | None"], int, int], "list[NDArray[Any]] | None"]
 
 

@@ -36,8 +36,8 @@ import onnx
 from onnx import helper
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.nodes import State
-from onnx_workbench.exec.threads import set_threads
+from onnx_workbench.exec.kernels.threads import set_threads
+from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.model import load
 from onnx_workbench.model.errors import errors_to
 

@@ -23,7 +23,7 @@ import onnxruntime
 from onnx import ModelProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from onnx_workbench.exec.context import Context
+from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import find
 from tests.exec.kernels.harness import one_node_model
 

@@ -44,7 +44,8 @@ print(json.dumps(cpu()))
 """
 _SCRIPTS = {
     "ours": _WORK.format(
-        imports="from onnx_workbench.exec.fold import evaluate\nfrom model import Document, load, save\n"
+        imports="from onnx_workbench.exec.engine.constant_folding import evaluate\n"
+        "from onnx_workbench.model import Document, load, save\n"
         "from onnx_workbench.model.simplify.pipeline import simplify",
         work="d = Document(load(source)); simplify(d, evaluate=evaluate); save(d.model, target)",
     ),
@@ -160,7 +161,7 @@ def _feeds(source: Path) -> dict[str, Any]:
     stored = source.with_name("inputs.npz")
     if stored.exists():
         return dict(np.load(stored, allow_pickle=True))
-    from onnx_workbench.exec.inputs import make_feeds
+    from onnx_workbench.exec.inputs.sources import make_feeds
     from onnx_workbench.model import load
 
     return make_feeds(load(source).graph)

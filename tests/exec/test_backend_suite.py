@@ -14,10 +14,10 @@ import pytest
 from onnx import numpy_helper
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.arrays import SparseArray
-from onnx_workbench.exec.context import RuntimeValue
-from onnx_workbench.exec.inputs import Range, data_sets, decode_proto, make_feeds
-from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.inputs.sources import Range, data_sets, decode_proto, make_feeds
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import SparseArray
+from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.model import load
 from onnx_workbench.model.checks import check_model
 

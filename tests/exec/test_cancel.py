@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.context import Limits, set_limits
+from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.model.progress import Cancelled, Progress
 from tests.exec.kernels.harness import call
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx.defs
 
+from onnx_workbench.exec.engine.function_bodies import has_body
 from onnx_workbench.exec.errors import MissingKernelError
-from onnx_workbench.exec.functions import has_body
 from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.registry import find
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.nodes import State
-from onnx_workbench.exec.remote.session import WorkerSession
-from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.results.node_table import State
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.edits.nodes import change_operator
 from onnx_workbench.model.history.document import Document
 from tests.exec.texts import node, parse

@@ -12,11 +12,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from onnx_workbench.exec import Session, compiler
-from onnx_workbench.exec.expectations import unforeseen
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.engine import lowering
+from onnx_workbench.exec.engine.input_types import unforeseen
+from onnx_workbench.exec.engine.numpy_errors import in_plain_words
 from onnx_workbench.exec.kernels import load as load_kernels
 from onnx_workbench.exec.kernels.registry import all_kernels
-from onnx_workbench.exec.numpy_errors import in_plain_words
 from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.model import Model, ModelError, load
 from onnx_workbench.model.progress import Progress
@@ -476,7 +477,7 @@ def growing(levels: int, *, in_bodies: bool) -> Model:
 
 @pytest.mark.parametrize("in_bodies", [False, True])
 def test_calls_that_grow_without_measure_end_in_a_named_error(in_bodies: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "MAX_EXPANDED", 2000)
+    monkeypatch.setattr(lowering, "MAX_EXPANDED", 2000)
     result = Session(growing(40, in_bodies=in_bodies)).run({"x": np.ones(1, np.float32)})
     assert not result.ok
     assert "calls of functions expand to more than 2,000 nodes" in str(result.failures[0])

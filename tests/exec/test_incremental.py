@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from onnx_workbench.exec import Session, operations, store
-from onnx_workbench.exec.arrays import SparseArray
-from onnx_workbench.exec.plan import MISSING
-from onnx_workbench.exec.snapshot import Snapshots
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.engine import cache, operations
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.engine.snapshot import Snapshots
+from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.model import Document, load
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetAttribute, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
@@ -278,7 +279,7 @@ def test_whatever_is_done_values_are_those_of_a_fresh_session(data: st.DataObjec
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_GROWTH_TOKENS", "_GROWTH", "_GROWTH_WEIGHTS", "_GROWTH_BYTES", "_GROWTH_OPERATIONS"):
             patch.setattr(operations, name, 0)
-        patch.setattr(store, "_REMEMBERED", 2)
+        patch.setattr(cache, "_REMEMBERED", 2)
         session = Session(document, budget=budget)
         for _ in range(data.draw(st.integers(4, 14))):
             match data.draw(st.sampled_from(["edit", "edit", "feed", "feed", "undo", "redo", "forget", "seed"])):

@@ -15,10 +15,10 @@ import pytest
 from onnx import numpy_helper
 from PIL import Image
 
-from onnx_workbench.exec import Session, inputs
-from onnx_workbench.exec.archive import write_npz
-from onnx_workbench.exec.images import ImageOptions, declared_size
-from onnx_workbench.exec.inputs import (
+from onnx_workbench.exec import Session
+from onnx_workbench.exec.inputs import sources
+from onnx_workbench.exec.inputs.images import ImageOptions, declared_size
+from onnx_workbench.exec.inputs.sources import (
     Constant,
     File,
     Random,
@@ -30,6 +30,7 @@ from onnx_workbench.exec.inputs import (
     read_value,
     symbols,
 )
+from onnx_workbench.exec.results.npz_files import write_npz
 from onnx_workbench.model import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
@@ -350,7 +351,7 @@ def test_an_archive_is_refused_that_unpacks_to_more_than_may_be_held(
     names = [f"{number}.npy" for number in range(20)]
     (tmp_path / "a.npz").write_bytes(zipped(npy(np.zeros(1000)), *names))
     assert len(read_npz(tmp_path / "a.npz")) == 20
-    monkeypatch.setattr(inputs, "default_memory_limit", lambda: 100_000)  # more than each of them has
+    monkeypatch.setattr(sources, "default_memory_limit", lambda: 100_000)  # more than each of them has
     with pytest.raises(ModelError, match="at most 100,000"):
         read_npz(tmp_path / "a.npz")
 

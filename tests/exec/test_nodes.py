@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.layout import Lists
-from onnx_workbench.exec.nodes import ByNumber, Failure, NodeResult, NodeTable, State
+from onnx_workbench.exec.results.node_table import ByNumber, Failure, NodeResult, NodeTable, State
+from onnx_workbench.exec.results.slot_map import Lists
 
 CAUSES = [Failure(n, (), "", "Add", 17, (), "why", "KernelError") for n in range(3)]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.compiler import assumed_opset
+from onnx_workbench.exec.engine.lowering import assumed_opset
 from onnx_workbench.model import Model, load
 from onnx_workbench.model.history.steps import SetField
 from tests.exec.texts import parse, states
@@ -117,7 +117,7 @@ def doubling_calls(depth: int) -> Model:
 
 
 def test_functions_that_expand_without_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnx_workbench.exec.compiler.MAX_EXPANDED", 1000)
+    monkeypatch.setattr("onnx_workbench.exec.engine.lowering.MAX_EXPANDED", 1000)
     result = Session(doubling_calls(40)).run({"x": X})
     assert not result.ok
     assert "expand to more than 1,000 nodes" in str(result.failures[0])
@@ -203,7 +203,7 @@ def test_an_operator_without_kernel_runs_through_its_function_body(monkeypatch: 
             raise MissingKernelError(op_type)
         return registry.find(op_type, opset, domain)
 
-    monkeypatch.setattr("onnx_workbench.exec.operations.find", find)
+    monkeypatch.setattr("onnx_workbench.exec.engine.operations.find", find)
     text = """g (float[3] x) => (float[3] y, float[3] z) {
       low = Constant <value_float: float = 1.5> () y = Clip(x, low) z = Softplus(x) }"""
     result = Session(parse(text)).run({"x": X})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.inputs import read_npz
+from onnx_workbench.exec.inputs.sources import read_npz
 from onnx_workbench.model import load
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "models"

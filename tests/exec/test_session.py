@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.nodes import NodeTable, State
-from onnx_workbench.exec.values import same_value
+from onnx_workbench.exec.results.node_table import NodeTable, State
+from onnx_workbench.exec.results.values import same_value
 from onnx_workbench.model import Document, Model, ModelError, Node, load
 from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
 from onnx_workbench.model.ir.attributes import make_attribute
@@ -480,7 +480,7 @@ g (float[3] x) => (float[3] y) <float[3] w = {1.0, 2.0, 3.0}> {
 
 
 def test_progress_of_constants_is_a_part_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnx_workbench.exec.runner.TICK", -1.0)  # tell of every node
+    monkeypatch.setattr("onnx_workbench.exec.engine.executor.TICK", -1.0)  # tell of every node
     parts: list[float] = []
 
     class Heard(Progress):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.runner import Run
+from onnx_workbench.exec.engine.executor import Run
 from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.model import Model, Node
 from tests.exec.texts import CHAIN, node, parse, states

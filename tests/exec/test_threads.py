@@ -10,15 +10,15 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.context import Limits, current_limits, set_limits
+from onnx_workbench.exec.kernels.context import Limits, current_limits, set_limits
 from onnx_workbench.exec.kernels.onnx.math.matrix import product
 from onnx_workbench.exec.kernels.shared.weights import Panels, Rows, pays
-from onnx_workbench.exec.threads import WORTH, parallel_for, set_threads, split, threads, usable_cores
+from onnx_workbench.exec.kernels.threads import WORTH, parallel_for, set_threads, split, threads, usable_cores
 
 
 @pytest.fixture(params=[1, 3])
 def count(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    monkeypatch.setattr("onnx_workbench.exec.threads.WORTH", 1)
+    monkeypatch.setattr("onnx_workbench.exec.kernels.threads.WORTH", 1)
     set_threads(request.param)
     yield request.param
     set_threads(1)

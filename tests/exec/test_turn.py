@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from onnx_workbench.exec.turn import GivingWay, Turn
+from onnx_workbench.exec.worker.run_lock import GivingWay, Turn
 from onnx_workbench.model.progress import Cancelled, Progress
 
 KEY = (), 1

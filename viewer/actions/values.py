@@ -13,7 +13,7 @@ from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu,
 from onnx_workbench.viewer.actions.targets import has_results, may_have
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.inspection.whatif import Precision
+    from onnx_workbench.exec.inspect.precision_trial import Precision
     from onnx_workbench.viewer.panels.compare import ComparePanel
     from onnx_workbench.viewer.panels.tensor import TensorPanel
     from onnx_workbench.viewer.panels.tensor.views import View

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from onnx_workbench.model.errors import ModelError
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.images import ImageOptions
+    from onnx_workbench.exec.inputs.images import ImageOptions
 
 _MOST_DIGITS = 18  # what surely fits 64 bits
 
@@ -62,7 +62,7 @@ def add_picture_arguments(parser: argparse.ArgumentParser) -> None:
 
 def picture_options(arguments: argparse.Namespace) -> ImageOptions:
     """What the options of `add_picture_arguments` say."""
-    from onnx_workbench.exec.images import ImageOptions
+    from onnx_workbench.exec.inputs.images import ImageOptions
 
     return ImageOptions(
         size=arguments.picture_size, layout=arguments.picture_layout, channels=arguments.picture_channels,

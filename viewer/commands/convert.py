@@ -22,7 +22,7 @@ from onnx_workbench.viewer.passes.converting import CONVERTERS, RENAMED, Trial, 
 from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.inspection.agreement import Agreement
+    from onnx_workbench.exec.inspect.equivalence import Agreement
 
 
 #: What --nodes means for each conversion.

@@ -22,9 +22,9 @@ from onnx_workbench.viewer.commands.terminal import EXIT_FAILED, EXIT_FOUND, EXI
 from onnx_workbench.viewer.text import display
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.images import ImageOptions
-    from onnx_workbench.exec.inputs import InputSource
-    from onnx_workbench.exec.results import RunResult
+    from onnx_workbench.exec.inputs.images import ImageOptions
+    from onnx_workbench.exec.inputs.sources import InputSource
+    from onnx_workbench.exec.results.run_result import RunResult
     from onnx_workbench.model.ir.graph import Model
 
 _MOST_NAMES = 12  # in a message
@@ -62,7 +62,7 @@ def size(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do it; the exit status says whether every node ran."""
-    from onnx_workbench.exec.inspection.overview import contradictions
+    from onnx_workbench.exec.inspect.overview import contradictions
     from onnx_workbench.exec.session import Session
 
     model = read_model(arguments.model)
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write(output: Path, result: RunResult, names: list[str]) -> None:
-    from onnx_workbench.exec.archive import write_npz
+    from onnx_workbench.exec.results.npz_files import write_npz
 
     try:
         write_npz(output, ((n, result.values[n]) for n in names))
@@ -106,7 +106,7 @@ def _write(output: Path, result: RunResult, names: list[str]) -> None:
 
 
 def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
-    from onnx_workbench.exec.inputs import contradictions, make_feeds, make_value, read_npz
+    from onnx_workbench.exec.inputs.sources import contradictions, make_feeds, make_value, read_npz
 
     given = read_npz(arguments.inputs) if arguments.inputs is not None else {}
     known = {v.name for v in model.graph.inputs} | {v.name for v in model.graph.initializers}
@@ -128,7 +128,7 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _sizes(model: Model, texts: Sequence[str]) -> dict[str, int]:
     """Sizes of symbolic dimensions by name; ModelError for one that no input has."""
-    from onnx_workbench.exec.inputs import symbol_names
+    from onnx_workbench.exec.inputs.sources import symbol_names
 
     named, known = sizes(texts), symbol_names(model.graph)
     for name in named:
@@ -158,7 +158,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _source(text: str, image: ImageOptions) -> InputSource:
-    from onnx_workbench.exec.inputs import Constant, File, Random, Range
+    from onnx_workbench.exec.inputs.sources import Constant, File, Random, Range
 
     with suppress(OSError):  # numbers may be too many for the name of a file
         if Path(text).is_file():

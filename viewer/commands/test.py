@@ -17,7 +17,7 @@ from onnx_workbench.viewer.text import display
 if TYPE_CHECKING:
     import argparse
 
-    from onnx_workbench.exec.inputs import DataSet
+    from onnx_workbench.exec.inputs.sources import DataSet
     from onnx_workbench.exec.session import Session
 
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do it; the exit status says whether all outputs are as expected."""
-    from onnx_workbench.exec.inputs import data_sets
+    from onnx_workbench.exec.inputs.sources import data_sets
     from onnx_workbench.exec.session import Session
 
     model_file = _model_file(arguments.folder)
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _model_file(path: Path) -> Path:
-    from onnx_workbench.exec.inspection.verdicts import model_in
+    from onnx_workbench.exec.inspect.expected_outputs import model_in
 
     if path.is_file():
         return path
@@ -67,7 +67,7 @@ def _model_file(path: Path) -> Path:
 
 
 def _test(session: Session, data_set: DataSet, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    from onnx_workbench.exec.inspection.verdicts import judge_run
+    from onnx_workbench.exec.inspect.expected_outputs import judge_run
 
     result = session.run(data_set.inputs, values="outputs", time_limit=arguments.time_limit)
     return [asdict(verdict) for verdict in judge_run(result, data_set, arguments.rtol, arguments.atol)]

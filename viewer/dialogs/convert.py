@@ -40,7 +40,7 @@ from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.inspection.agreement import Agreement
+    from onnx_workbench.exec.inspect.equivalence import Agreement
     from onnx_workbench.model.history.working_copy import Rehearsal
     from onnx_workbench.viewer.jobs import Job
 

@@ -111,7 +111,7 @@ class Files(QObject):
 
     def _open_folder(self, folder: Path) -> None:
         """Open the model in a folder and run the test data beside it."""
-        from onnx_workbench.exec.inspection.verdicts import model_in
+        from onnx_workbench.exec.inspect.expected_outputs import model_in
 
         def test(tab: DocumentTab) -> None:
             runs = tab.workspace.runs

@@ -11,10 +11,10 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
-from onnx_workbench.exec.inspection import reference
-from onnx_workbench.exec.inspection.compare import Difference, first_divergence
-from onnx_workbench.exec.inspection.compare import Row as Compared
-from onnx_workbench.exec.inspection.whatif import Precision
+from onnx_workbench.exec.inspect import reference
+from onnx_workbench.exec.inspect.compare import Difference, first_divergence
+from onnx_workbench.exec.inspect.compare import Row as Compared
+from onnx_workbench.exec.inspect.precision_trial import Precision
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.exec.inspection.tracing import Origin, Trace, trace
+from onnx_workbench.exec.inspect.receptive_field.trace import Origin, Trace, trace
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress

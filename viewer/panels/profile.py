@@ -11,8 +11,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF, QShowEvent
 from PySide6.QtWidgets import QComboBox, QLabel, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from onnx_workbench.exec.nodes import NodeResult, State
-from onnx_workbench.exec.results import Moment
+from onnx_workbench.exec.results.node_table import NodeResult, State
+from onnx_workbench.exec.results.run_result import Moment
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.panels import Panel

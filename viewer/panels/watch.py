@@ -9,8 +9,8 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from shiboken6 import isValid
 
-from onnx_workbench.exec.inspection.overview import Watched, watch
-from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.inspect.overview import Watched, watch
+from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import element_type_text
 from onnx_workbench.viewer.changes import is_in_model

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.exec.inspection.agreement import Agreement, compare_models
+from onnx_workbench.exec.inspect.equivalence import Agreement, compare_models
 from onnx_workbench.model.analysis.call_graph import callers_of
 from onnx_workbench.model.edits.names import (
     regenerate_initializer_names,

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from onnx_workbench.exec.fold import evaluate
-from onnx_workbench.exec.inspection.agreement import Agreement, compare_models
+from onnx_workbench.exec.engine.constant_folding import evaluate
+from onnx_workbench.exec.inspect.equivalence import Agreement, compare_models
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import Step
 from onnx_workbench.model.history.working_copy import Rehearsal

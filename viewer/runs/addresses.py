@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from onnx_workbench.exec.layout import Path, ValueKey
-from onnx_workbench.exec.saved import Address
+from onnx_workbench.exec.results.run_file import Address
+from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.places import name_of
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.results import RunResult
+    from onnx_workbench.exec.results.run_result import RunResult
     from onnx_workbench.viewer.workspace import Workspace
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.exec.inspection.statistics import nbytes
-from onnx_workbench.exec.layout import Layout, StepLayout, Steps, ValueKey
-from onnx_workbench.exec.layout import Path as CallPath
-from onnx_workbench.exec.nodes import NodeResult, NodeTable, State
-from onnx_workbench.exec.plan import MISSING
-from onnx_workbench.exec.results import RunResult
-from onnx_workbench.exec.saved import Address, Cost, SavedRun, load_run, save_run
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inspect.statistics import nbytes
+from onnx_workbench.exec.results.node_table import NodeResult, NodeTable, State
+from onnx_workbench.exec.results.run_file import Address, Cost, SavedRun, load_run, save_run
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import Layout, StepLayout, Steps, ValueKey
+from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.exec.inspection.nonfinite import Search, Sought, non_finite_values
+from onnx_workbench.exec.inspect.nonfinite import Search, Sought, non_finite_values
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.places import name_of
 from onnx_workbench.viewer.results import Record

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from onnx_workbench.exec.inspection import tracing
-from onnx_workbench.exec.inspection.tracing import Call
-from onnx_workbench.exec.layout import Path, ValueKey
+from onnx_workbench.exec.inspect.receptive_field import trace
+from onnx_workbench.exec.inspect.receptive_field.trace import Call
+from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.viewer.results import Record
@@ -14,7 +14,7 @@ from onnx_workbench.viewer.results import Record
 
 def call_of(record: Record, value: Value, node_of: Callable[[int], Node | None]) -> Call | None:
     """The node that makes a value, as it is now; None for inputs and constants of a graph."""
-    return tracing.call_of(value, record.key, node_of)
+    return trace.call_of(value, record.key, node_of)
 
 
 def links_of(record: Record, value: Value, key: ValueKey, node_of: Callable[[int], Node | None]) -> list[ValueKey]:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.exec.inputs import read_data_set
-from onnx_workbench.exec.inspection import reference
-from onnx_workbench.exec.inspection.compare import Inside, Row, compare_keys, compare_runs, compare_with
-from onnx_workbench.exec.inspection.whatif import Precision, compare_rounded, in_precision
-from onnx_workbench.exec.layout import ValueKey
-from onnx_workbench.exec.results import RunResult
-from onnx_workbench.exec.saved import load_run
-from onnx_workbench.exec.values import same_value
+from onnx_workbench.exec.inputs.sources import read_data_set
+from onnx_workbench.exec.inspect import reference
+from onnx_workbench.exec.inspect.compare import Inside, Row, compare_keys, compare_runs, compare_with
+from onnx_workbench.exec.inspect.precision_trial import Precision, compare_rounded, in_precision
+from onnx_workbench.exec.results.run_file import load_run
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.results.values import same_value
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.save import prepare
 from onnx_workbench.model.ir.graph import Node, Value

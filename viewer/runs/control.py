@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.exec.errors import WorkerUnavailable
-from onnx_workbench.exec.layout import Path as CallPath
-from onnx_workbench.exec.nodes import State
-from onnx_workbench.exec.remote.session import WorkerSession
-from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.results.node_table import State
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.exec.session import Breakpoint, Request, Session, Stepper
-from onnx_workbench.exec.turn import Turn
+from onnx_workbench.exec.worker.client import WorkerSession
+from onnx_workbench.exec.worker.run_lock import Turn
 from onnx_workbench.model.analysis.call_graph import callers_of
 from onnx_workbench.model.analysis.topology import upstream
 from onnx_workbench.model.errors import ModelError

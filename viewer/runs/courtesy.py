@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
-from onnx_workbench.exec.remote.session import WorkerSession
-from onnx_workbench.exec.threads import stand_back
+from onnx_workbench.exec.kernels.threads import stand_back
+from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.viewer.precedence import acts
 from onnx_workbench.viewer.slices import serving
 

@@ -15,10 +15,10 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from onnx_workbench.exec.inspection.glimpse import Glimpse, glimpses
-from onnx_workbench.exec.inspection.statistics import Statistics
-from onnx_workbench.exec.layout import ValueKey
-from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.inspect.statistics import Statistics
+from onnx_workbench.exec.inspect.thumbnails import Glimpse, glimpses
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from onnx_workbench.exec.nodes import NodeTable
+from onnx_workbench.exec.results.node_table import NodeTable
 from onnx_workbench.exec.session import Stepper
 from onnx_workbench.model.ir.graph import Node
 

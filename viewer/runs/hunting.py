@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.exec.inspection.nonfinite import Bad, Search, Sought, first_of
-from onnx_workbench.exec.layout import ValueKey
+from onnx_workbench.exec.inspect.nonfinite import Bad, Search, Sought, first_of
+from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress

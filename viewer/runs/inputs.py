@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.exec.images import ImageOptions
-from onnx_workbench.exec.inputs import (
+from onnx_workbench.exec.inputs.images import ImageOptions
+from onnx_workbench.exec.inputs.sources import (
     Constant,
     File,
     InputSource,
@@ -27,7 +27,7 @@ from onnx_workbench.exec.inputs import (
     sizes_of,
     symbols,
 )
-from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField, SetGraphInputs
 from onnx_workbench.model.ir.graph import Graph, Value, Values

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
-from onnx_workbench.exec.inspection.overview import changed_values
-from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.inspect.overview import changed_values
+from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.results import Record

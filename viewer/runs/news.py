@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onnx_workbench.exec.nodes import State
-from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.results.node_table import State
+from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.places import name_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from onnx_workbench.exec.errors import LimitError
-from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import Request
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress

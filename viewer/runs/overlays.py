@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.exec.inspection.overview import Measure, measure_values
-from onnx_workbench.exec.layout import ValueKey
-from onnx_workbench.exec.nodes import State
-from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.inspect.overview import Measure, measure_values
+from onnx_workbench.exec.results.node_table import State
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.analysis import macs
 from onnx_workbench.model.analysis.polynomial import Polynomial
 from onnx_workbench.model.errors import ModelError

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer
 
-from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.jobs import Jobs

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.exec.inputs import DataSet, read_data_set
-from onnx_workbench.exec.inspection.verdicts import Verdict, judge_run
-from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.inputs.sources import DataSet, read_data_set
+from onnx_workbench.exec.inspect.expected_outputs import Verdict, judge_run
+from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import Request
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress

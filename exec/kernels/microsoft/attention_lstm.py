@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, empty, zeros
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.allocation import Array, empty, zeros
+from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.recurrence import Activation, checked_lengths, make_cell, run_cell, turns_of
 from onnx_workbench.exec.kernels.shared.recurrence import activations as functions_of

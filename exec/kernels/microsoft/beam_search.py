@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, check_size, full
-from onnx_workbench.exec.context import Body, Context
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, check_size, full
+from onnx_workbench.exec.kernels.context import Body, Context
 from onnx_workbench.exec.kernels.microsoft.decoders import Decoder, Encoded, EncodedDecoder, LoneDecoder, Room, encode
 from onnx_workbench.exec.kernels.microsoft.generation import prompt_and_mask
-from onnx_workbench.exec.kernels.microsoft.next_words import Rules, Timestamps, number, rules, warmer
-from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.microsoft.logits_processing import Rules, Timestamps, number, rules, warmer
+from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
 

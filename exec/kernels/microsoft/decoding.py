@@ -6,8 +6,8 @@ from math import sqrt
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, check_size
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, check_size
 from onnx_workbench.exec.kernels.microsoft.activations import plus
 from onnx_workbench.exec.kernels.microsoft.attention import (
     FILTER,
@@ -21,7 +21,7 @@ from onnx_workbench.exec.kernels.microsoft.attention import (
     sum_biases,
 )
 from onnx_workbench.exec.kernels.microsoft.cache import appended
-from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen

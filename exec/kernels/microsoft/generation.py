@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, full
-from onnx_workbench.exec.context import Body, Context
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, full
+from onnx_workbench.exec.kernels.context import Body, Context
 from onnx_workbench.exec.kernels.microsoft.decoders import LoneDecoder
-from onnx_workbench.exec.kernels.microsoft.next_words import Rules, number, rules, warmer
-from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.microsoft.logits_processing import Rules, number, rules, warmer
+from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, zeros
-from onnx_workbench.exec.context import checkpoint
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, zeros
+from onnx_workbench.exec.kernels.context import checkpoint
+from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT
 from onnx_workbench.exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
-from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.recurrence import Activation, checked_lengths, turns_of
 from onnx_workbench.exec.kernels.shared.recurrence import activations as functions_of

@@ -7,8 +7,8 @@ from math import sqrt
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.microsoft.activations import gelu
 from onnx_workbench.exec.kernels.microsoft.attention import (
     FILTER,
@@ -18,7 +18,7 @@ from onnx_workbench.exec.kernels.microsoft.attention import (
     split_heads,
     sum_biases,
 )
-from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import dtype_of, narrow, widen
 

@@ -8,12 +8,12 @@ from math import prod
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, empty
-from onnx_workbench.exec.context import checkpoint
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, empty
+from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.microsoft.activations import plus
 from onnx_workbench.exec.kernels.microsoft.attention import attend, split_projections
-from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.microsoft.activations import plus
 from onnx_workbench.exec.kernels.microsoft.attention import self_attention, split_projections
 from onnx_workbench.exec.kernels.microsoft.normalization import embed_layer_normalization_1
-from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, channels_first, channels_last, onnx
+from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, channels_first, channels_last, onnx
 from onnx_workbench.exec.kernels.onnx.reduction import mean_over
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axes

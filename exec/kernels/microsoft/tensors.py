@@ -6,11 +6,11 @@ from math import prod
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, SparseArray, check_size, empty, full
-from onnx_workbench.exec.context import checkpoint
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspection.statistics import describe
-from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import Array, SparseArray, check_size, empty, full
+from onnx_workbench.exec.kernels.context import checkpoint
+from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.onnx.tensor.indexing import gather_nd
 from onnx_workbench.exec.kernels.onnx.tensor.padding import pad
 from onnx_workbench.exec.kernels.onnx.tensor.shapes import unsqueeze

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, check_size, empty
-from onnx_workbench.exec.context import checkpoint
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
+from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.microsoft.activations import plus
 from onnx_workbench.exec.kernels.microsoft.attention import (
     attend,
@@ -19,7 +19,7 @@ from onnx_workbench.exec.kernels.microsoft.attention import (
     split_projections,
     window_bias,
 )
-from onnx_workbench.exec.kernels.microsoft.standard import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 

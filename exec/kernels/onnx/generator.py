@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, SparseArray, check_size, empty, full, zeros
-from onnx_workbench.exec.context import Context, checkpoint
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, SparseArray, check_size, empty, full, zeros
+from onnx_workbench.exec.kernels.context import Context, checkpoint
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers
 from onnx_workbench.exec.kernels.shared.blocks import by_pieces

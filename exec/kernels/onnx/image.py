@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, check_size
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import Array, check_size
 from onnx_workbench.exec.kernels.registry import kernel
 
 #: Formats the specification names; nothing else is tried on bytes from a model's input.

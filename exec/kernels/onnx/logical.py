@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.broadcast import binary, legacy_operand
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, check_size, empty
-from onnx_workbench.exec.context import checkpoint
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
+from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_float, scalar_int
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen

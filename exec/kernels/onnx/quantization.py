@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, check_size, empty
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis
 from onnx_workbench.exec.kernels.shared.blocks import PIECE, spread

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.math.arithmetic import div_7
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers, normal_axes, normal_axis

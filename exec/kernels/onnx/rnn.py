@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, empty, zeros
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, empty, zeros
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
 from onnx_workbench.exec.kernels.shared.recurrence import (

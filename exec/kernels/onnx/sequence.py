@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, check_size
-from onnx_workbench.exec.context import Body, RuntimeValue, checkpoint
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import Array, check_size
+from onnx_workbench.exec.kernels.context import Body, RuntimeValue, checkpoint
 from onnx_workbench.exec.kernels.onnx.tensor.slicing import concat, split_axis
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers, normal_axis, scalar_int

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, check_size, empty, full
-from onnx_workbench.exec.context import checkpoint
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import Array, check_size, empty, full
+from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.blocks import parts
 from onnx_workbench.exec.kernels.shared.broadcast import broadcast_shape

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, check_size, zeros
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import Array, check_size, zeros
 from onnx_workbench.exec.kernels.onnx_ml.scores import class_labels, matrix
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import cast

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx_ml.scores import (
     class_labels,
     logistic,

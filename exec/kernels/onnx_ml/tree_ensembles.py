@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx_ml.scores import (
     TRANSFORMS,
     class_labels,

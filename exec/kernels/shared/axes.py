@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import Array
 
 
 def normal_axis(axis: int, rank: int, name: str = "axis") -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.kernels.allocation import Array
 
 _ROW_MAJOR = 101
 _NO_TRANSPOSE = 111

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, check_size, empty
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
 from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 
 

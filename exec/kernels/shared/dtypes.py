@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onnx_workbench.exec.arrays import Array, check_size, empty
-from onnx_workbench.exec.context import checkpoint
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
+from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.model.ir.types import ElementType
 
 FLOAT32 = np.dtype(np.float32)

@@ -6,8 +6,8 @@ from math import isqrt
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, check_size, empty
-from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
+from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.shared.blocks import by_pieces
 
 #: Elements that numpy transforms at a time.

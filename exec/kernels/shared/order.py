@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onnx_workbench.exec.arrays import Array, empty
+from onnx_workbench.exec.kernels.allocation import Array, empty
 
 
 def features_first(x: Array) -> bool:
@@ -19,5 +19,5 @@ def features_first(x: Array) -> bool:
 
 
 def empty_features_first(shape: Sequence[int], dtype: DTypeLike) -> Array:
-    """Like `exec.arrays.empty`, with the last axis outermost in memory."""
+    """Like `exec.kernels.allocation.empty`, with the last axis outermost in memory."""
     return np.moveaxis(empty((shape[-1], *shape[:-1]), dtype), 0, -1)

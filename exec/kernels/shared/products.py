@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 

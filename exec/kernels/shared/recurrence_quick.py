@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
-from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.shared.products import UNPACKED
 from onnx_workbench.exec.kernels.shared.scratch import aligned
 

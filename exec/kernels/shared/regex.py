@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from onnx_workbench.exec.context import checkpoint
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.context import checkpoint
 
 _MOST_REPEATS = 1000  # as in RE2
 _MOST_STATES = 50_000

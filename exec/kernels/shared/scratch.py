@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onnx_workbench.exec.arrays import Array, check_size
+from onnx_workbench.exec.kernels.allocation import Array, check_size
 
 #: Larger buffers are handed to the caller alone and freed with it.
 KEPT_BYTES = 16 << 20

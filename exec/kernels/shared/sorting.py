@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
-from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.kernels.context import checkpoint
 
 #: Elements that are sorted at a time. Longer runs come from merging two: numpy's stable sort finds them sorted.
 PART = 1 << 20

@@ -13,11 +13,11 @@ import weakref
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, empty
+from onnx_workbench.exec.kernels.allocation import Array, empty
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import row_pieces
 from onnx_workbench.exec.kernels.shared.scratch import aligned, scratch
-from onnx_workbench.exec.threads import parallel_for
+from onnx_workbench.exec.kernels.threads import parallel_for
 
 #: Columns and rows of a panel, as many as a product of a few rows may have to be computed in place.
 _WIDE, _DEEP = 64, 768

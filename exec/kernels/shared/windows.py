@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, empty
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, empty
 
 #: Attributes of a model decide these; more than this is not a picture any more but an attack on the sums.
 _LARGEST = 1 << 31

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onnx_workbench.exec.inspection.agreement import compare_models
+from onnx_workbench.exec.inspect.equivalence import compare_models
 from tests.model import builders
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.inspection import compare as c
-from onnx_workbench.exec.inspection.reference import available, run_onnxruntime
+from onnx_workbench.exec.inspect import compare as c
+from onnx_workbench.exec.inspect.reference import available, run_onnxruntime
 from onnx_workbench.model import ModelError
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.attributes import make_attribute

@@ -5,9 +5,9 @@ import gc
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.inspection import glimpse
-from onnx_workbench.exec.inspection.glimpse import BARS, glimpses
-from onnx_workbench.exec.inspection.statistics import statistics
+from onnx_workbench.exec.inspect import thumbnails
+from onnx_workbench.exec.inspect.statistics import statistics
+from onnx_workbench.exec.inspect.thumbnails import BARS, glimpses
 from onnx_workbench.exec.session import Session
 from tests.exec.texts import parse
 
@@ -58,10 +58,10 @@ def test_borders_of_outlines(numbers, bars):
 def test_an_array_is_looked_at_once_and_forgotten_with_it(result, monkeypatch):
     key = result.key("y")
     first = glimpses(result, [key])
-    monkeypatch.setattr(glimpse, "statistics", lambda _array: pytest.fail("looked at again"))
+    monkeypatch.setattr(thumbnails, "statistics", lambda _array: pytest.fail("looked at again"))
     assert glimpses(result, [key]) == first
-    known = len(glimpse._known)
+    known = len(thumbnails._known)
     result.slots.clear()
     del result
     gc.collect()
-    assert len(glimpse._known) <= known
+    assert len(thumbnails._known) <= known

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.inspection.overview import actual_type, contradictions, measure_values
+from onnx_workbench.exec.inspect.overview import actual_type, contradictions, measure_values
 from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.inspection.provenance import reach
-from onnx_workbench.exec.inspection.reaching import Called, Reach
+from onnx_workbench.exec.inspect.receptive_field.indices import Called, Reach
+from onnx_workbench.exec.inspect.receptive_field.node_inputs import reach
 from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.session import Session

@@ -10,9 +10,9 @@ import onnx
 import pytest
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.inspection.nonfinite import Bad, Search, non_finite_values
-from onnx_workbench.exec.inspection.tracing import call_of, trace
-from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inspect.nonfinite import Bad, Search, non_finite_values
+from onnx_workbench.exec.inspect.receptive_field.trace import call_of, trace
 from onnx_workbench.model import Document, load
 from onnx_workbench.model.history.steps import SetAttribute, SetInitializer
 from onnx_workbench.model.ir.attributes import make_attribute

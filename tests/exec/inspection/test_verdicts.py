@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.inputs import DataSet
-from onnx_workbench.exec.inspection.verdicts import judge, judge_run, model_in
+from onnx_workbench.exec.inputs.sources import DataSet
+from onnx_workbench.exec.inspect.expected_outputs import judge, judge_run, model_in
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.errors import ModelError
 from tests.model import builders

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.inspection.whatif import compare_rounded, in_precision
+from onnx_workbench.exec.inspect.precision_trial import compare_rounded, in_precision
 from onnx_workbench.exec.session import Session
 from tests.exec.texts import parse
 

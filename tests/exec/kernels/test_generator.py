@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.arrays import SparseArray
+from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.model.ir.types import ElementType
 from tests.exec.kernels.harness import assert_same, call, cases, check_case, operators
 
@@ -102,7 +102,7 @@ def test_random_numbers_repeat_for_a_seed(op_type: str) -> None:
 
 @pytest.mark.parametrize("op_type", RANDOM)
 def test_the_nodes_own_seed_wins(op_type: str) -> None:
-    from onnx_workbench.exec.context import Context
+    from onnx_workbench.exec.kernels.context import Context
     from onnx_workbench.exec.kernels.registry import find
 
     inputs, attributes = RANDOM[op_type]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from onnx_workbench.exec.context import Context, Region, RegionNode
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.context import Context, Region, RegionNode
 from onnx_workbench.exec.kernels.onnx.gradients.tape import differentiable
 from onnx_workbench.exec.kernels.registry import find
 from tests.exec.kernels.harness import assert_same, attribute_value, call, cases, check_case, run_node

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.context import Limits, set_limits
 from onnx_workbench.exec.errors import KernelError, LimitError
+from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.registry import find
 from tests.exec.kernels.harness import call
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model import load
 
 WORDS, SIZE, EOS, PAD, START = 14, 4, 3, 0, 1

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.results import RunResult
+from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model import load
 
 WORDS, SIZE, EOS, PAD, PLACES = 11, 4, 9, 10, 100_000

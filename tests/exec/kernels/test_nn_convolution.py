@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.context import Limits, set_limits
 from onnx_workbench.exec.errors import KernelError, LimitError
+from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies, strips
 from onnx_workbench.exec.kernels.onnx.nn.convolution import prepare_conv
 from onnx_workbench.exec.kernels.shared.windows import Window, window
-from onnx_workbench.exec.threads import set_threads
+from onnx_workbench.exec.kernels.threads import set_threads
 from tests.exec.kernels.harness import call, check_against, ort_one_node
 
 
@@ -177,7 +177,7 @@ def test_prepared_conv_equals_the_plain_one(case: Any) -> None:
 
 
 def test_threads_give_what_one_thread_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnx_workbench.exec.threads.WORTH", 1)
+    monkeypatch.setattr("onnx_workbench.exec.kernels.threads.WORTH", 1)
     rng = np.random.default_rng(2)
     x = rng.standard_normal((3, 32, 40, 40), np.float32)
     w = rng.standard_normal((48, 32, 3, 3), np.float32)

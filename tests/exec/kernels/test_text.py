@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.context import Limits, set_limits
 from onnx_workbench.exec.errors import KernelError, LimitError
+from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.shared.regex import Pattern
 from tests.exec.kernels.harness import call, cases, check_case
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.inspection.compare import compare_with
-from onnx_workbench.exec.plan import MISSING
-from onnx_workbench.exec.remote.worker import Worker, _Job
-from onnx_workbench.exec.results import RunResult
-from onnx_workbench.exec.saved import save_run
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inspect.compare import compare_with
+from onnx_workbench.exec.results.run_file import save_run
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.worker.server import Worker, _Job
 from onnx_workbench.model import Document
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.attributes import make_attribute

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.remote.messages import Receiver, Sender, same_ends
-from onnx_workbench.exec.remote.transfer import Exchange
-from onnx_workbench.exec.snapshot import Snapshots
+from onnx_workbench.exec.engine.snapshot import Snapshots
+from onnx_workbench.exec.worker.shared_memory import Exchange
+from onnx_workbench.exec.worker.snapshot_protocol import Receiver, Sender, same_ends
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.edits.nodes import change_operator, delete_and_bridge, duplicate
 from onnx_workbench.model.edits.values import set_type

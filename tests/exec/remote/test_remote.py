@@ -20,13 +20,13 @@ import pytest
 
 from onnx_workbench.exec import Session
 from onnx_workbench.exec.errors import WorkerUnavailable
-from onnx_workbench.exec.inspection.overview import measure_values
-from onnx_workbench.exec.nodes import State
-from onnx_workbench.exec.remote.process import Process
-from onnx_workbench.exec.remote.session import WorkerSession
-from onnx_workbench.exec.remote.transfer import Exchange
-from onnx_workbench.exec.remote.worker import serve
+from onnx_workbench.exec.inspect.overview import measure_values
+from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.exec.worker.client import WorkerSession
+from onnx_workbench.exec.worker.process import Process
+from onnx_workbench.exec.worker.server import serve
+from onnx_workbench.exec.worker.shared_memory import Exchange
 from onnx_workbench.model import Document, ModelError
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.attributes import make_attribute
@@ -170,10 +170,10 @@ def test_a_value_that_cannot_be_handed_over_is_told_and_the_worker_goes_on_liste
 
 def test_a_worker_that_cannot_be_started_is_told(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     session = sessions(parse(CHAIN))
-    monkeypatch.setattr("onnx_workbench.exec.remote.process.serve", os._exit)  # what the process begins with
+    monkeypatch.setattr("onnx_workbench.exec.worker.process.serve", os._exit)  # what the process begins with
     with pytest.raises(WorkerUnavailable, match="ended at once"):
         session.run({"x": X})
-    monkeypatch.setattr("onnx_workbench.exec.remote.process.Exchange.create", _no_folder)
+    monkeypatch.setattr("onnx_workbench.exec.worker.process.Exchange.create", _no_folder)
     with pytest.raises(WorkerUnavailable, match="No space left"):
         session.run({"x": X})
     monkeypatch.undo()
@@ -197,8 +197,8 @@ def test_starting_the_worker_is_no_time_of_the_run(
 ) -> None:
     gate = tmp_path / "gate"
     monkeypatch.setenv("WORKER_WAITS_FOR", str(gate))
-    monkeypatch.setattr("onnx_workbench.exec.remote.process.serve", _serve_late)
-    monkeypatch.setattr("onnx_workbench.exec.remote.session.time", _Clock(gate))
+    monkeypatch.setattr("onnx_workbench.exec.worker.process.serve", _serve_late)
+    monkeypatch.setattr("onnx_workbench.exec.worker.client.time", _Clock(gate))
     result = sessions(parse(CHAIN)).run({"x": X}, time_limit=60.0)
     assert gate.exists()
     assert result.ok, result.failures
@@ -227,7 +227,7 @@ def _serve_late(*arguments: Any) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="no signal stops a process there")
 def test_a_worker_that_heeds_nothing_is_killed(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnx_workbench.exec.remote.session.GRACE", 0.3)
+    monkeypatch.setattr("onnx_workbench.exec.worker.client.GRACE", 0.3)
     session = sessions(parse(ENDLESS))
     child = session.start()._process
     progress = Progress()
@@ -242,7 +242,7 @@ def test_a_worker_that_heeds_nothing_is_killed(sessions: Any, monkeypatch: pytes
 def test_a_run_that_waited_for_one_that_was_killed_gets_a_worker_of_its_own(
     sessions: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onnx_workbench.exec.remote.session.GRACE", 0.3)
+    monkeypatch.setattr("onnx_workbench.exec.worker.client.GRACE", 0.3)
     session = sessions(parse("g (float[N] x) => (float[N] y) { y = Neg(x) }"))
     child = session.start()._process
     os.kill(child.pid, signal.SIGSTOP)
@@ -263,7 +263,7 @@ def test_a_run_that_waited_for_one_that_was_killed_gets_a_worker_of_its_own(
 
 def test_what_was_computed_survives_the_killing(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that never looks whether the run was cancelled: a product of integers too large for BLAS."""
-    monkeypatch.setattr("onnx_workbench.exec.remote.session.GRACE", 0.1)
+    monkeypatch.setattr("onnx_workbench.exec.worker.client.GRACE", 0.1)
     model = parse(
         "g (int64[N,N] x) => (int64[N,N] y) { z = Neg(x) a = MatMul(x, z) b = MatMul(a, z) y = MatMul(b, a) }"
     )
@@ -428,7 +428,7 @@ def test_weights_in_a_file_are_read_by_the_worker(sessions: Any, tmp_path: Path)
     import onnx
     from onnx import helper, numpy_helper
 
-    from onnx_workbench.exec.remote.messages import FileRange, tensor_message
+    from onnx_workbench.exec.worker.snapshot_protocol import FileRange, tensor_message
     from onnx_workbench.model import load
 
     w = np.random.default_rng(0).standard_normal((1200, 4096)).astype(np.float32)
@@ -467,8 +467,8 @@ def test_the_folder_goes_when_the_session_goes() -> None:
 _ENDS_WHILE_STARTING = """
 import sys, threading, time
 from multiprocessing import util
-from onnx_workbench.exec.inspection.overview import measure_values
-from onnx_workbench.exec.remote.process import Process
+from onnx_workbench.exec.inspect.overview import measure_values
+from onnx_workbench.exec.worker.process import Process
 
 def main():
     spawned, plain = threading.Event(), util.spawnv_passfds

@@ -8,12 +8,12 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.inspection.statistics import Statistics, Summary, ValueInfo
-from onnx_workbench.exec.layout import Layout, StepLayout, Steps
-from onnx_workbench.exec.nodes import Failure, NodeResult, NodeTable, State
-from onnx_workbench.exec.plan import MISSING
-from onnx_workbench.exec.remote.tables import Listener, ResultHead, ResultTables, Teller
-from onnx_workbench.exec.summaries import SummaryTable
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo
+from onnx_workbench.exec.results.node_table import Failure, NodeResult, NodeTable, State
+from onnx_workbench.exec.results.slot_map import Layout, StepLayout, Steps
+from onnx_workbench.exec.results.summaries import SummaryTable
+from onnx_workbench.exec.worker.result_protocol import Listener, ResultHead, ResultTables, Teller
 from onnx_workbench.model.ir.types import ElementType
 
 HEAD = ResultHead(1, 0.5, 100, "", ("a note",), "", ((), 2), ((), 3), 2, 5)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.remote.transfer import Exchange
+from onnx_workbench.exec.worker.shared_memory import Exchange
 from onnx_workbench.model import ModelError
 
 

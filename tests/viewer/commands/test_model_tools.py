@@ -8,7 +8,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from onnx_workbench.exec.inspection.agreement import Agreement, compare_models
+from onnx_workbench.exec.inspect.equivalence import Agreement, compare_models
 from onnx_workbench.model.edits import nodes, split_remainder
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import save

@@ -13,7 +13,7 @@ import onnx
 import pytest
 from PIL import Image
 
-from onnx_workbench.exec.inputs import read_npz
+from onnx_workbench.exec.inputs.sources import read_npz
 from onnx_workbench.viewer.cli import main
 from onnx_workbench.viewer.commands.run import size
 

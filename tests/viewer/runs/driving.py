@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 
-from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.edits.attributes import set_attribute
 from tests.viewer.held import let_take_turns
 

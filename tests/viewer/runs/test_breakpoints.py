@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QToolButton
 
-from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.viewer.canvas.drawing import HEADER
 from onnx_workbench.viewer.theme import theme

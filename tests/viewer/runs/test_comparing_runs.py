@@ -9,9 +9,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDockWidget
 
-from onnx_workbench.exec.inputs import Constant, Random
-from onnx_workbench.exec.inspection.statistics import Summary, describe
-from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inputs.sources import Constant, Random
+from onnx_workbench.exec.inspect.statistics import Summary, describe
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits.values import rename_value
 from onnx_workbench.viewer.runs import comparing

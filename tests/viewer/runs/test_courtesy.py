@@ -11,8 +11,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
-from onnx_workbench.exec.inputs import Constant
-from onnx_workbench.exec.remote.session import WorkerSession
+from onnx_workbench.exec.inputs.sources import Constant
+from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.viewer.precedence import acts
 from onnx_workbench.viewer.settings import RUN_IN_PROCESS
 from onnx_workbench.viewer.slices import Slices, serving

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.inputs import Constant
-from onnx_workbench.exec.inspection.glimpse import Glimpse
-from onnx_workbench.exec.inspection.statistics import statistics
+from onnx_workbench.exec.inputs.sources import Constant
+from onnx_workbench.exec.inspect.statistics import statistics
+from onnx_workbench.exec.inspect.thumbnails import Glimpse
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.runs.edge_notes import note_text, outline
 from onnx_workbench.viewer.settings import EDGE_NOTES, RUN_IN_PROCESS

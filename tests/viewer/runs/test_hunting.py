@@ -4,7 +4,7 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.history.steps import SetInitializer
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.settings import NAN_ALONE, RUN_IN_PROCESS

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.exec.inspection.compare import Row as ComparedRow
-from onnx_workbench.exec.inspection.compare import compare_values
+from onnx_workbench.exec.inspect.compare import Row as ComparedRow
+from onnx_workbench.exec.inspect.compare import compare_values
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.steps import SetInput

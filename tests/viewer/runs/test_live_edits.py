@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.exec.inputs import Constant, Random
+from onnx_workbench.exec.inputs.sources import Constant, Random
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits import attributes, functions, initializers, interface, nodes, values
 from onnx_workbench.model.errors import ModelError

@@ -4,7 +4,7 @@ import onnx.parser
 import pytest
 from PySide6.QtWidgets import QLabel
 
-from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.edits.nodes import change_operator, delete, rename_node
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 

@@ -3,7 +3,7 @@
 import onnx
 import pytest
 
-from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.viewer import results as results_of_runs
 from onnx_workbench.viewer.settings import RUN_IN_PROCESS
 from tests.viewer.runs.driving import edit, idle, make_finite, node, opened, run, value

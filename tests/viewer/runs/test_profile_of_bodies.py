@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.inputs.sources import Constant
 from tests.viewer.runs.driving import opened, run
 
 TEXT = """

@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QFileDialog, QScrollArea
 
-from onnx_workbench.exec.images import ImageOptions
-from onnx_workbench.exec.inputs import Constant, File, Random
+from onnx_workbench.exec.inputs.images import ImageOptions
+from onnx_workbench.exec.inputs.sources import Constant, File, Random
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.edits.values import rename_value
 from onnx_workbench.viewer.panels.run.input_row import InputRow

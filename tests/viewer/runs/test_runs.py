@@ -9,8 +9,8 @@ from onnx import numpy_helper
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
-from onnx_workbench.exec.inputs import Constant, File, Random, Range, make_feeds
-from onnx_workbench.exec.saved import load_run
+from onnx_workbench.exec.inputs.sources import Constant, File, Random, Range, make_feeds
+from onnx_workbench.exec.results.run_file import load_run
 from onnx_workbench.exec.session import Breakpoint, Session
 from onnx_workbench.model import load
 from onnx_workbench.model.edits.nodes import delete_and_bridge, rename_node

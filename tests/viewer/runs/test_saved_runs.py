@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.exec.inputs import Constant
-from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.history.steps import SetField, SetInput
 from onnx_workbench.viewer.runs import comparing
 from onnx_workbench.viewer.runs.afterwards import take_up_run, write_run

@@ -4,8 +4,8 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.exec.inputs import Constant
-from onnx_workbench.exec.remote.process import Process
+from onnx_workbench.exec.inputs.sources import Constant
+from onnx_workbench.exec.worker.process import Process
 from onnx_workbench.viewer.runs import marks
 from onnx_workbench.viewer.settings import CLOSED_PANELS, RUN_IN_PROCESS
 from tests.viewer.runs.driving import edit, idle, node, opened, run, value

@@ -5,9 +5,9 @@ import time
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.inputs import Constant
-from onnx_workbench.exec.inspection.statistics import Summary, describe
-from onnx_workbench.exec.plan import MISSING
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inputs.sources import Constant
+from onnx_workbench.exec.inspect.statistics import Summary, describe
 from onnx_workbench.viewer.settings import RUN_IN_PROCESS
 from tests.viewer.runs.driving import idle, opened, run, value
 

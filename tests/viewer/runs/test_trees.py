@@ -4,7 +4,7 @@ import onnx
 import pytest
 from PySide6.QtCore import Qt
 
-from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.inputs.sources import Constant
 from tests.viewer.runs.driving import idle, opened, run, value
 
 MODEL = """

@@ -7,7 +7,7 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model import load
 from tests.viewer.runs.driving import idle, make_bad, make_finite, node, opened, value

@@ -21,7 +21,7 @@ from onnx_workbench.viewer.text import bytes_text, display, number_text, shape_t
 from onnx_workbench.viewer.widgets.fields.rows import Row, RowAction
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.inspection.distribution import Distribution
+    from onnx_workbench.exec.inspect.distribution import Distribution
     from onnx_workbench.model.edits.tensor_metadata import Part
     from onnx_workbench.model.edits.tensors import Place
     from onnx_workbench.model.ir.graph import Node, Value
@@ -232,6 +232,6 @@ def one_value(value: Any) -> str:
 
 def spread(tensor: Tensor, progress: Progress) -> Distribution:
     """How the elements are spread, read in slices. Any thread but the GUI's."""
-    from onnx_workbench.exec.inspection.distribution import distribution
+    from onnx_workbench.exec.inspect.distribution import distribution
 
     return distribution(tensor.read, tuple(tensor.shape), tensor.size, progress)

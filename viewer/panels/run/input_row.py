@@ -24,8 +24,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.exec.images import SUFFIXES, ImageOptions, declared_size
-from onnx_workbench.exec.inputs import Constant, File, InputSource, Random, Range
+from onnx_workbench.exec.inputs.images import SUFFIXES, ImageOptions, declared_size
+from onnx_workbench.exec.inputs.sources import Constant, File, InputSource, Random, Range
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.tensors.array_files import npz_members
 from onnx_workbench.model.ir.graph import Value

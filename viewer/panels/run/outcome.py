@@ -13,10 +13,10 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHeaderView, QPushButton, QSizePolicy, QTreeWidget, QTreeWidgetItem
 from shiboken6 import isValid
 
-from onnx_workbench.exec.inspection.glimpse import Glimpse
-from onnx_workbench.exec.inspection.overview import Contradiction, actual_type, contradictions, tensor_type
-from onnx_workbench.exec.inspection.statistics import ValueInfo
-from onnx_workbench.exec.inspection.verdicts import Verdict
+from onnx_workbench.exec.inspect.expected_outputs import Verdict
+from onnx_workbench.exec.inspect.overview import Contradiction, actual_type, contradictions, tensor_type
+from onnx_workbench.exec.inspect.statistics import ValueInfo
+from onnx_workbench.exec.inspect.thumbnails import Glimpse
 from onnx_workbench.model.edits.initializers import constant_tensor
 from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.history.document import Change

@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from onnx_workbench.exec.inspection.distribution import PERCENTILES, Distribution, distribution
+from onnx_workbench.exec.inspect.distribution import PERCENTILES, Distribution, distribution
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.panels.tensor.readers import Reader, SparseReader
@@ -23,7 +23,7 @@ from onnx_workbench.viewer.widgets.plots.histogram import Histogram
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from onnx_workbench.exec.inspection.statistics import Statistics
+    from onnx_workbench.exec.inspect.statistics import Statistics
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.jobs import Jobs
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import SparseArray
-from onnx_workbench.exec.inspection.overview import fits
-from onnx_workbench.exec.inspection.statistics import Summary, describe
+from onnx_workbench.exec.inspect.overview import fits
+from onnx_workbench.exec.inspect.statistics import Summary, describe
+from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.model.edits.tensors import Place, places, tensor_at
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value

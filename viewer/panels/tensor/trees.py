@@ -9,8 +9,8 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
-from onnx_workbench.exec.arrays import SparseArray
-from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.viewer.qt_models.tensor import number_cell
 from onnx_workbench.viewer.text import display, number_text
 

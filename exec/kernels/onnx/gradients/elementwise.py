@@ -7,8 +7,8 @@ from math import pi, sqrt
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
 
 Grads = Sequence[Array | None]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.kernels.shared.axes import normal_axis

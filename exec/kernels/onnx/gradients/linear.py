@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, zeros
-from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.kernels.allocation import Array, zeros
+from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
 
 Grads = Sequence[Array | None]

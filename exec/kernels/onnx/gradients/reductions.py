@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.gradients.tape import Step, rule
 from onnx_workbench.exec.kernels.onnx.reduction import mean_over
 from onnx_workbench.exec.kernels.shared.axes import normal_axes, normal_axis

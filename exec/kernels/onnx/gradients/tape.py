@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
-from onnx_workbench.exec.context import Region, RegionNode, RuntimeValue, checkpoint
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.kernels.context import Region, RegionNode, RuntimeValue, checkpoint
 from onnx_workbench.exec.kernels.shared.dtypes import is_float
 
 

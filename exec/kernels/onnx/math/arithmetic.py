@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, empty
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, empty
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.blocks import apply
 from onnx_workbench.exec.kernels.shared.broadcast import binary, broadcast_shape, check_one_type, legacy_operand

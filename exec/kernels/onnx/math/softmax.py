@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, empty
-from onnx_workbench.exec.context import checkpoint
+from onnx_workbench.exec.kernels.allocation import Array, empty
+from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis
 from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, PIECE, spread

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, empty
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, empty
 from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.broadcast import check_one_type
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, padded, positions, window, windows_of
-from onnx_workbench.exec.threads import parallel_for
+from onnx_workbench.exec.kernels.threads import parallel_for
 
 
 @kernel("Conv", since=1)

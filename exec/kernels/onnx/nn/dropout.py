@@ -6,9 +6,9 @@ from math import prod
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
-from onnx_workbench.exec.context import Context
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import one_element, scalar_float
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, empty
-from onnx_workbench.exec.context import Context
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.allocation import Array, empty
+from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.onnx.reduction import mean_over
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.axes import normal_axes
@@ -21,7 +21,7 @@ from onnx_workbench.exec.kernels.shared.broadcast import unidirectional
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, dtype_of, is_float, narrow, widen
 from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 from onnx_workbench.exec.kernels.shared.scratch import scratch
-from onnx_workbench.exec.threads import PASSES, parallel_for
+from onnx_workbench.exec.kernels.threads import PASSES, parallel_for
 from onnx_workbench.model.ir.types import ElementType
 
 _BLOCK_BYTES = 1 << 20

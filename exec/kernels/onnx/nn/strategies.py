@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.nn import strips
 from onnx_workbench.exec.kernels.onnx.nn.winograd import winograd, winograd_rows
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import LONGEST, matmul_columns
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
-from onnx_workbench.exec.threads import PASSES, parallel_for, split, threads
+from onnx_workbench.exec.kernels.threads import PASSES, parallel_for, split, threads
 
 Runner = Callable[[Array, Array], None]
 Maker = Callable[[Array, "Array | None", Window], Runner]

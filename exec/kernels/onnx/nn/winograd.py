@@ -17,11 +17,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array
+from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window
-from onnx_workbench.exec.threads import parallel_for, threads
+from onnx_workbench.exec.kernels.threads import parallel_for, threads
 
 _Runner = Callable[[Array, Array], None]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from onnx_workbench.exec.arrays import Array, check_size, zeros
-from onnx_workbench.exec.context import Context
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspection.statistics import describe
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import Array, check_size, zeros
+from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.axes import integers, normal_axes, normal_axis, scalar_int
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.fold import evaluate
-from onnx_workbench.exec.inspection.agreement import compare_models
+from onnx_workbench.exec.engine.constant_folding import evaluate
+from onnx_workbench.exec.inspect.equivalence import compare_models
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.working_copy import Rehearsal
 from onnx_workbench.model.io.reader.read import load

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_workbench.exec.fold import evaluate
-from onnx_workbench.exec.inspection.agreement import compare_models
+from onnx_workbench.exec.engine.constant_folding import evaluate
+from onnx_workbench.exec.inspect.equivalence import compare_models
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.simplify.pipeline import simplify

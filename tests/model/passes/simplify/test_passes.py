@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from onnx_workbench.exec.fold import evaluate
-from onnx_workbench.exec.inspection.agreement import compare_models
+from onnx_workbench.exec.engine.constant_folding import evaluate
+from onnx_workbench.exec.inspect.equivalence import compare_models
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, SetGraphOutputs
 from onnx_workbench.model.ir.graph import Node, Value

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.fold import evaluate
-from onnx_workbench.exec.inspection.agreement import compare_models
+from onnx_workbench.exec.engine.constant_folding import evaluate
+from onnx_workbench.exec.inspect.equivalence import compare_models
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document

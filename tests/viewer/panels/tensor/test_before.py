@@ -5,7 +5,7 @@ import onnx
 import pytest
 from PySide6.QtWidgets import QFileDialog
 
-from onnx_workbench.exec.inputs import Constant
+from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.ir.types import ElementType
 from tests.viewer.panels.tensor.hands import settled
 from tests.viewer.runs.driving import edit, opened, run, value

@@ -1,0 +1,88 @@
+"""What earlier runs of a session computed, by token: the values of steps, those in their bodies, summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+
+from onnx_workbench.exec.engine.subgraph_frames import Inside
+from onnx_workbench.exec.inspect.statistics import Summary
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.values import distinct_bytes
+
+#: Runs whose summaries are kept of values that did not fit the budget.
+_REMEMBERED = 64
+
+
+@dataclass(slots=True)
+class Entry:
+    """What a step gave in an earlier run."""
+
+    values: tuple[RuntimeValue, ...]
+    seconds: float
+    nbytes: int
+    run: int
+    inside: Inside | None = None  # of its bodies
+
+    @property
+    def held(self) -> int:
+        """Bytes of all its values."""
+        return self.nbytes + (self.inside.nbytes if self.inside is not None else 0)
+
+    def all_values(self) -> Iterator[RuntimeValue]:
+        """Those in its bodies too."""
+        yield from self.values
+        if self.inside is not None:
+            yield from self.inside.made
+
+
+@dataclass(slots=True)
+class Outline:
+    """What stays of a step whose values did not fit the budget."""
+
+    summaries: tuple[Summary | None, ...]
+    seconds: float
+    nbytes: int
+    run: int
+
+
+@dataclass(slots=True)
+class Store:
+    """What earlier runs computed, by token. Executions refer to this, never to the engine: no cycle may keep
+    hundreds of megabytes alive until the garbage collector comes by."""
+
+    budget: int
+    entries: dict[int, Entry] = field(default_factory=dict)
+    outlines: dict[int, Outline] = field(default_factory=dict)
+    costs: dict[int, float] = field(default_factory=dict)  # seconds by Step.key
+    run: int = 0
+    insides: dict[int, Inside] = field(default_factory=dict)  # of bodies that constants alone decide
+
+    def tokens(self) -> set[int]:
+        """Of all that is kept; summaries of runs long ago are let go of."""
+        self.outlines = {token: o for token, o in self.outlines.items() if o.run > self.run - _REMEMBERED}
+        return {*self.entries, *self.outlines}
+
+    def clear(self) -> None:
+        """Let go of all that was computed; what steps cost stays known."""
+        self.entries.clear()
+        self.outlines.clear()
+
+    def retain(self, tokens: Container[int]) -> None:
+        """Let go of the bodies of constant steps that have none of these tokens."""
+        self.insides = {token: inside for token, inside in self.insides.items() if token in tokens}
+
+    def trim(self) -> None:
+        """Let values of older runs go until the rest fits."""
+        if all(e.run == self.run for e in self.entries.values()):
+            return
+        if sum(e.held for e in self.entries.values()) <= self.budget:
+            return  # even if views count
+        total = distinct_bytes(v for e in self.entries.values() for v in e.all_values())
+        if total <= self.budget:
+            return
+        old = sorted((e.run, token) for token, e in self.entries.items() if e.run != self.run)
+        for _, token in old:
+            if total <= self.budget:
+                return
+            total -= self.entries.pop(token).held

@@ -1,0 +1,330 @@
+"""Runs snapshots: plans them, reuses what earlier runs computed, keeps values within a budget.
+
+Every value has a token that says what it is: of which operation, attributes and inputs. What has a token in the
+store is not computed again, so an edit costs the nodes downstream of it and an undo costs nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from onnx_workbench.exec.engine.cache import Entry, Outline, Store
+from onnx_workbench.exec.engine.execution import Execution, Options
+from onnx_workbench.exec.engine.executor import Observer, Run
+from onnx_workbench.exec.engine.input_types import kind_of
+from onnx_workbench.exec.engine.lowering import compile_model
+from onnx_workbench.exec.engine.operations import Library
+from onnx_workbench.exec.engine.plan import MISSING, Kinds, Plan, Step
+from onnx_workbench.exec.engine.plan_patch import patched
+from onnx_workbench.exec.engine.snapshot import ModelSnapshot
+from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.exec.kernels.context import Limits, RuntimeValue, set_limits
+from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.results.values import copy_value, same_value
+from onnx_workbench.exec.worker.allocator import keep_freed_memory, return_freed_memory
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+
+
+@dataclass(slots=True)
+class _Numbering:
+    """Tokens of slots and steps for certain feeds."""
+
+    feeds: tuple[tuple[int, int], ...]
+    slots: list[int]
+    steps: list[int]
+
+
+class Engine:
+    """Runs snapshots of one model, one run at a time. `budget` is how many bytes of values are kept.
+
+    Any thread, but one at a time.
+    """
+
+    def __init__(self, budget: int) -> None:
+        keep_freed_memory()
+        self.budget = budget
+        self.library = Library()
+        self._store = Store(budget)
+        self._plans: dict[Any, Plan] = {}
+        self._newest: tuple[int, frozenset[int], ModelSnapshot, Plan] | None = None
+        self._feeds: dict[int, tuple[int, RuntimeValue]] = {}
+        self._tokens: dict[int, _Numbering] = {}  # by id of a plan in _plans
+        self._last: Execution | None = None  # whose values are not yet in the store
+
+    def forget(self) -> None:
+        """Let go of all values of earlier runs; constants stay."""
+        self._store = Store(self.budget, insides=self._store.insides)
+        self._last = None
+        self._feeds.clear()
+        return_freed_memory()
+
+    def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> Plan:
+        """The plan of a snapshot; that of the same content is found again."""
+        if self.library.refused:  # another limit, or a file that is there by now, may let it be read
+            self.library.refused = False
+            self._plans.clear()
+            self._tokens.clear()
+            self._newest = None
+        key = (snapshot.uid, seed, fed)
+        plan = self._plans.pop(key, None)
+        if plan is None and self._newest is not None and self._newest[:2] == (seed, fed):
+            plan = patched(self._newest[3], self._newest[2], snapshot, self.library, seed)
+        if plan is None:
+            plan = compile_model(snapshot, self.library, seed=seed, fed=fed)
+        self._plans[key] = plan  # the newest last
+        self._newest = seed, fed, snapshot, plan
+        plan.names = snapshot.names
+        while len(self._plans) > 4:
+            dropped = self._plans.pop(next(iter(self._plans)))
+            self._tokens.pop(id(dropped), None)
+        if self.library.is_grown:
+            self._let_go()
+        return plan
+
+    def _let_go(self) -> None:
+        """Let go of constants and prepared weights that no plan has any more, and of tokens of what is not kept."""
+        steps: list[Step] = []
+        tensors: set[int] = set()
+        pending = list(self._plans.values())
+        known = self._store.tokens() | {token for token, _ in self._feeds.values()}
+        for numbering in self._tokens.values():
+            known.update(numbering.slots, numbering.steps)
+        while pending:
+            plan = pending.pop()
+            steps += plan.steps
+            tensors.update(plan.constants.values())
+            known.update(plan.tokens.values())
+            pending += [body.plan for step in plan.bodied for body in step.bodies]
+        known.update(s.key for s in steps)
+        tokens = {s.token for s in steps}
+        self._store.retain(tokens)
+        self.library.retain(tokens, {s.operation.number for s in steps}, tensors, known)
+
+    def start(
+        self,
+        snapshot: ModelSnapshot,
+        feeds: Mapping[int, RuntimeValue],
+        options: Options,
+        *,
+        progress: Progress = SILENT,
+        observer: Observer | None = None,
+    ) -> Execution:
+        """Plan a run; constants are computed here, nothing else yet. ModelError when an input it needs is not given.
+
+        A run that is cancelled, or reaches its time limit, while it is planned is one of no nodes that has stopped.
+        """
+        begun = time.perf_counter()
+        deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
+        limits = Limits(options.memory_limit, deadline, progress)
+        self._store.run += 1
+        if options.fresh:
+            self._store.clear()
+            self._last = None
+        fed = frozenset(value for value, _ in snapshot.graph.initializers if value in feeds)
+        plan = self._plan_within(limits, snapshot, options.seed, fed)
+        if isinstance(plan, str):
+            return self._unplanned(snapshot, options, plan, begun)
+        slots, of_steps, kinds = self._take(plan, feeds)
+        targets = _targets(plan, options)
+        needed, kept = self._needed(plan, of_steps, targets, slots, fresh=options.fresh)
+        _refuse_missing(plan, needed, slots, snapshot)
+        run = Run(plan, self.library, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
+        execution = Execution(self.library, self._store, plan, run, of_steps, kept, options, begun, kinds)
+        if needed is plan.everything:
+            run.code = plan.code_for(kinds)
+        else:
+            execution.prepare(needed, targets)
+        if options.watched:
+            execution.reopen_constants()
+        self._last = execution
+        return execution
+
+    def _plan_within(self, limits: Limits, snapshot: ModelSnapshot, seed: int, fed: frozenset[int]) -> Plan | str:
+        """The plan, or what stopped the planning."""
+        set_limits(limits)
+        try:
+            return self.plan(snapshot, seed, fed)
+        except LimitError:
+            return "time limit"
+        except Cancelled:
+            return "cancelled"
+        finally:
+            set_limits(None)
+
+    def _unplanned(self, snapshot: ModelSnapshot, options: Options, stopped: str, begun: float) -> Execution:
+        """A run that was stopped before it was known what there is to do."""
+        bare = replace(snapshot, graph=replace(snapshot.graph, initializers=(), nodes=()))
+        plan = compile_model(bare, self.library, seed=options.seed)
+        run = Run(plan, self.library, plan.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
+        run.stopped = stopped
+        return Execution(self.library, self._store, plan, run, [], {}, options, begun, ())
+
+    def _take(self, plan: Plan, feeds: Mapping[int, RuntimeValue]) -> tuple[list[RuntimeValue], list[int], Kinds]:
+        """Take up the feeds of a plan: slots that hold them and constants, tokens of steps, the kind of each feed."""
+        given = {value: feed for value, feed in feeds.items() if ((), value) in plan.slots}
+        of_steps = self._number(plan, given)
+        slots = plan.template.copy()
+        for value in given:
+            slots[plan.slots[(), value]] = self._feeds[value][1]
+        return slots, of_steps, tuple([(value, kind_of(feed)) for value, feed in given.items()])
+
+    def _settle(self) -> None:
+        """Take over what the last run computed; left until somebody wants it."""
+        if self._last is not None:
+            self._last.keep_values()
+            self._last = None
+
+    def _number(self, plan: Plan, given: Mapping[int, RuntimeValue]) -> list[int]:
+        """A token per step; 0 where something is missing."""
+        feeds = tuple((value, self._feed(value, feed)) for value, feed in given.items())
+        volatile = bool(self.library.volatile)
+        known = self._tokens.get(id(plan))
+        if known is not None and known.feeds == feeds and not volatile:
+            return known.steps
+        base = self._tokens.get(id(plan.base)) if plan.base is not None else None
+        if base is not None and base.feeds == feeds and not volatile:
+            found = _Numbering(feeds, base.slots.copy(), base.steps.copy())
+            self._renumber(plan, found)
+        else:
+            found = _Numbering(feeds, [0] * plan.size, [])
+            for slot, token in plan.tokens.items():
+                found.slots[slot] = token if slot else -1
+            for value, token in feeds:
+                found.slots[plan.slots[(), value]] = token
+            for step in plan.steps:
+                found.steps.append(self._token(step, found.slots))
+        plan.base = None
+        self._tokens[id(plan)] = found
+        return found.steps
+
+    def _renumber(self, plan: Plan, found: _Numbering) -> None:
+        """Number what is downstream of the steps that an edit changed."""
+        changed, dirty = plan.changed, set[int]()
+        for step in plan.steps[min(changed) :]:
+            if step.index in changed or not dirty.isdisjoint(step.ins) or not dirty.isdisjoint(step.captured):
+                token = self._token(step, found.slots)
+                if token != found.steps[step.index]:
+                    found.steps[step.index] = token
+                    dirty.update(step.outs)
+                    dirty.discard(0)
+
+    def _token(self, step: Step, slots: list[int]) -> int:
+        """The token of a step whose inputs have theirs; its outputs get one too."""
+        if step.token:
+            return step.token
+        read = [slots[s] for s in step.reads]
+        if step.operation.problem or 0 in read:
+            for slot in step.outs:
+                slots[slot] = 0 if slot else -1
+            return 0
+        intern, key = self.library.token, step.key
+        content = (key, *read)
+        token = intern(("volatile", self._store.run, *content) if key in self.library.volatile else content)
+        for index, slot in enumerate(step.outs):
+            if slot:
+                slots[slot] = token if not index else intern((token, "output", index))
+        return token
+
+    def _feed(self, number: int, value: RuntimeValue) -> int:
+        """The token of a feed; a copy is kept to see later whether it changed, and so that nobody can change it."""
+        known = self._feeds.get(number)
+        if known is not None and same_value(known[1], value):
+            return known[0]
+        token = self.library.token(("feed", number, self._store.run))
+        self._feeds[number] = token, copy_value(value)
+        return token
+
+    def _needed(
+        self, plan: Plan, tokens: list[int], targets: set[int] | None, slots: list[RuntimeValue], *, fresh: bool
+    ) -> tuple[list[Step], dict[int, Entry | Outline | None]]:
+        """Steps to run, and by index what is kept of those that need not (None: a folded constant)."""
+        if fresh and targets is None and plan.everything is not None:
+            return plan.everything, dict.fromkeys(plan.folded)
+        self._settle()
+        wanted = _wanted(plan, targets)
+        needed: list[Step] = []
+        kept: dict[int, Entry | Outline | None] = {}
+        entries, outlines, folded = self._store.entries, self._store.outlines, self.library.folded
+        run, producers = self._store.run, plan.producers
+        for step in reversed(plan.steps):
+            index = step.index
+            if not wanted[index] and targets is not None:
+                continue
+            token = tokens[index]
+            if token:
+                entry = entries.get(token)
+                if entry is not None:
+                    entry.run = run
+                    step.fill(slots, entry.values)
+                    kept[index] = entry
+                    continue
+                if step.token and token in folded:
+                    step.fill(slots, folded[token])
+                    step.fill(plan.template, folded[token])
+                    plan.given.update(filter(None, step.outs))
+                    kept[index] = None
+                    continue
+                if not wanted[index] and token in outlines:
+                    outlines[token].run = run
+                    kept[index] = outlines[token]
+                    continue
+            needed.append(step)
+            for slot in step.reads:
+                producer = producers.get(slot)
+                if producer is not None:
+                    wanted[producer.index] = 1
+        return needed[::-1], kept
+
+
+def _wanted(plan: Plan, targets: set[int] | None) -> bytearray:
+    """By step, whether its values are needed: those of outputs and targets, where a summary is not enough."""
+    wanted = bytearray(len(plan.steps))
+    for slot in plan.outputs if targets is None else ():
+        if slot in plan.producers:
+            wanted[plan.producers[slot].index] = 1
+    for index in targets or ():
+        wanted[index] = 1
+    return wanted
+
+
+def _targets(plan: Plan, options: Options) -> set[int] | None:
+    """Indices of the steps whose values are asked for; None: all."""
+    if options.until is not None:
+        step = plan.step_of(options.until[1], options.until[0])
+        if step is None:
+            msg = "the node is not part of this graph"
+            raise ModelError("No such node to run to", msg)
+        return {step.index}
+    if options.values is None:
+        return None
+    names = [v for v in options.values if isinstance(v, str)]
+    keys = [v for v in options.values if not isinstance(v, str)]
+    keys += keys_of(plan.slots, plan.names, names) if names else []
+    slots = [plan.slots[key] for key in keys if key in plan.slots]
+    if options.outputs:
+        slots += plan.outputs
+    return {plan.producers[s].index for s in slots if s in plan.producers}
+
+
+def _refuse_missing(plan: Plan, needed: Sequence[Step], slots: list[RuntimeValue], snapshot: ModelSnapshot) -> None:
+    missing = {s for s in plan.inputs if slots[s] is MISSING and s not in plan.constants}
+    if not missing:
+        return
+    used = {s for step in needed for s in step.reads if s in missing} | (missing & set(plan.outputs))
+    if used:
+        values = dict(zip(plan.inputs, snapshot.graph.inputs, strict=True))
+        texts = [f"{plan.name(values[s])}: {snapshot.input_types.get(values[s]) or 'any type'}" for s in sorted(used)]
+        raise ModelError("An input is missing", f"no value was given for {', '.join(texts)}")
+
+
+def keys_of(snapshot_slots: Mapping[ValueKey, int], names: Mapping[int, str], wanted: Iterable[str]) -> list[ValueKey]:
+    """Keys of values of the main graph by name; ModelError names those there are not."""
+    by_name = {names[k[1]]: k for k in snapshot_slots if not k[0] and k[1] in names}
+    missing = [name for name in wanted if name not in by_name]
+    if missing:
+        raise ModelError("No such value", f"the graph has no value named {', '.join(map(repr, missing))}")
+    return [by_name[name] for name in wanted]

@@ -1,0 +1,195 @@
+"""What an operator's signature says of its inputs: whether it takes their types, and why a kernel could not use them.
+
+Kernels do not ask: many would compute something of texts, of complex numbers or of types that do not go together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.engine.numpy_errors import in_plain_words
+from onnx_workbench.exec.errors import KernelError, MissingKernelError
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import SparseArray
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.kernels.registry import KernelFunction
+from onnx_workbench.exec.kernels.registry import find as kernel_of
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceType, TensorType, Type
+from onnx_workbench.model.schemas.registry import find, versions
+from onnx_workbench.model.schemas.schema import Schema
+
+#: What signatures can tell a value by: the dtype of a tensor, the kinds of what a sequence holds, else a class.
+Kind = np.dtype[Any] | tuple["Kind", ...] | type[Any]
+
+#: More types than these are not listed.
+_LISTED = 8
+
+#: Attributes are told up to so many characters each.
+_LONGEST = 60
+
+
+class Guarded:
+    """A kernel that is asked only when some version of the operator takes inputs of these types; else KernelError.
+
+    Files in the wild have operators that took more types only in a later version, and other programs compute them.
+    So this version's own types are what the message names, but no reason to refuse.
+    """
+
+    __slots__ = ("_call", "_name")
+
+    def __init__(self, call: KernelFunction, op_type: str, opset: int, domain: str) -> None:
+        self._call = call
+        self._name = op_type, opset, domain
+
+    def __call__(self, *inputs: RuntimeValue) -> Any:
+        """What the kernel gives."""
+        problem = _refusal(*self._name, tuple([kind_of(value) for value in inputs]))
+        if problem:
+            raise KernelError(problem)
+        return self._call(*inputs)
+
+
+def kind_of(value: RuntimeValue) -> Kind:
+    """The kind of a value. Cost: 0.05 µs for a tensor."""
+    if type(value) is np.ndarray:
+        dtype: np.dtype[Any] = value.dtype
+        return dtype
+    if isinstance(value, list):
+        return tuple(dict.fromkeys(map(kind_of, value)))
+    return type(value)
+
+
+@lru_cache(4096)
+def _refusal(op_type: str, opset: int, domain: str, kinds: tuple[Kind, ...]) -> str:
+    """Why no version of an operator takes inputs of these kinds, in the words of the one at hand; empty: one does."""
+    own = find(op_type, opset, domain)
+    if own is None:
+        return ""
+    types = [_type_of(kind) for kind in kinds]
+    others = (find(op_type, version, domain) for version in versions(op_type, domain))
+    problem = _type_misfit(own, types)
+    takes = (s is not None and len(types) <= s.max_inputs and not _type_misfit(s, types) for s in others)
+    return problem if problem and not any(takes) else ""
+
+
+def signature_misfit(op_type: str, opset: int, domain: str, inputs: Sequence[RuntimeValue]) -> str:
+    """The first input that is left out though it must not be, or has a type the operator does not take; empty: none."""
+    schema = find(op_type, opset, domain)
+    if schema is None:
+        return ""
+    for index, value in enumerate(inputs):
+        parameter = schema.input(index)
+        if value is None and parameter is not None and parameter.option != "optional":
+            return f"input {index} ({parameter.name}) is left out; expected a value"
+    return _type_misfit(schema, [_type_of(kind_of(value)) for value in inputs])
+
+
+def _type_misfit(schema: Schema, given: Sequence[Type | str | None]) -> str:
+    """The first input of a type that the operator does not take, or other than that of one it must be like."""
+    bound: dict[str, tuple[str, Type]] = {}
+    for index, found in enumerate(given):
+        parameter = schema.input(index)
+        if parameter is None or found is None or not parameter.types:
+            continue
+        place = f"input {index} ({parameter.name})"
+        if isinstance(found, str):
+            if not any(name.removeprefix("optional(").startswith(_WRITTEN[found]) for name in parameter.types):
+                return f"{place} is {found}; expected {_listed(parameter.types)}"
+            continue
+        if not (parameter.allows(found) or parameter.allows(OptionalType(found))):
+            return f"{place} is {found}; expected {_listed(parameter.types)}"
+        if parameter.homogeneous and parameter.type_name in schema.type_constraints:
+            first, other = bound.setdefault(parameter.type_name, (place, found))
+            if other != found:
+                return f"{first} is {other} and {place} {found}; expected the same type"
+    return ""
+
+
+def expected_inputs(op_type: str, opset: int, domain: str) -> str:
+    """What an operator takes, to put behind a problem: its inputs with their types; empty where nobody knows."""
+    schema = find(op_type, opset, domain)
+    if schema is None:
+        return _expected_by_kernel(op_type, opset, domain)
+    if not schema.inputs:
+        attributes = [f"{name} ({a.kind.name})" for name, a in schema.attributes.items()]
+        return f"; expected attributes {', '.join(attributes)}" if attributes else ""
+    told = [f"{p.name} of {_listed(p.types)}" if p.types else p.name for p in schema.inputs]
+    return f"; expected {'; '.join(told)}"
+
+
+def _expected_by_kernel(op_type: str, opset: int, domain: str) -> str:
+    """What the kernel of an operator that no specification has takes: those there are of ONNX Runtime take numbers."""
+    try:
+        entry = kernel_of(op_type, opset, domain)
+    except MissingKernelError:
+        return ""
+    told = [f"{name} of numbers" for name in entry.inputs[: entry.required_inputs]]
+    told += [f"{name} of numbers or none" for name in entry.inputs[entry.required_inputs :]]
+    return f"; expected {'; '.join(told)}" if told else ""
+
+
+def attribute_misfit(op_type: str, opset: int, domain: str, name: str, kind: AttributeKind) -> str:
+    """Why no version of an operator takes an attribute of a kind; empty: one does, or has none of that name.
+
+    A whole number may stand for one with a fraction.
+    """
+    own = find(op_type, opset, domain)
+    formal = own.attributes.get(name) if own is not None else None
+    if formal is None:
+        return ""
+    schemas = (find(op_type, version, domain) for version in versions(op_type, domain))
+    kinds = {formal.kind, *(s.attributes[name].kind for s in schemas if s is not None and name in s.attributes)}
+    if kind in kinds or (kind is AttributeKind.INT and AttributeKind.FLOAT in kinds):
+        return ""
+    return f"attribute {name!r} is {kind.name}; expected {formal.kind.name}"
+
+
+def unforeseen(error: Exception, attributes: Mapping[str, Any]) -> str:
+    """What to tell of an exception that a kernel did not mean to raise, where the signature explains nothing."""
+    told = ", ".join(f"{name} {_brief(value)}" for name, value in attributes.items())
+    with_ = f"inputs and attributes ({told})" if told else "inputs"
+    meaning = in_plain_words(error)
+    return f"these {with_} do not go together{': ' if meaning else ''}{meaning}"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return str(describe(value))
+    text = str(list(value) if isinstance(value, tuple) else value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+#: How signatures write the types of values that have no type of their own. Sparse tensors are read as dense ones.
+_WRITTEN: dict[str, str | tuple[str, ...]] = {
+    "a sequence": "seq(",
+    "a sequence of several types": (),
+    "a map": "map(",
+    "a sparse tensor": ("sparse_tensor(", "tensor("),
+}
+
+
+def _type_of(kind: Kind) -> Type | str | None:
+    """The type of values of a kind without its shape, else what to call them; None where they tell nothing."""
+    if isinstance(kind, np.dtype):
+        return TensorType(ElementType.from_numpy(kind))
+    if isinstance(kind, tuple):
+        if len(kind) > 1:
+            return "a sequence of several types"
+        element = _type_of(kind[0]) if kind else None
+        return "a sequence" if element is None or isinstance(element, str) else SequenceType(element)
+    if kind is dict:
+        return "a map"
+    return "a sparse tensor" if kind is SparseArray else None
+
+
+def _listed(types: frozenset[str]) -> str:
+    names = sorted((re.sub(r"tensor\((\w+)\)", r"\1", name) for name in types), key=lambda name: (len(name), name))
+    if len(names) <= _LISTED:
+        return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f"{', '.join(names[:_LISTED])} or others"

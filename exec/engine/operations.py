@@ -1,0 +1,293 @@
+"""What a node does, settled once per content: its kernel, its attribute values, or why it cannot run."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, NamedTuple
+
+from onnx_workbench.exec.engine.input_types import attribute_misfit
+from onnx_workbench.exec.engine.snapshot import (
+    ABSENT,
+    AttributeSnapshot,
+    GraphSnapshot,
+    ModelSnapshot,
+    NodeSnapshot,
+    TensorReference,
+    attribute_key,
+)
+from onnx_workbench.exec.errors import MissingKernelError
+from onnx_workbench.exec.inspect.statistics import nbytes
+from onnx_workbench.exec.kernels import load
+from onnx_workbench.exec.kernels.allocation import SparseArray
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.kernels.registry import REQUIRED, Kernel, KernelFunction, find
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.schemas import registry as schemas
+
+#: Attributes in force inside a function: what its caller and its defaults give.
+Environment = Mapping[str, AttributeSnapshot]
+NO_ENVIRONMENT: Environment = {}
+
+#: What edits and inputs may leave behind until it is let go of: bytes of constants, of weights; their number, tokens.
+_GROWTH_BYTES, _GROWTH_WEIGHTS, _GROWTH, _GROWTH_TOKENS = 1 << 20, 1 << 25, 16, 50_000
+
+#: Operations are small, and those of an undone edit are found again: many more may stay.
+_GROWTH_OPERATIONS = 10_000
+
+#: Attributes of opset 1 that only told a framework which buffers it may overwrite.
+_DROPPED = frozenset({"consumed_inputs"})
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """A kernel with the attribute values of a node; nodes of equal content share one.
+
+    `problem` says why it cannot run; the error then belongs to the run, not to planning. `expands` says there is
+    no kernel but a function body in the operator's specification.
+    """
+
+    number: int
+    opset: int
+    kernel: Kernel | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)  # without bodies
+    bodies: dict[str, GraphSnapshot] = field(default_factory=dict)
+    problem: str = ""
+    error: str = "KernelError"  # class of the problem
+    notes: tuple[str, ...] = ()
+    expands: bool = False
+    given: tuple[AttributeSnapshot, ...] = ()  # as in the file, references resolved
+
+    @property
+    def takes_context(self) -> bool:
+        """Whether the kernel asks for a Context."""
+        return self.kernel is not None and self.kernel.takes_context
+
+
+class Prepared(NamedTuple):
+    """A kernel for certain weights, or None where the plain one is as good; `nbytes` is what the weights take."""
+
+    call: KernelFunction | None
+    nbytes: int
+
+
+class Library:
+    """What the plans of one model share: constants read from the file, kernels found, weights prepared.
+
+    Not for several threads at once.
+    """
+
+    def __init__(self) -> None:
+        load()
+        schemas.preload()  # looked up for each operation; what it takes is no time of the first node's
+        self._tokens: dict[Hashable, int] = {}
+        self._numbers = count(1)
+        self._operations: dict[Hashable, Operation] = {}
+        self._tensors: Mapping[int, Tensor | SparseTensor] = {}
+        self._arrays: dict[int, RuntimeValue] = {}
+        self._free: dict[int, tuple[int, ...]] = {}
+        self._local = 0
+        self.folded: dict[Any, RuntimeValue] = {}
+        self.volatile: set[int] = set()  # keys of steps whose results depend on more than their inputs
+        self.prepared: dict[tuple[int, tuple[int, ...]], Prepared] = {}  # by number of the operation, see `prepare`
+        self.refused = False  # some constant could not be read, and the plan has settled that its steps fail
+        self.folded_bytes = 0
+        self.weight_bytes = 0  # read from the model, and once more where kernels laid them out
+        self._kept = 0, 0, 0, 0, 0  # what there was after the last look, see is_grown
+        self._kept_operations = 0
+
+    def token(self, content: Hashable) -> int:
+        """A number that is the same for the same content."""
+        found = self._tokens.get(content)
+        if found is None:
+            found = self._tokens[content] = next(self._numbers)
+        return found
+
+    @property
+    def is_grown(self) -> bool:
+        """Whether enough was added for `retain` to be worth its time."""
+        folded, weights, prepared, arrays, tokens = self._kept
+        return (
+            self.folded_bytes > 2 * folded + _GROWTH_BYTES
+            or self.weight_bytes > weights + _GROWTH_WEIGHTS
+            or len(self.prepared) > prepared + _GROWTH
+            or len(self._arrays) > arrays + _GROWTH
+            or len(self._tokens) > 2 * tokens + _GROWTH_TOKENS
+            or self._has_many_operations
+        )
+
+    @property
+    def _has_many_operations(self) -> bool:
+        return len(self._operations) > 2 * self._kept_operations + _GROWTH_OPERATIONS
+
+    def retain(
+        self, tokens: Container[int], operations: Container[int], tensors: Container[int], known: Container[int]
+    ) -> None:
+        """Let go of constants and weights that belong to none of these steps, operations and tensors: edits
+        replaced them. What was read from the model can be read again.
+
+        Contents whose token is not among `known` are forgotten; no number is given twice.
+        """
+        if self._has_many_operations:
+            self._operations = {key: found for key, found in self._operations.items() if found.number in operations}
+            self._kept_operations = len(self._operations)
+        self._arrays = {number: array for number, array in self._arrays.items() if number < 0 or number in tensors}
+        self._free.clear()
+        self._tokens = {content: token for content, token in self._tokens.items() if token in known}
+        self.folded = {token: values for token, values in self.folded.items() if token in tokens}
+        self.prepared = {
+            (number, constants): found
+            for (number, constants), found in self.prepared.items()
+            if number in operations and all(token <= 0 or token in known for token in constants)
+        }
+        self.folded_bytes = sum(nbytes(value) for values in self.folded.values() for value in values)
+        self.weight_bytes = sum(map(nbytes, self._arrays.values())) + sum(p.nbytes for p in self.prepared.values())
+        self._kept = self.folded_bytes, self.weight_bytes, len(self.prepared), len(self._arrays), len(self._tokens)
+
+    def local_number(self) -> int:
+        """A number no snapshot uses: for graphs and tensors that come from operator specifications."""
+        self._local -= 1
+        return self._local
+
+    def add_constant(self, value: RuntimeValue) -> TensorReference:
+        """Keep a value that is in no model; returns what a snapshot refers to it by."""
+        number = self.local_number()
+        self._arrays[number] = value
+        return TensorReference(number)
+
+    def use(self, snapshot: ModelSnapshot) -> None:
+        """Learn the tensors of a snapshot."""
+        self._tensors = snapshot.tensors
+
+    def constant(self, number: int) -> RuntimeValue:
+        """The values of a tensor, read at most once; ModelError or ValueError when they are not available."""
+        value = self._arrays.get(number)
+        if value is None:
+            value = self._arrays[number] = runtime_constant(self._tensors[number])
+            self.weight_bytes += nbytes(value)
+        return value
+
+    def constant_read(self, number: int) -> RuntimeValue | None:
+        """The values of a tensor that has been read; None when it has not."""
+        return self._arrays.get(number)
+
+    def free_values(self, graph: GraphSnapshot) -> tuple[int, ...]:
+        """Values a body takes from outside, its own bodies included; without recursion over the nesting."""
+        if graph.uid not in self._free:
+            nested: list[GraphSnapshot] = []
+            pending = [graph]
+            while pending:
+                body = pending.pop()
+                nested.append(body)
+                pending.extend(g for n in body.nodes for g in n.bodies if g.uid not in self._free)
+            for body in reversed(nested):
+                self._free.setdefault(body.uid, self._free_of(body))
+        return self._free[graph.uid]
+
+    def _free_of(self, graph: GraphSnapshot) -> tuple[int, ...]:
+        defined = {ABSENT, *graph.inputs, *(v for v, _ in graph.initializers)}
+        used: dict[int, None] = dict.fromkeys(graph.outputs)
+        for node in graph.nodes:
+            defined.update(node.outputs)
+            used.update(dict.fromkeys(node.inputs))
+            for body in node.bodies:
+                used.update(dict.fromkeys(self._free[body.uid]))
+        return tuple(v for v in used if v not in defined)
+
+    def operation(
+        self, node: NodeSnapshot, opset: int, environment: Environment = NO_ENVIRONMENT, context: Hashable = None
+    ) -> Operation:
+        """The operation of a node; `context` is what bodies inside it depend on beside their content."""
+        given = resolve(node.attributes, environment)
+        bodied = bool(node.bodies)
+        key = (
+            node.op_type, node.domain, opset, tuple([attribute_key(a) for a in given]),
+            tuple([v == ABSENT for v in node.inputs]), tuple([v == ABSENT for v in node.outputs]),
+            (context, tuple(attribute_key(a) for a in environment.values())) if bodied else None,
+        )  # fmt: skip
+        found = self._operations.get(key)
+        if found is None:
+            found = self._operations[key] = self._settle(node, opset, given)
+        return found
+
+    def _settle(self, node: NodeSnapshot, opset: int, given: tuple[AttributeSnapshot, ...]) -> Operation:
+        operation = Operation(next(self._numbers), opset, given=given)
+        try:
+            operation.kernel = find(node.op_type, opset, node.domain)
+        except MissingKernelError as error:
+            from onnx_workbench.exec.engine.function_bodies import (
+                has_body,  # imports onnx, which only these rare operators need
+            )
+
+            operation.expands = has_body(node.op_type, opset, node.domain)
+            if not operation.expands:
+                operation.problem, operation.error = str(error), "MissingKernelError"
+                return operation
+        try:
+            self._convert(operation, node, given)
+        except (ModelError, ValueError, TypeError) as error:
+            operation.problem = str(error)
+        if not operation.problem and operation.kernel is not None:
+            are_given = [number != ABSENT for number in node.inputs]
+            operation.problem = operation.kernel.arity_problem(are_given) or _missing_attribute(operation)
+        return operation
+
+    def _convert(self, operation: Operation, node: NodeSnapshot, given: tuple[AttributeSnapshot, ...]) -> None:
+        kernel = operation.kernel
+        ignored = []
+        for attribute in given:
+            if attribute.name in _DROPPED:
+                continue
+            if kernel is not None and attribute.name not in kernel.attributes and not kernel.any_attributes:
+                ignored.append(attribute.name)
+            elif attribute.kind is AttributeKind.GRAPHS:
+                msg = f"attribute {attribute.name!r} is a list of graphs, which no operator takes; expected one"
+                raise ValueError(msg)
+            elif misfit := attribute_misfit(node.op_type, operation.opset, node.domain, attribute.name, attribute.kind):
+                raise ValueError(misfit)
+            elif isinstance(attribute.value, GraphSnapshot):
+                operation.bodies[attribute.name] = attribute.value
+            elif attribute.value is not None:
+                operation.attributes[attribute.name] = self.attribute_value(attribute.value)
+        if ignored:
+            operation.notes = (f"ignored unknown attributes: {', '.join(ignored)}",)
+
+    def attribute_value(self, value: Any) -> Any:
+        """What a kernel gets for the value of an attribute."""
+        if isinstance(value, TensorReference):
+            return self.constant(value.number)
+        if isinstance(value, tuple) and value and isinstance(value[0], TensorReference):
+            return tuple(self.constant(v.number) for v in value)
+        return value
+
+
+def resolve(attributes: tuple[AttributeSnapshot, ...], environment: Environment) -> tuple[AttributeSnapshot, ...]:
+    """Attributes with references to the enclosing function's replaced; those it does not have are left out."""
+    if not any(a.reference for a in attributes):
+        return attributes
+    result = []
+    for attribute in attributes:
+        if not attribute.reference:
+            result.append(attribute)
+        elif (found := environment.get(attribute.reference)) is not None:
+            result.append(AttributeSnapshot(attribute.name, found.kind, found.value))
+    return tuple(result)
+
+
+def runtime_constant(tensor: Tensor | SparseTensor) -> RuntimeValue:
+    """A tensor of the model as a run-time value. Reads the file where it is in one."""
+    if isinstance(tensor, SparseTensor):
+        return SparseArray(tensor.values.numpy(), tensor.indices.numpy(), tuple(tensor.shape))
+    return tensor.numpy()
+
+
+def _missing_attribute(operation: Operation) -> str:
+    kernel = operation.kernel
+    assert kernel is not None
+    for name, default in kernel.attributes.items():
+        if default is REQUIRED and name not in operation.attributes and name not in operation.bodies:
+            return f"attribute {name!r} is required and is not given; expected a value"
+    return ""

@@ -1,0 +1,128 @@
+"""Runs of the bodies inside a run: what is around them, the values of their last turn, the time of their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from onnx_workbench.exec.engine.plan import MISSING, Plan, Step
+from onnx_workbench.exec.inspect.statistics import nbytes
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.node_table import NodeResult, State
+from onnx_workbench.exec.results.slot_map import Path
+
+#: Times of single turns that are held before they are summed up.
+_MANY = 1 << 14
+
+
+class Frame:
+    """The turns of one body in one run.
+
+    Every turn adds to the list of `clocks` when it began and when each of its nodes was finished; the list may be
+    read by another thread meanwhile.
+    """
+
+    __slots__ = ("_state", "plan", "slots")
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.slots: list[RuntimeValue] = []  # of the last turn
+        #: Seconds per node and the number of turns summed up; the clocks of those since. Replaced as a whole.
+        self._state: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int, list[float]]
+        self._state = np.zeros(len(plan.code)), 0, []
+
+    def clocks(self) -> list[float]:
+        """Where the turn that begins puts its times."""
+        clocks = self._state[2]
+        if len(clocks) >= _MANY:
+            seconds, turns = self.spent()
+            clocks = []
+            self._state = seconds, turns, clocks
+        return clocks
+
+    def spent(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int]:
+        """Seconds of each node over all turns that were finished, and how many those were."""
+        seconds, turns, clocks = self._state
+        size = len(seconds) + 1
+        whole = len(clocks) // size
+        if not whole:
+            return seconds, turns
+        times = np.array(clocks[: whole * size]).reshape(whole, size)
+        return seconds + np.diff(times, axis=1).sum(0), turns + whole
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What was computed in bodies: the values of their last turn by path and number, and what their nodes took.
+
+    `made` are those of the values that are no constants: what keeping them costs.
+    """
+
+    values: dict[Path, dict[int, RuntimeValue]] = field(default_factory=dict)
+    nodes: list[NodeResult] = field(default_factory=list)
+    made: list[RuntimeValue] = field(default_factory=list)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what was made."""
+        return sum(map(nbytes, self.made))
+
+    def add(self, other: Inside) -> None:
+        """Take up what was computed in other bodies."""
+        for path, values in other.values.items():
+            self.values.setdefault(path, {}).update(values)
+        self.nodes.extend(other.nodes)
+        self.made.extend(other.made)
+
+    def kept(self) -> Inside:
+        """The same for a later run that did not compute it again."""
+        return Inside(self.values, [replace(node, state=State.KEPT) for node in self.nodes], self.made)
+
+
+def inside(steps: Iterable[Step], frames: Mapping[int, Frame]) -> Inside:
+    """What was computed in the bodies of steps, and deeper; nodes in the order of the file, those of a body after the
+    node it is of."""
+    found = Inside()
+    pending: list[tuple[Step, Path]] = [(step, ()) for step in steps]
+    pending.reverse()
+    while pending:
+        step, around = pending.pop()
+        within: Path = (*around, step.node.node)
+        deeper: list[tuple[Step, Path]] = []
+        for body in step.bodies:
+            frame = frames.get(id(body.plan))
+            if frame is not None:
+                found.add(_of_frame(frame, within))
+                deeper += [(inner, within) for inner in body.plan.bodied]
+        pending += reversed(deeper)
+    return found
+
+
+def _of_frame(frame: Frame, within: Path) -> Inside:
+    plan, slots = frame.plan, frame.slots
+    found = Inside(nodes=list(_results(frame, within)))
+    given = set(plan.inputs)
+    for (path, value), slot in plan.slots.items():
+        is_made = slot in plan.producers or slot in given
+        is_inside = is_made or slot in plan.constants  # else captured from around
+        if value > 0 and is_inside and slots[slot] is not MISSING:
+            found.values.setdefault(path, {})[value] = slots[slot]
+            if is_made:
+                found.made.append(slots[slot])
+    return found
+
+
+def _results(frame: Frame, inside: Path) -> Iterator[NodeResult]:
+    seconds, turns = frame.spent()
+    if not turns:
+        return
+    slots = frame.slots
+    for spent, code in zip(seconds.tolist(), frame.plan.code, strict=True):
+        step = code.step
+        size = sum(nbytes(slots[s]) for s in step.outs if s and slots[s] is not MISSING)
+        yield NodeResult(
+            step.node.node, step.path, step.node.operator, step.node.title, State.DONE, spent, size,
+            turns=turns, inside=inside,
+        )  # fmt: skip

@@ -1,0 +1,112 @@
+"""Values for inputs as the executor wants them, held against the declared types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import Array, SparseArray
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.types import (
+    ElementType,
+    MapType,
+    OptionalType,
+    SequenceType,
+    SparseTensorType,
+    TensorType,
+    Type,
+)
+
+#: Run-time values by number of the value.
+Feeds = dict[int, RuntimeValue]
+
+
+def normalise(content: Any, declared: Type | None, name: str) -> RuntimeValue:
+    """A value for an input: lists and scalars become arrays of the declared type, texts objects of str.
+
+    Shapes are not held against the declaration, which is often wrong in real files; element types are. ModelError
+    names both.
+    """
+    if isinstance(declared, OptionalType):
+        return None if content is None else normalise(content, declared.element, name)
+    if isinstance(declared, SequenceType):
+        if not isinstance(content, (list, tuple)):
+            raise _mismatch(name, declared, content)
+        return [normalise(v, declared.element, name) for v in content]
+    if isinstance(declared, MapType):
+        if not isinstance(content, dict):
+            raise _mismatch(name, declared, content)
+        return {k: normalise(v, declared.value, name) for k, v in content.items()}
+    if isinstance(content, SparseArray) or (
+        declared is None and (content is None or isinstance(content, (list, dict)))
+    ):
+        return content
+    if content is None:
+        raise _mismatch(name, declared, content)
+    return _array(content, declared, name)
+
+
+def _array(content: Any, declared: Type | None, name: str) -> Array:
+    expected = declared.element_type if isinstance(declared, (TensorType, SparseTensorType)) else None
+    if not isinstance(expected, ElementType) or expected is ElementType.UNDEFINED:
+        expected = None
+    given = isinstance(content, (np.ndarray, np.generic))
+    try:
+        if expected is ElementType.STRING:
+            return strings(np.asarray(content))
+        array = np.asarray(content) if given or expected is None else as_elements(content, expected)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelError(f"The value for {name!r} is no tensor", str(error)) from None
+    if array.dtype.kind in "OUST":
+        array = strings(array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    try:
+        found = ElementType.from_numpy(array.dtype)
+    except ValueError as error:
+        raise ModelError(f"The value for {name!r} has no ONNX type", str(error)) from None
+    if expected is not None and found is not expected:
+        raise _mismatch(name, declared, array)
+    return array
+
+
+def as_elements(content: Any, kind: ElementType) -> Array:
+    """Numbers or texts as an array of an element type; ValueError, TypeError or OverflowError when one is none."""
+    if kind is ElementType.STRING:
+        return strings(np.asarray(content))
+    with np.errstate(all="ignore"):
+        if not kind.is_integer and kind is not ElementType.BOOL:
+            return np.asarray(content, kind.numpy_dtype)
+        array = np.asarray(content)
+        if array.size and array.dtype.kind in "US":  # as a truth value, numpy takes any text for true
+            msg = f"{str(array.flat[0])!r} is no {kind.text}"
+            raise ValueError(msg)
+        if kind is ElementType.BOOL:
+            return array.astype(kind.numpy_dtype)
+        if array.size:
+            signed = kind.text.startswith("int")
+            low, past = (-(1 << kind.bits - 1) if signed else 0), 1 << kind.bits - signed
+            outside = ~((array >= low) & (array < past) & (np.trunc(array) == array))
+            if outside.any():
+                msg = f"{array[outside].reshape(-1)[0]} is no {kind.text}"
+                raise ValueError(msg)
+        return array.astype(kind.numpy_dtype)
+
+
+def strings(array: Array) -> Array:
+    """Texts as an object array of str; bytes are read as UTF-8."""
+    result = np.empty(array.shape, object)
+    flat = [
+        v.decode("utf-8", "surrogateescape") if isinstance(v, bytes) else str(v) for v in array.reshape(-1).tolist()
+    ]
+    result.reshape(-1)[:] = flat
+    return result
+
+
+def _mismatch(name: str, declared: Type | None, content: Any) -> ModelError:
+    return ModelError(
+        f"The value for {name!r} has another type", f"it is {describe(content)}; the model declares {declared}"
+    )

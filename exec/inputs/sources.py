@@ -1,0 +1,577 @@
+"""Values for the inputs of a model: made from declared shapes, or read from files and test data folders.
+
+Nothing here unpickles or executes what a file holds.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import prod
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from google.protobuf.message import Message
+
+from onnx_workbench.exec.engine.numpy_errors import in_plain_words
+from onnx_workbench.exec.inputs.feeds import as_elements, normalise, strings
+from onnx_workbench.exec.inputs.images import SUFFIXES as IMAGE_SUFFIXES
+from onnx_workbench.exec.inputs.images import ImageOptions, read_image
+from onnx_workbench.exec.kernels.allocation import Array, SparseArray
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.npz_files import read_array, read_arrays
+from onnx_workbench.exec.session import default_memory_limit
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.types import (
+    UNNAMED,
+    ElementType,
+    MapType,
+    OptionalType,
+    SequenceType,
+    SparseTensorType,
+    TensorType,
+    Type,
+)
+
+#: Symbols and positions whose usual size is one.
+_BATCH = re.compile(r"^(n|b|bs|batch.*|.*batch|.*batch_size|none|unk__\d+)$", re.IGNORECASE)
+_DEFAULT_DIM = 8
+_DEFAULT_IMAGE = 224
+
+#: What reading a broken file may raise; RuntimeError is zipfile's for one with a password.
+_BROKEN = (
+    OSError, ValueError, OverflowError, EOFError, MemoryError, RuntimeError, csv.Error, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
+_Proto = TypeVar("_Proto", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Random:
+    """Numbers drawn with a seed: ``uniform`` over [low, high], or ``normal`` with mean low and deviation high.
+
+    Without low and high, they are chosen for the element type. Integers are drawn from low up to and with high.
+    """
+
+    distribution: Literal["uniform", "normal"] = "uniform"
+    low: float | None = None
+    high: float | None = None
+    seed: int | None = None  # None: that of the run
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same value everywhere, or a list that has the shape."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """start, start + step, … in row-major order."""
+
+    start: float = 0
+    step: float = 1
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A .npy, .npz (one array, or `key`), .pb, .csv, .txt or image file."""
+
+    path: Path
+    key: str = ""
+    image: ImageOptions | None = None
+
+
+InputSource = Random | Constant | Range | File
+
+
+@dataclass(slots=True)
+class DataSet:
+    """One test_data_set_* folder: inputs and expected outputs by name."""
+
+    name: str
+    inputs: dict[str, RuntimeValue] = field(default_factory=dict)
+    outputs: dict[str, RuntimeValue] = field(default_factory=dict)
+
+
+# --- from declared shapes --------------------------------------------------------------------------------------
+
+
+def symbols(graph: Graph) -> dict[str, int]:
+    """The symbolic dimensions of the inputs with sensible sizes: 1 for a batch, 224 for an image, else 8.
+
+    A dimension without a name is called ``input[axis]``.
+    """
+    found: dict[str, int] = {}
+    for value in graph.required_inputs:
+        dims = _dims(value.type)
+        for axis, dim in enumerate(dims or ()):
+            if not isinstance(dim, int) or dim < 0:
+                found.setdefault(symbol(value, axis), _default_dim(dim, axis, dims or ()))
+    return found
+
+
+def symbol_names(graph: Graph) -> list[str]:
+    """The symbolic dimensions of all inputs, of those that need no value too; see `symbols`."""
+    dims = ((v, axis, dim) for v in graph.inputs for axis, dim in enumerate(_dims(v.type) or ()))
+    return [*dict.fromkeys(symbol(v, axis) for v, axis, dim in dims if not isinstance(dim, int) or dim < 0)]
+
+
+def symbol(value: Value, axis: int) -> str:
+    """What a dimension that is not a number is called in `symbols`."""
+    dims = _dims(value.type) or ()
+    dim = dims[axis]
+    return dim if isinstance(dim, str) and dim not in ("", UNNAMED) else f"{value.name}[{axis}]"
+
+
+def _dims(declared: Type | None) -> tuple[Any, ...] | None:
+    while isinstance(declared, (OptionalType, SequenceType)):
+        declared = declared.element
+    if isinstance(declared, (TensorType, SparseTensorType)) and declared.shape is not None:
+        return declared.shape.dims
+    return None
+
+
+def _default_dim(dim: Any, axis: int, dims: Sequence[Any]) -> int:
+    if isinstance(dim, str) and _BATCH.match(dim):
+        return 1
+    if axis == 0:
+        return 1
+    if len(dims) == 4 and (axis >= 2 or (dims[3] in (1, 3, 4) and axis == 1)):
+        return _DEFAULT_IMAGE
+    return _DEFAULT_DIM
+
+
+def make_feeds(
+    graph: Graph,
+    *,
+    sources: Mapping[str, InputSource] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    given: Mapping[str, RuntimeValue] | None = None,
+    seed: int = 0,
+) -> dict[str, RuntimeValue]:
+    """A value for each input that needs one: from `given`, else from `sources` by name, else random; all of `given`.
+
+    `sizes` says how large symbolic dimensions are (see `symbols`); equal symbols get equal sizes, those without one
+    that of the values given, read and written out. ModelError when a source does not fit. See `contradictions`.
+    """
+    feeds = dict(given or {})
+    wanted = {
+        v: ((sources or {}).get(v.name, Random()), seed + index)
+        for index, v in enumerate(graph.required_inputs)
+        if v.name not in feeds
+    }
+    for value, (source, _) in wanted.items():
+        if isinstance(source, File):
+            feeds[value.name] = make_value(value, source, {})
+    constants = {v.name: s.value for v, (s, _) in wanted.items() if isinstance(s, Constant)}
+    dims = symbols(graph) | sizes_of(graph, constants, least=2) | sizes_of(graph, feeds) | dict(sizes or {})
+    for value, (source, own_seed) in wanted.items():
+        if value.name not in feeds:
+            feeds[value.name] = make_value(value, source, dims, seed=own_seed)
+    return feeds
+
+
+def contradictions(
+    graph: Graph, feeds: Mapping[str, RuntimeValue], sizes: Mapping[str, int] | None = None
+) -> list[str]:
+    """Symbolic dimensions of which values differ from one another or from what was chosen in `sizes`: both numbers.
+
+    That is no error: what files declare is often wrong.
+    """
+    known: dict[str, dict[int, str]] = {}  # the first input of each size
+    for name, source, size in _bindings(graph, feeds):
+        known.setdefault(name, {}).setdefault(size, source)
+    found = []
+    for name, sources in known.items():
+        (size, source), *others = sources.items()
+        chosen = (sizes or {}).get(name, size)
+        if others:
+            found.append(f"{name} is {size} in {source!r} and {others[0][0]} in {others[0][1]!r}")
+        elif chosen != size:
+            found.append(f"{name} is {size} in {source!r}, but {chosen} was chosen")
+    return found
+
+
+def sizes_of(graph: Graph, values: Mapping[str, Any], *, least: int = 0) -> dict[str, int]:
+    """The symbolic dimensions of values by input: the first counts; smaller ones than `least` may be stretched."""
+    found: dict[str, int] = {}
+    for name, _, size in _bindings(graph, values):
+        if size >= least:
+            found.setdefault(name, size)
+    return found
+
+
+def _bindings(graph: Graph, values: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """Each symbol with the input that has it and its size there, where the rank is the declared one."""
+    for value in graph.inputs:
+        content = values.get(value.name)
+        if content is None or isinstance(value.type, (SequenceType, MapType)):
+            continue
+        try:
+            shape = content.shape if isinstance(content, SparseArray) else np.shape(content)
+        except ValueError:  # rows of different lengths
+            continue
+        dims = _dims(value.type) or ()
+        for axis, (dim, size) in enumerate(zip(dims, shape, strict=False)):
+            if len(shape) == len(dims) and (not isinstance(dim, int) or dim < 0):
+                yield symbol(value, axis), value.name, size
+
+
+def make_value(value: Value, source: InputSource, sizes: Mapping[str, int], *, seed: int = 0) -> RuntimeValue:
+    """A value for one input; `sizes` as in `make_feeds`. Reads a file when the source is one."""
+    if isinstance(source, File):
+        return normalise(read_value(source, value.type), value.type, value.name)
+    return _make(value, value.type, source, sizes, seed)
+
+
+def _make(
+    value: Value, declared: Type | None, source: InputSource, sizes: Mapping[str, int], seed: int
+) -> RuntimeValue:
+    if isinstance(declared, OptionalType):
+        return _make(value, declared.element, source, sizes, seed)
+    if isinstance(declared, SequenceType):
+        return [_make(value, declared.element, source, sizes, seed)]
+    if isinstance(declared, MapType):
+        return normalise(source.value, declared, value.name) if isinstance(source, Constant) else {}
+    return _make_tensor(value, declared, source, sizes, seed)
+
+
+def settle(value: Value, source: InputSource) -> InputSource:
+    """A source with all settled that it takes from the graph, so that `make_value` may be called on another thread."""
+    kind = value.type.element_type if isinstance(value.type, TensorType) else None
+    if not isinstance(source, Random) or not isinstance(kind, ElementType) or not kind.is_integer:
+        return source
+    low, high = _integer_range(value, source, kind)
+    return replace(source, low=low, high=high)
+
+
+def _make_tensor(
+    value: Value, declared: Type | None, source: InputSource, sizes: Mapping[str, int], seed: int
+) -> RuntimeValue:
+    kind = declared.element_type if isinstance(declared, (TensorType, SparseTensorType)) else None
+    kind = kind if isinstance(kind, ElementType) and kind is not ElementType.UNDEFINED else ElementType.FLOAT
+    dims = _dims(declared) or ()
+    shape = tuple(
+        dim if isinstance(dim, int) and dim >= 0 else sizes[symbol(value, axis)] for axis, dim in enumerate(dims)
+    )
+    _check_shape(value, shape)
+    match source:
+        case Constant():
+            return _constant(source.value, shape, kind, value.name)
+        case Range() if kind is not ElementType.STRING:
+            with np.errstate(all="ignore"):
+                numbers = source.start + source.step * np.arange(prod(shape))
+                return numbers.reshape(shape).astype(kind.numpy_dtype)
+        case Random():
+            return _random(value, source, shape, kind, seed)
+    msg = f"{value.name!r} ({kind.text}) cannot be made from {source!r}"
+    raise ModelError("No such source", msg)
+
+
+def _check_shape(value: Value, shape: tuple[int, ...]) -> None:
+    """Refuse what a file or a size asked for before it is allocated; numbers are drawn as float64."""
+    limit = default_memory_limit()
+    if any(dim < 0 for dim in shape) or prod(shape) * 8 > limit:
+        msg = f"its shape would be {list(shape)}; at most {limit // 8:,} elements are made"
+        raise ModelError(f"No value can be made for {value.name!r}", msg)
+
+
+def _constant(content: Any, shape: tuple[int, ...], kind: ElementType, name: str) -> Array:
+    title, declared = f"The constant for {name!r} does not fit", f"declared {kind.text}{list(shape)}"
+    try:
+        array = as_elements(content, kind)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelError(title, f"{in_plain_words(error) or error}; {declared}") from None
+    if array.ndim > len(shape):
+        return array
+    try:
+        return np.broadcast_to(array, shape).copy()
+    except ValueError:
+        raise ModelError(title, f"its shape is {list(array.shape)}; {declared}") from None
+
+
+def _random(value: Value, source: Random, shape: tuple[int, ...], kind: ElementType, seed: int) -> Array:
+    generator = np.random.default_rng(seed if source.seed is None else source.seed)
+    if kind is ElementType.STRING:
+        words = np.array(["alpha", "beta", "gamma", "delta"], object)
+        return strings(np.asarray(words[generator.integers(0, len(words), shape)], object))
+    if kind is ElementType.BOOL:
+        return np.asarray(generator.random(shape) < 0.5)
+    try:
+        if kind.is_integer:
+            first, last = _integer_range(value, source, kind)
+            as_elements([first, last], kind)
+            _check_bounds("uniform", first, last)
+            wide = np.uint64 if kind is ElementType.UINT64 else np.int64
+            return generator.integers(first, last, shape, wide, endpoint=True).astype(kind.numpy_dtype)
+        low, high = (0.0 if source.low is None else source.low), (1.0 if source.high is None else source.high)
+        _check_bounds(source.distribution, low, high)
+        draw = generator.normal if source.distribution == "normal" else generator.uniform
+        numbers = draw(low, high, shape)
+        if kind.is_complex:
+            numbers = numbers + 1j * draw(low, high, shape)
+    except (ValueError, OverflowError) as error:
+        raise ModelError(f"No numbers can be drawn for {value.name!r}", str(error)) from None
+    with np.errstate(all="ignore"):
+        return np.asarray(numbers).astype(kind.numpy_dtype)
+
+
+def _check_bounds(distribution: str, low: float, high: float) -> None:
+    """ValueError when no numbers lie between them, or when the deviation is negative."""
+    if distribution == "normal" and high < 0:
+        msg = f"the deviation is {high:g}; from 0 on was expected"
+        raise ValueError(msg)
+    if distribution == "uniform" and low > high:
+        msg = f"they would be from {low:g} to {high:g}; the first is larger"
+        raise ValueError(msg)
+
+
+#: Pixels and quantized numbers use the whole of their range.
+_WHOLE_RANGE = {ElementType.UINT8: (0, 255), ElementType.INT8: (-128, 127)}
+
+
+def _integer_range(value: Value, source: Random, kind: ElementType) -> tuple[int, int]:
+    """Whole numbers that are safe for what the input feeds: rows of the tables it indexes, ones for a mask.
+
+    ValueError or OverflowError when the bounds are no numbers.
+    """
+    if source.low is not None or source.high is not None:
+        low = int(source.low or 0)
+        return low, int(low + 1 if source.high is None else source.high)
+    tables = [rows for user, index in value.uses if isinstance(user, Node) for rows in _table_rows(user, index)]
+    if tables:
+        return 0, max(0, min(tables) - 1)
+    return (1, 1) if "mask" in value.name.lower() else _WHOLE_RANGE.get(kind, (0, 1))
+
+
+def _table_rows(node: Node, index: int) -> Iterable[int]:
+    if node.op_type != "Gather" or index != 1 or not node.inputs or node.inputs[0] is None:
+        return
+    table = node.inputs[0].initializer
+    axis = node.attributes.get("axis")
+    position = axis.value if axis is not None and axis.kind is AttributeKind.INT else 0
+    if table is not None and isinstance(position, int) and -len(table.shape) <= position < len(table.shape):
+        yield table.shape[position]
+
+
+# --- files -----------------------------------------------------------------------------------------------------
+
+
+def read_value(source: File | Path | str, declared: Type | None = None) -> RuntimeValue:
+    """A value from a file, by its suffix. ModelError when it cannot be read."""
+    file = source if isinstance(source, File) else File(Path(source))
+    path = file.path
+    suffix = path.suffix.lower()
+    title = f"{path.name} cannot be read as a value"
+    if path.is_dir():
+        raise ModelError(title, "it is a folder", str(path))
+    try:
+        if suffix in IMAGE_SUFFIXES:
+            return read_image(path, file.image or ImageOptions(), declared)
+        match suffix:
+            case ".npy":
+                return read_npy(path)
+            case ".npz":
+                return _one_of(read_npz(path), file.key, path)
+            case ".pb":
+                return read_proto(path, declared)
+            case ".csv" | ".tsv":
+                with path.open(newline="", encoding="utf-8-sig") as table:
+                    return _table([*csv.reader(table, delimiter="\t" if suffix == ".tsv" else ",")], declared)
+            case ".txt":
+                lines = path.read_text("utf-8-sig").splitlines()
+                if _element_kind(declared, ElementType.STRING) is ElementType.STRING:
+                    return strings(np.array(lines, object))
+                return _table([re.split(r"[\s,;]+", line.strip()) for line in lines if line.strip()], declared)
+    except ModelError:
+        raise
+    except _BROKEN as error:
+        raise ModelError(title, _reason(error), str(path)) from None
+    known = ", ".join([".npy", ".npz", ".pb", ".csv", ".tsv", ".txt", *sorted(IMAGE_SUFFIXES)])
+    raise ModelError(title, f"its suffix is {suffix or 'missing'}; expected one of {known}", str(path))
+
+
+def _one_of(arrays: dict[str, RuntimeValue], key: str, path: Path) -> RuntimeValue:
+    if key in arrays:
+        return arrays[key]
+    if not key and len(arrays) == 1:
+        return next(iter(arrays.values()))
+    raise ModelError(f"{path.name} has several arrays", f"one of {', '.join(arrays)} was expected, got {key!r}")
+
+
+def read_npy(path: Path) -> Array:
+    """The array of an .npy file; raises what a broken file may raise."""
+    with path.open("rb") as file:
+        return _native(read_array(file, path.stat().st_size))
+
+
+def read_npz(path: Path | str) -> dict[str, RuntimeValue]:
+    """The arrays of an .npz file by name; ModelError when it cannot be read."""
+    try:
+        return {name: _native(array, name) for name, array in read_arrays(Path(path), default_memory_limit())}
+    except _BROKEN as error:
+        raise ModelError(f"{Path(path).name} cannot be read", _reason(error), str(path)) from None
+
+
+def _reason(error: Exception) -> str:
+    """Why a file cannot be read, for a person: the system's words without number and path, numpy's as ours."""
+    return (isinstance(error, OSError) and error.strerror) or in_plain_words(error) or str(error)
+
+
+def _native(array: Array, name: str = "") -> Array:
+    """An array as the executor has them; ValueError for one of a type that no tensor has."""
+    try:
+        if array.dtype.kind in "US":
+            return strings(array)
+        ElementType.from_numpy(array.dtype)
+    except (ValueError, SystemError) as error:  # SystemError: of characters that do not exist
+        msg = f"array {name!r}: {error}" if name else str(error)
+        raise ValueError(msg) from None
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _element_kind(declared: Type | None, unknown: ElementType) -> ElementType:
+    kind = declared.element_type if isinstance(declared, TensorType) else None
+    return kind if isinstance(kind, ElementType) and kind is not ElementType.UNDEFINED else unknown
+
+
+def _table(lines: Sequence[list[str]], declared: Type | None) -> Array:
+    """Rows of numbers, below a heading perhaps, or of texts. One row or column is a vector where one is declared."""
+    rows = [row for row in lines if row]
+    if len({len(row) for row in rows}) > 1:
+        msg = f"rows have {min(map(len, rows))} to {max(map(len, rows))} columns; a tensor needs equal ones"
+        raise ValueError(msg)
+    kind = _element_kind(declared, ElementType.FLOAT)
+    if kind is ElementType.STRING:
+        values = strings(np.array(rows, object))
+    else:
+        with_heading = len(rows) > 1 and not all(map(_is_number, rows[0]))
+        values = as_elements(_numbers(rows[with_heading:], kind), kind)
+    is_vector = len(_dims(declared) or (0, 0)) == 1
+    return values.reshape(-1) if is_vector and 1 in values.shape else values
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(rows: Sequence[list[str]], kind: ElementType) -> Array:
+    if kind.is_integer:
+        with suppress(ValueError):  # exact where float64 is not
+            whole = np.array([[int(text) for text in row] for row in rows])
+            if whole.dtype.kind in "iu":
+                return whole
+    try:
+        return np.array(rows, np.float64)
+    except ValueError:
+        wrong = next(text for row in rows for text in row if not _is_number(text))
+        msg = f"{wrong!r} is no number"
+        raise ValueError(msg) from None
+
+
+def read_proto(path: Path, declared: Type | None = None) -> RuntimeValue:
+    """A TensorProto, SequenceProto, OptionalProto, MapProto or SparseTensorProto, by the declared type."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        return decode_proto(path.read_bytes(), declared)
+    except (DecodeError, TypeError, KeyError, *_BROKEN) as error:
+        reason = f"its bytes are no {declared or 'tensor'}" if isinstance(error, DecodeError) else _reason(error)
+        raise ModelError(f"{path.name} cannot be read as a value", reason, str(path)) from None
+
+
+def decode_proto(content: bytes, declared: Type | None = None) -> RuntimeValue:
+    """The same for bytes; a tensor when the type is not known."""
+    import onnx
+    from onnx import numpy_helper
+
+    match declared:
+        case SequenceType():
+            return _clean(numpy_helper.to_list(_self_contained(onnx.SequenceProto.FromString(content))))
+        case OptionalType():
+            return _clean(numpy_helper.to_optional(_self_contained(onnx.OptionalProto.FromString(content))))
+        case MapType():
+            return _clean(numpy_helper.to_dict(_self_contained(onnx.MapProto.FromString(content))))
+        case SparseTensorType():
+            sparse = _self_contained(onnx.SparseTensorProto.FromString(content))
+            values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+            return SparseArray(values, indices, tuple(sparse.dims))
+        case _:
+            return _clean(numpy_helper.to_array(_self_contained(onnx.TensorProto.FromString(content))))
+
+
+def _self_contained(proto: _Proto) -> _Proto:
+    """The message itself; ValueError when a tensor in it names another file, which is not opened."""
+    import onnx
+
+    pending: list[Message] = [proto]
+    while pending:
+        message = pending.pop()
+        if isinstance(message, onnx.TensorProto):
+            if message.data_location == onnx.TensorProto.EXTERNAL:
+                msg = "its values are said to be in another file; here they must be in this one"
+                raise ValueError(msg)
+            continue
+        for field_, content in message.ListFields():
+            if field_.message_type is not None:
+                pending.extend([content] if isinstance(content, Message) else content)
+    return proto
+
+
+def _clean(value: Any) -> RuntimeValue:
+    if isinstance(value, np.ndarray):
+        return strings(value) if value.dtype.kind in "OUS" else value
+    if isinstance(value, (list, tuple)):
+        return [_clean(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _clean(v) for k, v in value.items()}
+    return value
+
+
+# --- test data folders -----------------------------------------------------------------------------------------
+
+
+def data_sets(folder: Path, graph: Graph) -> list[DataSet]:
+    """The test_data_set_* folders beside a model, in order, with inputs and expected outputs by name."""
+    return [read_data_set(path, graph) for path in sorted(folder.glob("test_data_set_*"), key=_number)]
+
+
+def _number(path: Path) -> tuple[int, str]:
+    digits = re.findall(r"\d+", path.name)
+    return (int(digits[-1]) if digits else -1, path.name)
+
+
+def read_data_set(folder: Path, graph: Graph) -> DataSet:
+    """One folder of input_*.pb and output_*.pb (or .npz files inputs and outputs). ModelError when one is broken."""
+    result = DataSet(folder.name)
+    for kind, values, found in (
+        ("input", graph.required_inputs or list(graph.inputs), result.inputs),
+        ("output", list(graph.outputs), result.outputs),
+    ):
+        archive = folder / f"{kind}s.npz"
+        if archive.is_file():
+            found.update(read_npz(archive))
+            continue
+        files = sorted(folder.glob(f"{kind}_*.pb"), key=_number)
+        if kind == "input" and len(files) == len(graph.inputs):
+            values = list(graph.inputs)
+        for path in files:
+            position = _number(path)[0]
+            if not 0 <= position < len(values):
+                raise ModelError("The test data does not fit", f"{path.name}: the graph has {len(values)} {kind}s")
+            found[values[position].name] = read_proto(path, values[position].type)
+    return result

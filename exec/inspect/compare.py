@@ -1,0 +1,357 @@
+"""Where two sets of values differ: two runs, or a run and arrays from elsewhere.
+
+Also the first value of a run that is not finite, with the elements it came from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import inf, log10, nan, sqrt
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
+
+#: Elements compared in one go, and of those looked at to find the few that decide.
+_BLOCK, _SAMPLE = 1 << 18, 1 << 10
+
+
+#: |b| and |a − b| of some elements.
+_Points = tuple[tuple[float, float], ...]
+
+#: The values in the bodies of a node, by its call path and number.
+Inside = Mapping[ValueKey, Sequence[ValueKey]]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How two tensors differ. `relative` errors are |a − b| / |b|, b being the reference.
+
+    `tolerance` is the least t with |a − b| ≤ t + t·|b| everywhere. `problem` says why there are no numbers: other
+    shapes or kinds. Elements that are not finite count as equal when both are the same, else as infinitely far.
+    `frontier` holds |b| and |a − b| of the few elements that decide for any two tolerances.
+    """
+
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    mean_abs: float = 0.0
+    cosine: float = 1.0
+    snr: float = inf  # decibel
+    tolerance: float = 0.0
+    worst: tuple[int, ...] = ()  # index of the largest absolute difference
+    worst_pair: tuple[Any, Any] = (None, None)
+    unequal: int = 0
+    size: int = 0
+    problem: str = ""
+    frontier: _Points = ()
+
+    def within(self, rtol: float, atol: float) -> bool:
+        """Whether |a − b| ≤ atol + rtol·|b| everywhere."""
+        return not self.problem and all(far <= atol + rtol * size for size, far in self.frontier)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One compared value, in run order. `other` is the name it was found by on the other side."""
+
+    key: ValueKey
+    name: str
+    other: str
+    difference: Difference
+
+
+def compare_values(ours: RuntimeValue, reference: RuntimeValue) -> Difference:
+    """The difference of two values; sequences and maps by their elements, the worst one counts."""
+    if isinstance(ours, list) and isinstance(reference, list):
+        if len(ours) != len(reference):
+            return Difference(problem=f"{len(ours)} elements, {len(reference)} in the reference")
+        return _worst(compare_values(a, b) for a, b in zip(ours, reference, strict=True))
+    if isinstance(ours, dict) and isinstance(reference, dict):
+        if ours.keys() != reference.keys():
+            return Difference(problem="the keys of the maps differ")
+        return _worst(compare_values(np.asarray(ours[k]), np.asarray(reference[k])) for k in ours)
+    if ours is None and reference is None:
+        return Difference()
+    if not isinstance(ours, np.ndarray) or not isinstance(reference, np.ndarray):
+        return Difference(problem=f"{describe(ours)}, the reference is {describe(reference)}")
+    if ours.shape != reference.shape:
+        return Difference(problem=f"shape {list(ours.shape)}, the reference has {list(reference.shape)}")
+    return _compare_arrays(ours, reference)
+
+
+def is_close(ours: RuntimeValue, reference: RuntimeValue, rtol: float, atol: float) -> bool:
+    """Whether |ours − reference| ≤ atol + rtol·|reference| everywhere; what is not finite must be the same."""
+    if isinstance(ours, list) and isinstance(reference, list):
+        return len(ours) == len(reference) and all(
+            is_close(a, b, rtol, atol) for a, b in zip(ours, reference, strict=True)
+        )
+    if not isinstance(ours, np.ndarray) or not isinstance(reference, np.ndarray):
+        return compare_values(ours, reference).within(rtol, atol)
+    if ours.shape != reference.shape or (ours.dtype.kind in "OUS") != (reference.dtype.kind in "OUS"):
+        return False
+    if ours.dtype.kind in "OUS":
+        return bool(ours.tolist() == reference.tolist())
+    return not any(_far(ours, reference, rtol, atol))
+
+
+def count_far(ours: Array, reference: Array, rtol: float, atol: float) -> int:
+    """How many numbers of two arrays of one shape are not as `is_close` wants them."""
+    return sum(_far(ours, reference, rtol, atol))
+
+
+def _far(ours: Array, reference: Array, rtol: float, atol: float) -> Iterator[int]:
+    a, b = ours.reshape(-1), reference.reshape(-1)
+    for i in range(0, a.size, _BLOCK):
+        x, y = _numbers(a[i : i + _BLOCK]), _numbers(b[i : i + _BLOCK])
+        with np.errstate(all="ignore"):
+            yield x.size - int(np.count_nonzero(np.isclose(x, y, rtol, atol, equal_nan=True)))
+
+
+def _worst(differences: Iterable[Difference]) -> Difference:
+    found = list(differences)
+    worst = max(found, key=lambda d: (bool(d.problem), d.max_abs), default=Difference())
+    return replace(worst, frontier=_hull(point for d in found for point in d.frontier))
+
+
+def _compare_arrays(ours: Array, reference: Array) -> Difference:
+    if (ours.dtype.kind in "OUS") != (reference.dtype.kind in "OUS"):
+        return Difference(problem=f"{describe(ours)}, the reference is {describe(reference)}")
+    if ours.dtype.kind in "OUS":
+        return _compare_texts(ours, reference)
+    if not ours.size:
+        return Difference()
+    sums = _Sums()
+    a, b = ours.reshape(-1), reference.reshape(-1)
+    with np.errstate(all="ignore"):
+        for start in range(0, a.size, _BLOCK):
+            sums.add(start, a[start : start + _BLOCK], b[start : start + _BLOCK])
+    return sums.difference(ours, reference)
+
+
+def _compare_texts(ours: Array, reference: Array) -> Difference:
+    unequal = np.flatnonzero(np.array([x != y for x, y in zip(ours.flat, reference.flat, strict=True)], bool))
+    if not unequal.size:
+        return Difference(size=ours.size)
+    at = tuple(int(i) for i in np.unravel_index(int(unequal[0]), ours.shape))
+    pair, count = (ours[at], reference[at]), int(unequal.size)
+    return Difference(inf, inf, nan, nan, -inf, inf, at, pair, count, ours.size, frontier=((0.0, inf),))
+
+
+def _numbers(block: Array) -> Array:
+    if block.dtype.kind == "c":
+        return block.astype(np.complex128)
+    return block.astype(np.float64)
+
+
+def _distances(ours: Array, reference: Array) -> Array:
+    """How far elements are apart; infinitely where one of the two is not a number."""
+    if ours.dtype == reference.dtype and ours.dtype.kind in "iu":  # exact: large ones are rounded as float64
+        high, low = np.maximum(ours, reference), np.minimum(ours, reference)
+        return (high.astype(np.uint64) - low.astype(np.uint64)).astype(np.float64)
+    a, b = _numbers(ours), _numbers(reference)
+    far: Array = np.abs(a - b)
+    far[np.isnan(far)] = inf
+    far[(a == b) | (np.isnan(a) & np.isnan(b))] = 0
+    return far
+
+
+def _frontier(known: _Points, size: Array, far: Array) -> _Points:
+    """The known points and, of elements of a size and a distance, those that matter beside them."""
+    if not known:
+        sample = slice(None, None, max(1, size.size // _SAMPLE))
+        known = _points(size[sample], far[sample])
+    above = far > (known[-1][1] if known else 0)
+    if known:
+        above |= size < known[0][0]
+    for (size_a, far_a), (size_b, far_b) in pairwise(known):  # few lines, below one of which hardly any element is not
+        slope = (far_b - far_a) / (size_b - size_a)
+        above |= far > far_a + slope * (size - size_a)
+    left = np.flatnonzero(above & (far > 0))
+    return _hull([*known, *_points(size[left], far[left])]) if left.size else known
+
+
+def _points(size: Array, far: Array) -> _Points:
+    size = np.where(np.isfinite(size), size, 0)  # of an infinity no share is allowed
+    left = _records(size, far)
+    return _hull([p for p in zip(size[left].tolist(), far[left].tolist(), strict=True) if p[1]])
+
+
+def _records(size: Array, far: Array) -> Array:
+    """Positions, by growing size, of elements that are farther than all before."""
+    order = np.lexsort((-far, size))
+    sorted_far = far[order]
+    highest = np.maximum.accumulate(sorted_far)
+    return order[np.flatnonzero(np.concatenate([[True], sorted_far[1:] > highest[:-1]]))]
+
+
+def _hull(points: Iterable[tuple[float, float]]) -> _Points:
+    """The points on which far − r · size can be largest for an r of zero or more."""
+    found: list[tuple[float, float]] = []
+    for size, far in sorted(points):
+        if found and far <= found[-1][1]:
+            continue
+        if found and found[-1][0] == size:
+            found.pop()
+        while len(found) > 1 and _is_below(found[-2], found[-1], (size, far)):
+            found.pop()
+        found.append((size, far))
+        if far == inf:
+            break
+    return tuple(found)
+
+
+def _is_below(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    """Whether b is not above the line from a to c."""
+    return c[1] != inf and (b[1] - a[1]) * (c[0] - a[0]) < (c[1] - a[1]) * (b[0] - a[0])
+
+
+class _Sums:
+    """What the numbers of a Difference are made of, block by block."""
+
+    def __init__(self) -> None:
+        self.max_abs = self.max_rel = self.tolerance = -1.0
+        self.at = 0
+        self.total = self.aa = self.bb = self.ab = self.dd = 0.0
+        self.unequal = 0
+        self.lost = 0
+        self.size = 0
+        self.frontier: _Points = ()
+
+    def add(self, start: int, ours: Array, reference: Array) -> None:
+        """Take in one block, whose first element has this flat index."""
+        far = _distances(ours, reference)
+        a, b = _numbers(ours), _numbers(reference)
+        same, size = far == 0, np.abs(b)
+        self.frontier = _frontier(self.frontier, size, far)
+        relative = np.where(same, 0, far / size)
+        needed = np.where(np.isfinite(far), far / (1 + np.where(np.isfinite(size), size, 0)), inf)
+        worst = int(far.argmax())
+        if far[worst] > self.max_abs:
+            self.max_abs, self.at = float(far[worst]), start + worst
+        self.max_rel = max(self.max_rel, float(np.where(np.isnan(relative), inf, relative).max()))
+        self.tolerance = max(self.tolerance, float(needed.max()))
+        self.unequal += int(a.size - np.count_nonzero(same))
+        self.size += a.size
+        usable = np.isfinite(a) & np.isfinite(b)
+        self.lost += int(a.size - np.count_nonzero(usable | same))
+        x, y = a[usable], b[usable]
+        self.total += float(far[usable].sum())
+        self.aa += float(np.vdot(x, x).real)
+        self.bb += float(np.vdot(y, y).real)
+        self.ab += float(np.vdot(x, y).real)
+        self.dd += float((far[usable] ** 2).sum())
+
+    def difference(self, ours: Array, reference: Array) -> Difference:
+        """All blocks together."""
+        at = tuple(int(i) for i in np.unravel_index(self.at, ours.shape))
+        norms = sqrt(self.aa * self.bb)
+        cosine = 1.0 if not self.unequal else self.ab / norms if norms else 0.0
+        snr = inf if not self.dd else 10 * log10(self.bb / self.dd) if self.bb else -inf
+        if self.lost:  # elements that are infinitely far: the others say nothing about the whole
+            cosine, snr, self.total = nan, -inf, inf
+        return Difference(
+            self.max_abs,
+            self.max_rel,
+            self.total / self.size,
+            cosine,
+            snr,
+            self.tolerance,
+            at,
+            (ours[at].item(), reference[at].item()),
+            self.unequal,
+            self.size,
+            frontier=self.frontier,
+        )
+
+
+# --- runs ------------------------------------------------------------------------------------------------------
+
+
+def value_keys(result: RunResult, inside: Inside | None = None) -> Iterator[ValueKey]:
+    """Values in run order: inputs, then what each node gives; what a call gives goes by its name outside.
+
+    What is `inside` a node comes before what it gives; before all else where the run had no such node to compute.
+    """
+    outermost = sorted(result.layout.slots.items(), key=lambda item: -len(item[0][0]))
+    by_slot = {slot: key for key, slot in outermost}
+    made = {slot for step in result.layout.steps for slot in step.outs}
+    for key, slot in result.layout.slots.items():
+        if not key[0] and slot not in made and result.slots[slot] is not MISSING:
+            yield key
+    within = dict(inside or {})
+    mine = {place: within.pop(place) for step in result.layout.steps if (place := (step.path, step.node)) in within}
+    for keys in within.values():
+        yield from keys
+    for step in result.layout.steps:
+        yield from mine.get((step.path, step.node), ())
+        for slot in step.outs:
+            if slot and slot in by_slot:
+                yield by_slot[slot]
+
+
+def compare_runs(ours: RunResult, reference: RunResult, inside: Inside | None = None) -> list[Row]:
+    """Values that both runs have, in the order of the first: of graphs by path and name, of bodies by their keys."""
+    names = {(k[0], reference.layout.name(k[1])): k for k in reference.layout.slots}
+    rows = []
+    for key in value_keys(ours, inside):
+        name = ours.layout.name(key[1])
+        other = names.get((key[0], name)) if key in ours.layout.slots else reference.key(key)
+        if other is not None and ours.info(key) is not None and reference.info(other) is not None:
+            rows.append(Row(key, name, name, compare_values(ours.value(key), reference.value(other))))
+    return rows
+
+
+def compare_keys(ours: RunResult, values: Mapping[ValueKey, RuntimeValue], inside: Inside | None = None) -> list[Row]:
+    """A run against values by their keys in it, in its order."""
+    rows = []
+    for key in value_keys(ours, inside):
+        if key in values and ours.info(key) is not None:
+            name = ours.layout.name(key[1])
+            rows.append(Row(key, name, name, compare_values(ours.value(key), values[key])))
+    return rows
+
+
+def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[Row]:
+    """A run against named arrays of another framework: matched by name, the rest by shape where that is unambiguous."""
+    left = dict(arrays)
+    matched: dict[ValueKey, str] = {}
+    keys = [key for key in value_keys(ours) if ours.info(key) is not None]
+    outermost = sorted(keys, key=lambda key: len(key[0]))  # in functions may be the names of the graph
+    for written in (str, _plain):
+        for key in outermost:
+            name = written(ours.layout.name(key[1]))
+            if key not in matched and name in left:
+                matched[key] = name
+                del left[name]
+    shapes = Counter(getattr(array, "shape", None) for array in left.values())
+    for name, array in left.items():
+        shape = getattr(array, "shape", None)
+        if shapes[shape] > 1:
+            continue
+        fitting = [k for k in keys if k not in matched and (info := ours.info(k)) is not None and info.shape == shape]
+        if len(fitting) == 1:
+            matched[fitting[0]] = name
+    return [
+        Row(key, ours.layout.name(key[1]), matched[key], compare_values(ours.value(key), arrays[matched[key]]))
+        for key in keys
+        if key in matched
+    ]
+
+
+def _plain(name: str) -> str:
+    """A name as frameworks write it that cannot have slashes, colons or dots in it."""
+    return "".join(c if c.isalnum() else "_" for c in name).strip("_")
+
+
+def first_divergence(rows: Sequence[Row], *, rtol: float = 1e-3, atol: float = 1e-5) -> Row | None:
+    """The first row, in run order, that is not within the tolerances."""
+    return next((row for row in rows if not row.difference.within(rtol, atol)), None)

@@ -1,0 +1,166 @@
+"""How the elements of a tensor are spread: statistics, percentiles, distinct values and a histogram, streamed.
+
+A tensor is given as a function that reads a range of its elements, so that one in a file is never in memory as a
+whole. Above a limit, percentiles and distinct values come from a sample of evenly spread runs, and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from onnx_workbench.exec.inspect.statistics import Gathered, Statistics
+from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.model.progress import SILENT, Progress
+
+#: Reads elements start to stop, flat.
+Reader = Callable[[int, int], Array]
+
+#: Percentiles that are worked out.
+PERCENTILES: Final = (1, 5, 25, 50, 75, 95, 99)
+BINS: Final = 96
+
+_BLOCK = 1 << 20
+_EXACT = 1 << 22  # elements up to which everything is exact
+_RUN = 4096  # elements of one run of a sample
+_MOST_DISTINCT = 1 << 16
+_LEAST: Final = float(np.finfo(np.float64).tiny)  # a smaller range cannot be divided into bins
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """What is said of a tensor's elements. `sampled` is how many elements stand for all; 0: every one was looked at.
+
+    `edges` has one entry more than `counts`; both are empty without
+    finite numbers. `distinct` counts NaN and each infinity once; None when there are too many to count; of a sample
+    it is a lower bound.
+    """
+
+    statistics: Statistics
+    percentiles: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+    edges: tuple[float, ...] = ()
+    distinct: int | None = None
+    sampled: int = 0
+
+
+def distribution(read: Reader, shape: tuple[int, ...], size: int, progress: Progress = SILENT) -> Distribution:
+    """Look at every element once, and at a sample for what needs sorting. Strings and complex have counts only."""
+    with np.errstate(all="ignore"):
+        return _distribution(read, shape, size, progress)
+
+
+def _distribution(read: Reader, shape: tuple[int, ...], size: int, progress: Progress) -> Distribution:
+    if not size:
+        return Distribution(Statistics(0), distinct=0)
+    first = read(0, 1)
+    if first.dtype.kind in "OUSc":
+        return _of_unordered(read, size)
+    gathered = Gathered()
+    sample = _Sample(size)
+    for start in range(0, size, _BLOCK):
+        progress.report(start, size, f"{start:,} of {size:,} elements")
+        block = read(start, min(start + _BLOCK, size))
+        for offset in range(0, block.size, _BLOCK >> 3):
+            progress.check()
+            gathered.add(start + offset, block[offset : offset + (_BLOCK >> 3)])
+        sample.add(start, block)
+    progress.check()
+    finite = _numbers(sample.values())
+    statistics = gathered.statistics(shape, size)
+    if statistics.non_finite:
+        finite = finite[np.isfinite(finite)]
+    finite.sort()
+    sampled = sample.size if sample.size < size else 0
+    distinct = 1 + int(np.count_nonzero(finite[1:] != finite[:-1])) if finite.size else 0
+    distinct += sum(map(bool, (statistics.nan, statistics.positive_infinity, statistics.negative_infinity)))
+    counts, edges = _histogram(finite, statistics)
+    return Distribution(statistics, _percentiles(finite), counts, edges, distinct, sampled)
+
+
+def _percentiles(ordered: Array) -> tuple[float, ...]:
+    """Between the two nearest elements; the nearest one where their difference is no number."""
+    if not ordered.size:
+        return ()
+    places = np.array(PERCENTILES) / 100 * (ordered.size - 1)
+    below = places.astype(np.intp)
+    low, high = (ordered[at].astype(np.float64) for at in (below, np.minimum(below + 1, ordered.size - 1)))
+    found = low + (high - low) * (places - below)
+    return tuple(np.where(np.isfinite(found), found, ordered[places.round().astype(np.intp)]).tolist())
+
+
+def _numbers(values: Array) -> Array:
+    """In a type that sorts quickly; integers as they are, as floats have no room for those beyond 2 ** 53."""
+    if values.dtype.kind in "iu" or (values.dtype.kind == "f" and values.dtype.itemsize >= 4):
+        return values
+    return values.astype(np.float32)
+
+
+def _histogram(ordered: Array, statistics: Statistics) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """How many elements lie from each edge to the next, the last one included."""
+    if not ordered.size or statistics.minimum is None or statistics.maximum is None:
+        return (), ()
+    low, high = float(statistics.minimum), float(statistics.maximum)
+    part = 1.0 if np.isfinite(high - low) else 0.5  # a range may be wider than any number
+    if high - low <= max(abs(high) * 1e-12, _LEAST):
+        around = abs(low) / 2 if abs(low) > _LEAST else 0.5
+        low, high = low - around, high + around
+    edges = np.linspace(low * part, high * part, BINS + 1) / part
+    if ordered.dtype.kind != "f":
+        ordered = ordered.astype(np.float64)
+    inner = edges[1:-1].astype(ordered.dtype)  # and the next number of that type, where it became a smaller one
+    inner = np.where(inner < edges[1:-1], np.nextafter(inner, inner.dtype.type(np.inf)), inner)
+    counts = np.diff(np.searchsorted(ordered, inner), prepend=0, append=ordered.size)
+    return tuple(counts.tolist()), tuple(edges.tolist())
+
+
+class _Sample:
+    """Evenly spread runs of elements, or all of them when there are few."""
+
+    def __init__(self, size: int) -> None:
+        self._all = size <= _EXACT
+        self._step = _RUN if self._all else size * _RUN // _EXACT
+        self._parts: list[Array] = []
+        self.size = 0
+
+    def add(self, start: int, block: Array) -> None:
+        """Take what belongs to the sample of a block that begins at this element."""
+        for part in (block,) if self._all else self._runs(start, block):
+            self._parts.append(np.array(part))
+            self.size += part.size
+
+    def _runs(self, start: int, block: Array) -> Iterator[Array]:
+        stop = start + block.size
+        number = max(0, (start - _RUN) // self._step)
+        while (position := number * self._step) < stop:
+            first, last = max(position, start), min(position + _RUN, stop)
+            if first < last:
+                yield block[first - start : last - start]
+            number += 1
+
+    def values(self) -> Array:
+        """The elements of the sample, which nobody else has."""
+        return np.concatenate(self._parts) if len(self._parts) > 1 else self._parts[0]
+
+
+def _of_unordered(read: Reader, size: int) -> Distribution:
+    """Of strings and complex numbers: how many are empty, zero or not finite, and how many differ."""
+    gathered = Gathered()
+    seen: set[Any] | None = set()
+    for start in range(0, size, _BLOCK):
+        block = read(start, min(start + _BLOCK, size))
+        if block.dtype.kind == "c":
+            gathered.add(start, block)
+            block = block[~np.isnan(block)]
+        else:
+            gathered.zeros += int(np.count_nonzero(block == ""))
+        if seen is not None:
+            seen.update(block[: 2 * _MOST_DISTINCT].tolist())
+            if len(seen) > _MOST_DISTINCT or block.size > 2 * _MOST_DISTINCT:
+                seen = None
+    statistics = gathered.statistics((), size)
+    distinct = None if seen is None else len(seen) + bool(statistics.nan)
+    return Distribution(statistics, distinct=distinct)

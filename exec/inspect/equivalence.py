@@ -1,0 +1,158 @@
+"""Whether two models compute the same: both run on the same random inputs, outputs compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnx_workbench.exec.inputs.sources import make_feeds
+from onnx_workbench.exec.inspect.compare import Difference, compare_values, is_close
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.ir.types import ElementType, TensorType
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.simplify.context import STOCHASTIC
+
+_RTOL, _ATOL = 1e-3, 1e-5  # of what reordering of float arithmetic may do
+#: How much outputs may differ in relation to their size where a model computes with fewer bits.
+_COARSE = {ElementType.FLOAT16: 0.05, ElementType.BFLOAT16: 0.2}
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """The result of a comparison. `agrees` is None when it could not be made; `reason` then says why.
+
+    `fails`: the second model does not run where the first does.
+    """
+
+    agrees: bool | None
+    runs: int = 0
+    largest_error: float = 0.0
+    reason: str = ""
+    fails: bool = False
+
+    def __str__(self) -> str:
+        if self.agrees is None:
+            return f"not compared: {self.reason}"
+        if not self.agrees:
+            return self.reason if self.fails else f"outputs differ: {self.reason}"
+        inputs = "one random input" if self.runs == 1 else f"{self.runs} random inputs"
+        return f"outputs agree on {inputs}, largest error {self.largest_error:.2g}"
+
+
+def compare_models(
+    before: Model,
+    after: Model,
+    *,
+    runs: int = 3,
+    seed: int = 0,
+    feeding: Model | None = None,
+    time_limit: float | None = 120.0,
+    progress: Progress = SILENT,
+) -> Agreement:
+    """Run both on the same random inputs and compare outputs by name. Reads both models: their thread only.
+
+    Inputs are as `feeding` declares them (`before` unless told), cast for a model of another precision. Outputs that
+    are not finite before are compared where they are; they may differ by what the coarsest precision of weights in
+    either model makes of their size. A model that does not run before cannot be compared.
+    """
+    if any(n.op_type in STOCHASTIC and not n.domain for g in before.graphs() for n in g.nodes):
+        return Agreement(None, reason="the model is random")
+    first, second = Session(before), Session(after)
+    worst, tolerance = 0.0, max(map(_tolerance, (before, after)))
+    for number in range(runs):
+        progress.report(number, runs, "Comparing outputs")
+        try:
+            feeds = make_feeds((feeding or before).graph, seed=seed + number)
+            ours, theirs = (
+                session.run(_cast(model, feeds), values="outputs", seed=seed, time_limit=time_limit, progress=progress)
+                for session, model in ((first, before), (second, after))
+            )
+        except ModelError as error:
+            return Agreement(None, number, reason=str(error))
+        if not ours.ok or ours.stopped:
+            return Agreement(None, number, reason=f"the model does not run on random inputs ({_why(ours)})")
+        if not theirs.ok or theirs.stopped:
+            reason = f"the model does not run any more ({_why(theirs)})"
+            return Agreement(False, number, reason=reason, fails=not theirs.stopped)
+        differs, largest = _compared(ours.outputs, theirs.outputs, tolerance)
+        if differs:
+            return Agreement(False, number, reason=differs)
+        worst = max(worst, largest)
+    return Agreement(True, runs, worst)
+
+
+def _compared(
+    expected: Mapping[str, RuntimeValue], found: Mapping[str, RuntimeValue], tolerance: float
+) -> tuple[str, float]:
+    """Which output differs, and how, or nothing; and the largest error of those looked at."""
+    worst = 0.0
+    for name, value in expected.items():
+        if name not in found:
+            return f"output {name} is gone", worst
+        own = _in_type_of(found[name], value)
+        difference = compare_values(own, value)
+        if not is_close(own, value, tolerance, _ATOL + tolerance * _scale(value)):
+            return f"output {name} ({_told(difference)})", worst
+        worst = max(worst, _error(difference))
+    return "", worst
+
+
+def _why(result: RunResult) -> str:
+    """Why a run did not come to its end."""
+    if result.stopped or result.failures:
+        return result.stopped or str(result.failures[0])
+    return next((node.because.reason for node in result.nodes if node.because is not None), "a node was not run")
+
+
+def _tolerance(model: Model) -> float:
+    """How much a model's outputs may be off, by the types of its constants, inputs and outputs."""
+    held: set[object] = set()
+    for graph in model.graphs():
+        held.update(v.initializer.element_type for v in graph.initializers if v.initializer is not None)
+        tensors = [constant_tensor(node) for node in graph.nodes if node.op_type == "Constant" and not node.domain]
+        held.update(tensor.element_type for tensor in tensors if tensor is not None)
+        kinds = [value.type for value in (*graph.inputs, *graph.outputs)]
+        held.update(kind.element_type for kind in kinds if isinstance(kind, TensorType))
+    return max((_COARSE[kind] for kind in held if isinstance(kind, ElementType) and kind in _COARSE), default=_RTOL)
+
+
+def _cast(model: Model, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
+    """Feeds in the precision that the inputs of a model have."""
+    fitting = dict(feeds)
+    for value in model.graph.inputs:
+        given, kind = feeds.get(value.name), value.type
+        element = kind.element_type if isinstance(kind, TensorType) else None
+        if isinstance(given, np.ndarray) and isinstance(element, ElementType) and element.is_float:
+            fitting[value.name] = given.astype(element.numpy_dtype, copy=False)
+    return fitting
+
+
+def _in_type_of(found: RuntimeValue, expected: RuntimeValue) -> RuntimeValue:
+    """What was found in the precision that was expected, where both are numbers of some precision."""
+    if not isinstance(found, np.ndarray) or not isinstance(expected, np.ndarray):
+        return found
+    are_numbers = found.dtype.kind in "fV" and expected.dtype.kind in "fV"
+    return found.astype(expected.dtype, copy=False) if are_numbers else found
+
+
+def _scale(value: object) -> float:
+    """The size of what an output holds, as errors come from large numbers that cancel."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc" or not value.size:
+        return 0.0
+    size = float(np.abs(value).max())
+    return size * 1e-1 if np.isfinite(size) else 0.0
+
+
+def _error(difference: Difference) -> float:
+    return difference.max_abs if np.isfinite(difference.max_abs) else 0.0
+
+
+def _told(difference: Difference) -> str:
+    return difference.problem or f"by up to {difference.max_abs:.3g}"

@@ -1,0 +1,72 @@
+"""Test data beside a model, as ONNX's backend tests have it: are a run's outputs as expected?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.inputs.sources import DataSet
+from onnx_workbench.exec.inspect.compare import compare_values, count_far, is_close
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.model.errors import ModelError
+
+#: As in onnx's own runner of these folders.
+RTOL, ATOL = 1e-3, 1e-7
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One output of one set; `problem` is empty when it is as expected, `error` the largest absolute one."""
+
+    data_set: str
+    output: str
+    problem: str = ""
+    error: float = 0.0
+
+
+def judge_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: float = ATOL) -> list[Verdict]:
+    """Hold every output of a run against the expected one. Any thread."""
+    if not data_set.outputs:
+        return [Verdict(data_set.name, "", "it says of no output what is expected")]
+    verdicts = []
+    for name, expected in data_set.outputs.items():
+        try:
+            found = result.value(name)
+        except LookupError:
+            reason = "; ".join(map(str, result.failures)) or result.early_end or "it was not computed"
+            verdicts.append(Verdict(data_set.name, name, reason))
+        else:
+            verdicts.append(judge(data_set.name, name, found, expected, rtol, atol))
+    return verdicts
+
+
+def judge(data_set: str, name: str, found: Any, expected: Any, rtol: float = RTOL, atol: float = ATOL) -> Verdict:
+    """Hold one output against what was expected: an array of the same type within the tolerances, or an equal value."""
+    difference = compare_values(found, expected)
+    problem = difference.problem
+    if not problem and isinstance(found, np.ndarray) and found.dtype != expected.dtype:
+        problem = f"{found.dtype.name}; expected {expected.dtype.name}"
+    elif not problem and not is_close(found, expected, rtol, atol):
+        at, (ours, theirs) = list(difference.worst), map(_number, difference.worst_pair)
+        are_numbers = isinstance(found, np.ndarray) and found.dtype.kind not in "OUS"
+        count = count_far(found, expected, rtol, atol) if are_numbers else difference.unequal
+        problem = f"{count} of {difference.size} elements differ, at {at} {ours} for {theirs}"
+    return Verdict(data_set, name, problem, difference.max_abs)
+
+
+def _number(element: object) -> str:
+    """As many digits as tell apart what is no longer close."""
+    return f"{element:.7g}" if isinstance(element, (float, np.floating)) else str(element)
+
+
+def model_in(folder: Path) -> Path:
+    """The model in a folder: model.onnx, or the only .onnx file. ModelError when it is not clear which."""
+    named = folder / "model.onnx"
+    found = [named] if named.is_file() else sorted(folder.glob("*.onnx"))
+    if len(found) != 1:
+        detail = f"{folder} has {len(found)} .onnx files; expected model.onnx"
+        raise ModelError("Which model is meant?", detail, str(folder))
+    return found[0]

@@ -1,0 +1,225 @@
+"""Facts about all values of a run at once: what differs from another run, numbers to colour by, wrong declarations.
+
+The functions are module-level, so that `RunResult.apply` can have them computed where the values are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inspect.compare import Difference, compare_values
+from onnx_workbench.exec.inspect.statistics import Statistics, ValueInfo, describe, statistics
+from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.results.values import same_value
+from onnx_workbench.model.ir.types import (
+    Dimension,
+    ElementType,
+    MapType,
+    OptionalType,
+    SequenceType,
+    Shape,
+    SparseTensorType,
+    TensorType,
+    Type,
+)
+from onnx_workbench.model.progress import SILENT, Progress
+
+
+def changed_values(result: RunResult, before: RunResult) -> list[int]:
+    """Numbers of values of the main graph that both runs kept and that differ in any bit.
+
+    Where only one of the runs is in a worker, its values are brought: once each, and none that is of another shape.
+    """
+    changed = []
+    for key, slot in result.layout.slots.items():
+        other = before.layout.slots.get(key)
+        if key[0] or other is None:
+            continue
+        ours, theirs = result.slots[slot], before.slots[other]
+        if ours is MISSING or theirs is MISSING:
+            info, known = result.info(key), before.info(key)
+            if info is None or known is None:
+                continue
+            if (info.kind, info.element_type, info.shape) != (known.kind, known.element_type, known.shape):
+                changed.append(key[1])
+                continue
+            ours, theirs = _brought(result, key), _brought(before, key)
+        if ours is theirs or ours is MISSING or theirs is MISSING:
+            continue
+        if not same_value(ours, theirs):
+            changed.append(key[1])
+    return changed
+
+
+def _brought(result: RunResult, key: ValueKey) -> RuntimeValue:
+    """A value that is here or in a worker; MISSING where it would have to be computed here."""
+    return result.find(key) if result.elsewhere is None else result.value(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One tensor in numbers. `saturated` is the share of elements at the extremes of the tensor."""
+
+    info: ValueInfo
+    statistics: Statistics
+    saturated: float
+
+
+def measure_values(result: RunResult) -> dict[ValueKey, Measure]:
+    """Statistics of every tensor that was kept, in bodies too. Reads every element once or twice."""
+    found: dict[ValueKey, Measure] = {}
+    known: dict[int, Measure] = {}
+    kept = ((key, result.slots[slot]) for key, slot in result.layout.slots.items())
+    inside = (((path, number), value) for path, values in result.bodies.items() for number, value in values.items())
+    for key, value in chain(kept, inside):
+        if not isinstance(value, np.ndarray) or value.dtype.kind == "O":
+            continue
+        if id(value) not in known:
+            facts = statistics(value)
+            known[id(value)] = Measure(describe(value), facts, _saturated(value, facts))
+        found[key] = known[id(value)]
+    return found
+
+
+def _saturated(value: Array, facts: Statistics) -> float:
+    """The share of elements equal to the largest or smallest one, zero aside: what clipping leaves behind."""
+    if facts.minimum is None or facts.maximum is None or facts.minimum == facts.maximum or value.size < 2:
+        return 0.0
+    if value.dtype.kind == "b":
+        return 0.0
+    extremes = [x for x in (facts.minimum, facts.maximum) if x != 0]
+    count = sum(int(np.count_nonzero(value == value.dtype.type(x))) for x in extremes)
+    return max(0.0, (count - len(extremes)) / value.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """A value whose type or shape is not the declared one."""
+
+    key: ValueKey
+    found: ValueInfo
+    declared: Type
+
+
+def contradictions(result: RunResult, declared: Mapping[int, Type], progress: Progress = SILENT) -> list[Contradiction]:
+    """Values that contradict what is declared for them, by number: of the graph, of functions, of bodies.
+
+    Of a value with several calls or turns one is told. Looks at no element.
+    """
+    found: dict[int, Contradiction] = {}
+    inside = ((path, number) for path, values in result.bodies.items() for number in values)
+    for key in progress.paced(chain(result.layout.slots, inside)):
+        kind = declared.get(key[1])
+        info = result.info(key) if kind is not None and key[1] not in found else None
+        if kind is not None and info is not None and not fits(info, kind):
+            found[key[1]] = Contradiction(key, info, kind)
+    return list(found.values())
+
+
+def fits(info: ValueInfo, declared: Type) -> bool:
+    """Whether a value is what is declared for it."""
+    if isinstance(declared, OptionalType):
+        return info.kind == "none" or declared.element is None or fits(info, declared.element)
+    if isinstance(declared, (SequenceType, MapType)):
+        return info.kind == ("map" if isinstance(declared, MapType) else "sequence")
+    if not isinstance(declared, (TensorType, SparseTensorType)):
+        return True
+    if info.kind != ("tensor" if isinstance(declared, TensorType) else "sparse"):
+        return False
+    if declared.element_type not in (info.element_type, 0):
+        return False
+    if declared.shape is None:
+        return True
+    dims = declared.shape.dims
+    return len(dims) == len(info.shape) and all(
+        d == n for d, n in zip(dims, info.shape, strict=True) if isinstance(d, int) and d >= 0
+    )
+
+
+def tensor_type(
+    found: ValueInfo, declared: Type, inferred: Type | None = None, calls: Collection[ValueInfo] = ()
+) -> Type | None:
+    """The type of a tensor in place of a declared one that it contradicts; None for what is no tensor.
+
+    Symbols of the declared shape stay where the rank is right; a wrong size may be any where the inferred one may, or
+    where the value has another in one of the other `calls` of its function.
+    """
+    if found.element_type is None:
+        return None
+    shapes = {found.shape, *(call.shape for call in calls)}
+    kind = SparseTensorType if found.kind == "sparse" else TensorType
+    if len(set(map(len, shapes))) > 1:
+        return kind(found.element_type)
+    by_axis = zip(*shapes, strict=True)
+    dims: tuple[Dimension, ...] = tuple([sizes[0] if len(set(sizes)) == 1 else None for sizes in by_axis])
+    kept, free = (_dims_of(type_, len(dims)) or dims for type_ in (declared, inferred))
+    dims = tuple(
+        [
+            d if d == n or not isinstance(d, int) else n if isinstance(f, int) else f
+            for d, n, f in zip(kept, dims, free, strict=True)
+        ]
+    )
+    return kind(found.element_type, Shape(dims))
+
+
+def _dims_of(type_: Type | None, rank: int) -> tuple[Dimension, ...]:
+    """The dimensions of a tensor type of a rank; none of any other."""
+    dims = type_.shape.dims if isinstance(type_, TensorType) and type_.shape is not None else ()
+    return dims if len(dims) == rank else ()
+
+
+def actual_type(value: RuntimeValue, declared: Type) -> Type | None:
+    """The type of any value in place of a declared one that it contradicts; None where it cannot be told."""
+    if isinstance(value, list):
+        element = actual_type(value[0], TensorType(ElementType.UNDEFINED)) if value else None
+        if isinstance(element, TensorType) and len({one.shape for one in value if isinstance(one, np.ndarray)}) != 1:
+            element = replace(element, shape=None)
+        return None if element is None else SequenceType(element)
+    return _type_of_map(value) if isinstance(value, dict) else tensor_type(describe(value), declared)
+
+
+def _type_of_map(value: Mapping[object, RuntimeValue]) -> Type | None:
+    first = next(iter(value.items()), None)
+    if first is None:
+        return None
+    key_type = ElementType.STRING if isinstance(first[0], str) else ElementType.INT64
+    held = np.asarray(first[1])
+    element = ElementType.STRING if isinstance(first[1], str) else describe(held).element_type
+    return None if element is None else MapType(key_type, TensorType(element, Shape(held.shape)))
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One value now and in an earlier run; `statistics` of tensors only."""
+
+    info: ValueInfo
+    statistics: Statistics | None
+    difference: Difference | None = None
+    mean_before: float | None = None
+
+
+def watch(result: RunResult, keys: Sequence[ValueKey], before: RunResult | None = None) -> list[Watched]:
+    """What became of some values, in the order of the keys; those that were not computed are nothing of shape ()."""
+    watched = []
+    for key in keys:
+        info = result.info(key)
+        if info is None:
+            watched.append(Watched(describe(None), None))
+            continue
+        facts = result.statistics(key)
+        earlier = before.find(key) if before is not None else MISSING
+        if before is None or earlier is MISSING:
+            watched.append(Watched(info, facts))
+            continue
+        known = before.statistics(key)
+        difference = compare_values(result.value(key), earlier)
+        watched.append(Watched(info, facts, difference, None if known is None else known.mean))
+    return watched

@@ -1,0 +1,149 @@
+"""What if some values were kept in fewer bits: a request whose values are rounded where they are made.
+
+The model is not touched: the snapshot of the request gets a call of a small function behind each chosen value.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from operator import is_
+from typing import Final, Literal
+
+from onnx_workbench.exec.engine.snapshot import (
+    ABSENT,
+    AttributeSnapshot,
+    FunctionSnapshot,
+    GraphSnapshot,
+    NodeSnapshot,
+)
+from onnx_workbench.exec.inspect.compare import Inside, Row, compare_values, value_keys
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.session import Request
+from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.types import ElementType
+
+Precision = Literal["float16", "bfloat16", "int8"]
+
+_DOMAIN: Final = "onnx-workbench.what-if"
+_OPSET: Final = 21
+#: Numbers below zero are not given out to objects, so these never meet one of the model's.
+_numbers = itertools.count(-1_000_000_000, -1)
+
+
+def in_precision(request: Request, precision: Precision, values: Collection[int]) -> Request:
+    """The request with some values rounded to a precision and back, by their numbers.
+
+    `values` must be tensors of a float type: outputs of nodes, initializers or inputs, in the main graph, in bodies
+    or in functions, whose every call is rounded. float16 and bfloat16 round to nearest; int8 quantises each tensor
+    to 8 bits over its own range.
+    """
+    rounding = _Rounding(_function(precision), frozenset(values))
+    snapshot = request.snapshot
+    key = rounding.function.key
+    functions = {name: rounding.in_function(function) for name, function in snapshot.functions.items()}
+    snapshot = replace(
+        snapshot,
+        uid=next(_numbers),
+        graph=rounding.in_graph(snapshot.graph, {}),
+        functions={**functions, key: rounding.function},
+        opset_imports={**snapshot.opset_imports, _DOMAIN: 1},
+    )
+    return replace(request, snapshot=snapshot, breakpoints=())
+
+
+class _Rounding:
+    """Puts a call of a function behind each chosen value. What holds no such value stays the same object."""
+
+    def __init__(self, function: FunctionSnapshot, chosen: frozenset[int]) -> None:
+        self.function = function
+        self._chosen = chosen
+
+    def in_function(self, function: FunctionSnapshot) -> FunctionSnapshot:
+        """A function of the model whose body rounds."""
+        body = self.in_graph(function.body, {})
+        if body is function.body:
+            return function
+        imports = {**function.opset_imports, _DOMAIN: 1}
+        return replace(function, uid=next(_numbers), body=body, opset_imports=imports)
+
+    def in_graph(self, graph: GraphSnapshot, outer: Mapping[int, int]) -> GraphSnapshot:
+        """A graph that rounds; `outer` has the rounded form of inputs of the graphs around it."""
+        inputs = {value: next(_numbers) for value in graph.inputs if value in self._chosen}
+        rounded = {**outer, **inputs}
+        before = [self._call(value, new) for value, new in inputs.items()]
+        initializers = []
+        for value, tensor in graph.initializers:
+            raw = value
+            if value in self._chosen and value not in inputs:
+                raw = next(_numbers)
+                before.append(self._call(raw, value))
+            initializers.append((raw, tensor))
+        nodes = [new for node in graph.nodes for new in self._in_node(node, rounded)]
+        outputs = tuple(rounded.get(v, v) for v in graph.outputs)
+        if not before and outputs == graph.outputs and all(map(is_, nodes, graph.nodes)):
+            return graph
+        return replace(
+            graph, uid=next(_numbers), initializers=tuple(initializers), nodes=(*before, *nodes), outputs=outputs
+        )
+
+    def _in_node(self, node: NodeSnapshot, rounded: Mapping[int, int]) -> list[NodeSnapshot]:
+        """A node that reads what is rounded, and the calls that round what it makes."""
+        made = {value: next(_numbers) for value in node.outputs if value in self._chosen}
+        inputs = tuple(rounded.get(value, value) for value in node.inputs)
+        attributes = tuple(self._in_attribute(a, rounded) for a in node.attributes) if node.bodies else node.attributes
+        if not made and inputs == node.inputs and all(map(is_, attributes, node.attributes)):
+            return [node]
+        outputs = tuple(made.get(value, value) for value in node.outputs)
+        changed = replace(node, uid=next(_numbers), inputs=inputs, outputs=outputs, attributes=attributes)
+        return [changed, *(self._call(raw, value) for value, raw in made.items())]
+
+    def _in_attribute(self, attribute: AttributeSnapshot, rounded: Mapping[int, int]) -> AttributeSnapshot:
+        match attribute.value:
+            case GraphSnapshot() as body:
+                changed = self.in_graph(body, rounded)
+                return attribute if changed is body else replace(attribute, value=changed)
+            case (GraphSnapshot(), *_) as bodies:
+                return replace(attribute, value=tuple(self.in_graph(body, rounded) for body in bodies))
+        return attribute
+
+    def _call(self, value: int, rounded: int) -> NodeSnapshot:
+        domain, name, overload = self.function.key
+        return NodeSnapshot(next(_numbers), next(_numbers), name, domain, overload, name, (value,), (rounded,), ())
+
+
+def _function(precision: Precision) -> FunctionSnapshot:
+    x, y = next(_numbers), next(_numbers)
+    nodes: tuple[NodeSnapshot, ...]
+    match precision:
+        case "float16" | "bfloat16":
+            kind = ElementType.FLOAT16 if precision == "float16" else ElementType.BFLOAT16
+            small = next(_numbers)
+            nodes = (_node("Cast", (x,), (small,), to=kind), _node("CastLike", (small, x), (y,)))
+        case "int8":
+            single, small, scale, zero, back = (next(_numbers) for _ in range(5))
+            nodes = (
+                _node("Cast", (x,), (single,), to=ElementType.FLOAT),
+                _node("DynamicQuantizeLinear", (single,), (small, scale, zero)),
+                _node("DequantizeLinear", (small, scale, zero), (back,)),
+                _node("CastLike", (back, x), (y,)),
+            )
+    body = GraphSnapshot(next(_numbers), ABSENT, precision, (x,), (y,), (None,), (None,), (), nodes)
+    return FunctionSnapshot(next(_numbers), (_DOMAIN, precision, ""), body, (), (), {"": _OPSET})
+
+
+def _node(op_type: str, inputs: tuple[int, ...], outputs: tuple[int, ...], to: int | None = None) -> NodeSnapshot:
+    attributes = () if to is None else (AttributeSnapshot("to", AttributeKind.INT, int(to)),)
+    number = next(_numbers)
+    return NodeSnapshot(number, number, op_type, "", "", op_type, inputs, outputs, attributes)
+
+
+def compare_rounded(rounded: RunResult, precise: RunResult, inside: Inside | None = None) -> list[Row]:
+    """The values of a run in fewer bits against those of the precise run, in its order and by its keys."""
+    rows = []
+    for key in value_keys(precise, inside):
+        if precise.info(key) is not None and rounded.info(key) is not None:
+            name = precise.layout.name(key[1])
+            rows.append(Row(key, name, name, compare_values(rounded.value(key), precise.value(key))))
+    return rows

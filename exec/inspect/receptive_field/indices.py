@@ -1,0 +1,111 @@
+"""What reaches an element, as indices per axis of each input, and a node as it was called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.kernels.allocation import Array
+
+#: Positions along an axis.
+Positions = range | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Elements of one input: the product of `axes`. `exact`: each of them matters, and no other one."""
+
+    input: int
+    axes: tuple[Positions, ...]
+    exact: bool = True
+
+    @property
+    def count(self) -> int:
+        """How many elements."""
+        return prod(len(a) for a in self.axes)
+
+    def take(self, array: Array) -> Array:
+        """The elements, in the shape of the product. A copy."""
+        if not self.axes:
+            return array
+        return array[
+            np.ix_(*[np.arange(a.start, a.stop, a.step) if isinstance(a, range) else list(a) for a in self.axes])
+        ]
+
+    def index(self, position: Sequence[int]) -> tuple[int, ...]:
+        """The index in the input of an element of what `take` gives."""
+        return tuple(axis[p] for axis, p in zip(self.axes, position, strict=True))
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(_axis_text, self.axes))}]"
+
+
+def _axis_text(axis: Positions) -> str:
+    if len(axis) == 1:
+        return str(axis[0])
+    if isinstance(axis, range) and len(axis):
+        return f"{axis.start}:{axis[-1] + 1}" + (f":{axis.step}" if axis.step != 1 else "")
+    return "{" + ", ".join(map(str, axis[:6])) + ("…" if len(axis) > 6 else "") + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A node as it was called. `inputs` are the values (None: left out or no tensor); attributes plain Python."""
+
+    op_type: str
+    domain: str
+    attributes: Mapping[str, Any]
+    inputs: Sequence[Array | None]
+    outputs: Sequence[tuple[int, ...]]  # shapes
+    output: int = 0
+    version: int = 99  # of the operator set
+
+    def shape(self, position: int) -> tuple[int, ...] | None:
+        """The shape of an input; None where there is none."""
+        array = self.inputs[position] if position < len(self.inputs) else None
+        return None if array is None else array.shape
+
+    def numbers(self, position: int, attribute: str = "") -> list[int] | None:
+        """Whole numbers of an input, or of the attribute that older versions have instead."""
+        array = self.inputs[position] if position < len(self.inputs) else None
+        if array is not None:
+            return [int(x) for x in array.reshape(-1)]
+        given = self.attributes.get(attribute)
+        return None if given is None else [int(given)] if isinstance(given, int) else [int(x) for x in given]
+
+
+def point(i: int) -> range:
+    """One position along an axis."""
+    return range(i, i + 1)
+
+
+def at_index(position: int, index: Sequence[int]) -> Reach:
+    """One element of an input."""
+    return Reach(position, tuple(point(i) for i in index))
+
+
+def wider(met: Reach, every: Reach, array: Array) -> Reach:
+    """`every` where it has more that is not finite than `met`, its part that zero does not multiply; else `met`."""
+    return every if _non_finite(every.take(array)) > _non_finite(met.take(array)) else met
+
+
+def _non_finite(numbers: Array) -> int:
+    if numbers.dtype.kind not in "fV":
+        return 0
+    wide = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float32)
+    return int(numbers.size - np.count_nonzero(np.isfinite(wide)))
+
+
+def quantized_by(node: Called, position: int, at: tuple[int, ...], place: int) -> list[Reach]:
+    """A scale or zero point of an element: of the tensor, of its row, column or channel, or as it is broadcast."""
+    shape = node.shape(position)
+    if shape is None:
+        return []
+    if len(shape) == 1:
+        return [at_index(position, (place if shape[0] > 1 else 0,))]
+    tail = at[len(at) - len(shape) :]
+    return [at_index(position, [0 if d == 1 else i for d, i in zip(shape, tail, strict=True)])]

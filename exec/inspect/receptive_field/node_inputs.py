@@ -1,0 +1,545 @@
+"""Which elements of a node's inputs reach one element of its output.
+
+    reach(node, (0, 3, 5, 5))        [Reach(input=0, axes=(range(0, 1), range(0, 3), range(4, 7), range(4, 7))), …]
+
+What reaches an element is a product of indices per axis: a window of a convolution, a row and a column of a matrix
+product, the slice a reduction runs over. Nothing is computed; values are looked at only where they are indices, or
+weights that meet padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.inspect.receptive_field import data_movement, windows
+from onnx_workbench.exec.inspect.receptive_field.indices import Called, Reach, at_index, point, quantized_by
+
+
+def reach(node: Called, index: Sequence[int]) -> list[Reach]:
+    """What reaches an element; IndexError when the output has no such element.
+
+    Where the operator is not known, everything of each input, not exact.
+    """
+    shape = node.outputs[node.output]
+    at = tuple(int(i) for i in index)
+    if len(at) != len(shape) or any(not 0 <= i < d for i, d in zip(at, shape, strict=True)):
+        msg = f"index {list(at)} of shape {list(shape)}"
+        raise IndexError(msg)
+    is_known = node.domain in _DOMAINS
+    rule = _RULES.get(node.op_type) if is_known else None
+    found: list[Reach] | None = None
+    if rule is not None:
+        try:
+            found = rule(node, at, shape)
+        except (IndexError, TypeError, ValueError, KeyError, ZeroDivisionError, KernelError):
+            found = None  # attributes or shapes that do not belong together: the node ran by other rules
+    if found is None and is_known and _is_elementwise(node, shape):
+        found = [_aligned(i, s, at) for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
+    if found is None:
+        return [_all(i, s, exact=False) for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
+    return [r for r in found if r.count]
+
+
+def _all(position: int, shape: tuple[int, ...], *, exact: bool = True) -> Reach:
+    return Reach(position, tuple(range(d) for d in shape), exact)
+
+
+def _aligned(position: int, shape: tuple[int, ...], at: tuple[int, ...]) -> Reach:
+    """The element that is broadcast to an output element."""
+    tail = at[len(at) - len(shape) :]
+    return at_index(position, [0 if d == 1 else i for d, i in zip(shape, tail, strict=True)])
+
+
+#: Whose operators are known by their names. Elsewhere a name says nothing: com.microsoft.nchwc lays elements out in
+#: blocks, and what a model calls its own functions is up to it.
+_DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
+
+#: Operators of which an element is made of those that are broadcast to it. Shapes do not tell: a normalisation, a
+#: product of square matrices or a scatter keeps them although elements meet each other.
+_ELEMENTWISE = frozenset({
+    # one input
+    "Abs", "Acos", "Acosh", "Affine", "Asin", "Asinh", "Atan", "Atanh", "Binarizer", "BitwiseNot", "Cast", "Ceil",
+    "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "Imputer",
+    "IsInf", "IsNaN", "LabelEncoder", "LeakyRelu", "Log", "Mish", "Neg", "Not", "ParametricSoftplus", "QuickGelu",
+    "Reciprocal", "Relu", "Round", "Scaler", "ScaledTanh", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh",
+    "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
+    # several, broadcast
+    "Add", "And", "BiasAdd", "BiasGelu", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Clip", "Div", "Dropout",
+    "Equal", "FastGelu", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or",
+    "PRelu", "Pow", "QLinearAdd", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid", "Sub", "Sum", "Xor",
+})  # fmt: skip
+
+
+def _is_elementwise(node: Called, shape: tuple[int, ...]) -> bool:
+    shapes = [s for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
+    if not shapes or node.op_type not in _ELEMENTWISE:
+        return False
+    try:
+        return np.broadcast_shapes(*shapes) == shape
+    except ValueError:
+        return False
+
+
+def _old_broadcast(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Of opsets 1 to 6: the dimensions of the second input are those from an axis on; of PRelu, that of the channel."""
+    second = node.shape(1)
+    is_old_slope = node.op_type == "PRelu" and node.version < 7
+    if second is None or len(second) >= len(shape) or not (is_old_slope or node.attributes.get("broadcast", 0)):
+        return None
+    start = 1 if is_old_slope else _axis(node, "axis", len(shape) - len(second), len(shape))
+    return [at_index(0, at), _aligned(1, second, at[: start + len(second)] if prod(second) > 1 else at)]
+
+
+def _axis(node: Called, name: str, default: int, rank: int) -> int:
+    axis = int(node.attributes.get(name, default))
+    return axis + rank if axis < 0 else axis
+
+
+# --- products --------------------------------------------------------------------------------------------------
+
+
+def _matmul(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    b_at = 3 if node.op_type == "QLinearMatMul" else 1
+    a, b = node.shape(0), node.shape(b_at)
+    if a is None or b is None:
+        return None
+    batch = at[: len(at) - (len(a) > 1) - (len(b) > 1)]
+    row = (point(at[-1 - (len(b) > 1)]),) if len(a) > 1 else ()
+    column = (point(at[-1]),) if len(b) > 1 else ()
+    inner = range(a[-1])
+    head_a = _aligned(0, a[:-2], batch).axes if len(a) > 2 else ()
+    head_b = _aligned(0, b[:-2], batch).axes if len(b) > 2 else ()
+    found = [Reach(0, (*head_a, *row, inner)), Reach(b_at, (*head_b, inner, *column))]
+    first, last = (at[-1 - (len(b) > 1)] if len(a) > 1 else 0), (at[-1] if len(b) > 1 else 0)
+    for position, place in _MATMUL_SCALES.get(node.op_type, {}).items():
+        found += quantized_by(node, position, at, first if place == "row" else last)
+    return found
+
+
+#: Where scales and zero points of a product stand, and of what they may be one each.
+_MATMUL_SCALES = {
+    "QLinearMatMul": {1: "row", 2: "row", 4: "column", 5: "column", 6: "row", 7: "row"},
+    "MatMulInteger": {2: "row", 3: "column"},
+}
+
+
+def _gemm(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    a, b, c = node.shape(0), node.shape(1), node.shape(2)
+    if a is None or b is None:
+        return None
+    ta, tb = bool(node.attributes.get("transA", 0)), bool(node.attributes.get("transB", 0))
+    inner = range(a[0 if ta else 1])
+    row, column = point(at[0]), point(at[1])
+    found = [Reach(0, (inner, row) if ta else (row, inner)), Reach(1, (column, inner) if tb else (inner, column))]
+    if c is not None:
+        found.append(_aligned(2, c, at))
+    return found
+
+
+def _einsum(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    """Of each operand the elements with the labels of this one; labels that are summed over run freely."""
+    equation = str(node.attributes.get("equation", "")).replace(" ", "")
+    terms, _, result = equation.partition("->")
+    operands = terms.split(",")
+    if "->" not in equation:
+        letters = [c for c in terms if c.isalpha()]
+        result = ("..." if "..." in terms else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    fixed = dict(zip(_labels(result, len(at)), at, strict=True))
+    found = []
+    for position, operand in enumerate(operands):
+        shape = node.shape(position)
+        if shape is None:
+            return None
+        labels = _labels(operand, len(shape))
+        if len(set(labels)) < len(labels) and not set(labels) <= set(fixed):
+            return None  # a diagonal that is summed over is no product of positions
+        places = [fixed.get(label) for label in labels]
+        axes = [range(d) if place is None else point(min(place, d - 1)) for place, d in zip(places, shape, strict=True)]
+        found.append(Reach(position, tuple(axes)))
+    return found
+
+
+def _labels(term: str, rank: int) -> list[str]:
+    """A label per axis; those of an ellipsis are numbered from the last."""
+    before, dots, after = term.partition("...")
+    hidden = rank - len(before) - len(after) if dots else 0
+    return [*before, *(f"...{hidden - i}" for i in range(hidden)), *after]
+
+
+# --- along axes ------------------------------------------------------------------------------------------------
+
+
+def _along(position: int, shape: tuple[int, ...], at: Sequence[int], axes: Sequence[int]) -> Reach:
+    return Reach(position, tuple(range(d) if i in axes else point(at[i]) for i, d in enumerate(shape)))
+
+
+def _reduce(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    x = node.shape(0)
+    if x is None:
+        return None
+    rank = len(x)
+    if node.op_type.startswith("Arg"):
+        axes = [int(node.attributes.get("axis", 0)) % rank]
+    else:
+        given = node.numbers(1, "axes")
+        if not given and node.attributes.get("noop_with_empty_axes", 0):
+            return [at_index(0, at)]
+        axes = [a % rank for a in given] if given else list(range(rank))
+    if node.attributes.get("keepdims", 1):
+        return [_along(0, x, at, axes)]
+    rest = iter(at)
+    return [Reach(0, tuple(range(d) if i in axes else point(next(rest)) for i, d in enumerate(x)))]
+
+
+def _softmax(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    if node.version < 13:  # everything from the axis on counts as one axis
+        return [_along(0, shape, at, range(_axis(node, "axis", 1, len(shape)), len(shape)))]
+    return [_along(0, shape, at, [_axis(node, "axis", -1, len(shape))])]
+
+
+def _layer_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    if node.output:
+        return None
+    first = _axis(node, "axis", -1, len(shape))
+    found = [_along(0, shape, at, range(first, len(shape)))]
+    return found + [_aligned(i, s, at) for i in (1, 2) if (s := node.shape(i)) is not None]
+
+
+def _channel_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Normalised per channel: over the spatial axes, or with given statistics."""
+    if node.output:
+        return None
+    axes: Sequence[int] = range(2, len(shape))
+    place, given = at[1:2] or (0,), 5
+    if node.op_type == "BatchNormalization":
+        if node.version < 9 and not node.attributes.get("spatial", 1):
+            place = at[1:]  # a statistic for each feature of a sample
+        own = range(1, 1 + len(place))
+        axes, given = ([i for i in range(len(shape)) if i not in own], 3) if _is_training(node) else ((), 5)
+    first = _along(0, shape, at, axes)
+    return [first, *(at_index(i, place) for i in range(1, given) if node.shape(i) is not None)]
+
+
+def _is_training(node: Called) -> bool:
+    if node.version >= 14:
+        return bool(node.attributes.get("training_mode", 0))
+    return any(node.outputs[1:]) and not node.attributes.get("is_test", 0)  # by the outputs that are wanted
+
+
+def _group_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Normalised per group of channels; scale and bias are per channel, or in the first version per group."""
+    size = shape[1] // int(node.attributes.get("num_groups", 1))
+    group = at[1] // size
+    channels = range(group * size, (group + 1) * size)
+    axes = tuple(channels if i == 1 else point(at[0]) if not i else range(d) for i, d in enumerate(shape))
+    place = at[1] if node.shape(1) == (shape[1],) else group
+    return [Reach(0, axes), *(at_index(i, (place,)) for i in (1, 2) if node.shape(i) is not None)]
+
+
+def _norm_along(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Normalised over one axis or some, by nothing else."""
+    default = [0, 2, 3] if node.op_type == "MeanVarianceNormalization" else [int(node.attributes.get("axis", -1))]
+    axes = [int(a) % len(shape) for a in node.attributes.get("axes", default)]
+    return [_along(0, shape, at, axes)]
+
+
+def _skip_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Two inputs and a bias are added, then normalised along the last axis."""
+    if node.output:
+        return None
+    bias = 4 if node.op_type == "SkipLayerNormalization" else 3
+    found = []
+    for i in range(len(node.inputs)):
+        given = node.shape(i)
+        if given is not None:
+            here = _aligned(i, given, at)
+            found.append(Reach(i, (*here.axes[:-1], range(shape[-1]))) if i in (0, 1, bias) else here)
+    return found
+
+
+def _local_response(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Channels around this one."""
+    size = int(node.attributes.get("size", 1))
+    channels = range(max(0, at[1] - (size - 1) // 2), min(shape[1], at[1] + size // 2 + 1))
+    return [Reach(0, tuple(channels if i == 1 else point(p) for i, p in enumerate(at)))]
+
+
+def _recurrent(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Of its sequence what has been read so far, in the direction; of weights those of the direction."""
+    x = node.shape(0)
+    if x is None or node.shape(4) is not None or node.attributes.get("layout", 0):
+        return None
+    direction, batch = at[-3], at[-2]
+    is_reverse = direction == 1 or node.attributes.get("direction", "forward") == "reverse"
+    whole = len(shape) == 3  # the last state
+    steps = range(x[0]) if whole else range(at[0], x[0]) if is_reverse else range(at[0] + 1)
+    found = [Reach(0, (steps, point(batch), range(x[2])))]
+    for i in (1, 2, 3, 5, 6, 7):
+        given = node.shape(i)
+        if given is not None:
+            rest = tuple(range(d) for d in given[1:])
+            inner = (point(batch), *rest[1:]) if i in (5, 6) else rest
+            found.append(Reach(i, (point(direction), *inner), exact=i == 5))
+    return found
+
+
+def _quantize(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """The element, and its scale and zero point: of the tensor, of its place along the axis, or of its block."""
+    found = [at_index(0, at)]
+    for i in (1, 2):
+        given = node.shape(i)
+        if given is None:
+            continue
+        if not given or given == (1,):
+            found.append(at_index(i, [0] * len(given)))
+            continue
+        axis = _axis(node, "axis", 1, len(shape))
+        block = int(node.attributes.get("block_size", 0)) or 1
+        found.append(
+            at_index(i, [at[axis]] if len(given) == 1 else [p // block if d == axis else p for d, p in enumerate(at)])
+        )
+    return found
+
+
+def _first(_node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    return [at_index(0, at)]
+
+
+def _top_k(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    x = node.shape(0)
+    return None if x is None else [_along(0, x, at, [_axis(node, "axis", -1, len(shape))])]
+
+
+def _cum_sum(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    given = node.numbers(1)
+    if not given:
+        return None
+    axis = given[0] % len(shape)
+    out = int(bool(node.attributes.get("exclusive", 0)))
+    backward = bool(node.attributes.get("reverse", 0))
+    run = range(at[axis] + out, shape[axis]) if backward else range(at[axis] + 1 - out)
+    return [Reach(0, tuple(run if i == axis else point(p) for i, p in enumerate(at)))]
+
+
+# --- moved elements --------------------------------------------------------------------------------------------
+
+
+def _reshape(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    x = node.shape(0)
+    if x is None or prod(x) != prod(shape):
+        return None
+    flat = int(np.ravel_multi_index(at, shape)) if shape else 0
+    return [at_index(0, [int(i) for i in np.unravel_index(flat, x)] if x else [])]
+
+
+def _transpose(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    order = list(node.attributes.get("perm") or range(len(shape))[::-1])
+    source = [0] * len(order)
+    for position, axis in enumerate(order):
+        source[axis] = at[position]
+    return [at_index(0, source)]
+
+
+def _concat(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    axis = _axis(node, "axis", 1, len(shape))
+    position = at[axis]
+    for i in range(len(node.inputs)):
+        size = (node.shape(i) or ())[axis]
+        if position < size:
+            return [at_index(i, (*at[:axis], position, *at[axis + 1 :]))]
+        position -= size
+    return None
+
+
+def _split(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    axis = _axis(node, "axis", 0, len(shape))
+    start = sum(s[axis] for s in node.outputs[: node.output])
+    return [at_index(0, (*at[:axis], at[axis] + start, *at[axis + 1 :]))]
+
+
+def _slice(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    x = node.shape(0)
+    starts, ends = node.numbers(1, "starts"), node.numbers(2, "ends")
+    if x is None or starts is None or ends is None:
+        return None
+    axes = node.numbers(3, "axes") or list(range(len(starts)))
+    steps = node.numbers(4) or [1] * len(starts)
+    source = list(at)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        where = axis % len(x)
+        first = slice(start, end, step).indices(x[where])[0]
+        source[where] = first + at[where] * step
+    return [at_index(0, source)]
+
+
+def _pad(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    x = node.shape(0)
+    pads = node.numbers(1, "pads") or node.numbers(1, "paddings")
+    if x is None or pads is None:
+        return None
+    axes = node.numbers(3) or list(range(len(x)))
+    axes = [a % len(x) for a in axes]
+    source = list(at)
+    for position, axis in enumerate(axes):
+        source[axis] -= pads[position]
+    mode = node.attributes.get("mode", "constant")
+    for axis, size in enumerate(x):
+        i, begin, end = source[axis], 0, size  # negative pads cut away first
+        if axis in axes:
+            width = [pads[axes.index(axis)], pads[axes.index(axis) + len(axes)]]
+            begin, end = max(-width[0], 0), size - max(-width[1], 0)
+        if begin <= i < end:
+            continue
+        if mode == "constant":
+            return [Reach(2, tuple(map(range, node.shape(2) or ())))] if node.shape(2) is not None else []
+        source[axis] = begin + _folded(i - begin, end - begin, mode)
+    return [at_index(0, source)]
+
+
+def _folded(i: int, size: int, mode: str) -> int:
+    """The place within an axis of what is seen at one outside of it."""
+    if mode == "edge":
+        return min(max(i, 0), size - 1)
+    if mode == "wrap":
+        return i % size
+    period = max(1, 2 * (size - 1))
+    return min(i % period, period - i % period) if size > 1 else 0
+
+
+def _tile(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    x = node.shape(0)
+    return None if x is None else [at_index(0, [i % d for i, d in zip(at, x, strict=True)])]
+
+
+def _expand(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    x = node.shape(0)
+    return None if x is None else [_aligned(0, x, at)]
+
+
+def _gather(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    x, indices = node.shape(0), node.inputs[1]
+    if x is None or indices is None:
+        return None
+    axis = _axis(node, "axis", 0, len(x))
+    where = at[axis : axis + indices.ndim]
+    row = int(indices[where]) % x[axis]
+    return [at_index(0, (*at[:axis], row, *at[axis + indices.ndim :])), at_index(1, where)]
+
+
+def _gather_elements(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    x, indices = node.shape(0), node.inputs[1]
+    if x is None or indices is None:
+        return None
+    axis = _axis(node, "axis", 0, len(x))
+    return [at_index(0, (*at[:axis], int(indices[at]) % x[axis], *at[axis + 1 :])), at_index(1, at)]
+
+
+def _gather_nd(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    x, indices = node.shape(0), node.inputs[1]
+    if x is None or indices is None:
+        return None
+    batch = int(node.attributes.get("batch_dims", 0))
+    where = at[: indices.ndim - 1]
+    chosen = [int(i) % d for i, d in zip(indices[where], x[batch:], strict=False)]
+    return [
+        at_index(0, (*at[:batch], *chosen, *at[indices.ndim - 1 :])),
+        Reach(1, (*map(point, where), range(indices.shape[-1]))),
+    ]
+
+
+def _depth_to_space(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    x, size = node.shape(0), int(node.attributes["blocksize"])
+    if x is None:
+        return None
+    n, c, h, w = at
+    depth = x[1] // size**2
+    row, column = h % size, w % size
+    block = row * size + column
+    channel = block * depth + c if node.attributes.get("mode", "DCR") == "DCR" else c * size**2 + block
+    return [at_index(0, (n, channel, h // size, w // size))]
+
+
+def _space_to_depth(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    x, size = node.shape(0), int(node.attributes["blocksize"])
+    if x is None:
+        return None
+    n, c, h, w = at
+    by_depth = node.attributes.get("mode", "DCR") == "DCR"
+    block, channel = divmod(c, x[1]) if by_depth else divmod(c, size**2)[::-1]
+    return [at_index(0, (n, channel, h * size + block // size, w * size + block % size))]
+
+
+def _where(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    """The condition, and of the two others the one it chooses."""
+    condition = node.inputs[0]
+    if condition is None:
+        return None
+    first = _aligned(0, condition.shape, at)
+    chosen = 1 if bool(first.take(condition).reshape(-1)[0]) else 2
+    shape = node.shape(chosen)
+    return None if shape is None else [first, _aligned(chosen, shape, at)]
+
+
+def _shape_of(_node: Called, _at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    return []
+
+
+Rule = Callable[[Called, tuple[int, ...], tuple[int, ...]], "list[Reach] | None"]
+
+_RULES: Mapping[str, Rule] = {
+    **dict.fromkeys((
+        "Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "PRelu", "Pow", "Sub", "Xor",
+    ), _old_broadcast),
+    **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "FusedConv"), windows.conv),
+    **dict.fromkeys(("NhwcConv", "NhwcFusedConv"), windows.channels_last),
+    "ConvTranspose": windows.conv_transpose,
+    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), windows.pool),
+    **dict.fromkeys(("GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"), windows.global_pool),
+    **dict.fromkeys(("MatMul", "MatMulInteger", "QLinearMatMul"), _matmul),
+    "Gemm": _gemm,
+    **dict.fromkeys((
+        "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
+        "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin",
+    ), _reduce),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), _softmax),
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"), _layer_norm),
+    **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _channel_norm),
+    "GroupNormalization": _group_norm,
+    **dict.fromkeys(("LpNormalization", "MeanVarianceNormalization"), _norm_along),
+    **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_norm),
+    "LRN": _local_response,
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantize),
+    "CastLike": _first,
+    "TopK": _top_k,
+    "CumSum": _cum_sum,
+    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshape),
+    "Transpose": _transpose,
+    "Concat": _concat,
+    "Split": _split,
+    "Slice": _slice,
+    "Pad": _pad,
+    "Tile": _tile,
+    "Expand": _expand,
+    "Where": _where,
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+    **dict.fromkeys(("Scatter", "ScatterElements"), data_movement.scatter_elements),
+    "ScatterND": data_movement.scatter_nd,
+    "OneHot": data_movement.one_hot,
+    "Compress": data_movement.compress,
+    "ReverseSequence": data_movement.reverse_sequence,
+    "Trilu": data_movement.trilu,
+    **dict.fromkeys(("Resize", "Upsample"), data_movement.resize),
+    "Einsum": _einsum,
+    "DepthToSpace": _depth_to_space,
+    "SpaceToDepth": _space_to_depth,
+    **dict.fromkeys((
+        "Shape", "Size", "ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUniformLike",
+    ), _shape_of),
+}  # fmt: skip

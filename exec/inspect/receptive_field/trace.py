@@ -1,0 +1,196 @@
+"""From one element of a value to the elements it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.inspect.receptive_field.indices import Called, Reach, at_index
+from onnx_workbench.exec.inspect.receptive_field.node_inputs import reach
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.model.analysis.call_graph import called_by
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.graph import Node, Value
+
+#: Elements of an input that are told one by one.
+_TOLD = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A node in keys of values, fit for another process; of a function of the model without `op_type`."""
+
+    op_type: str
+    domain: str
+    version: int
+    attributes: Mapping[str, Any]
+    inputs: tuple[ValueKey | None, ...]
+    outputs: tuple[ValueKey | None, ...]
+
+
+def call_of(
+    value: Value, key_of: Callable[[Value], ValueKey | None], node_of: Callable[[int], Node | None]
+) -> Call | None:
+    """The node that makes a value, as it is now; None for inputs and constants of a graph.
+
+    `node_of` finds the node of a number: what an attribute refers to is given by the call of the function it is in.
+    """
+    node = value.producer
+    if node is None or node.graph is None:
+        return None
+    key = key_of(value)
+    callers = [] if key is None else [node_of(number) for number in key[0]]
+    attributes: dict[str, Any] = {}
+    for name, attribute in node.attributes.items():
+        given = _given(attribute, callers)
+        if given is not None and isinstance(given.value, (int, float, str, tuple)):
+            attributes[name] = given.value
+    version = node.graph.opset_imports.get(node.domain, 0)
+    inputs = tuple([None if v is None else key_of(v) for v in node.inputs])
+    outputs = tuple([None if v is None else key_of(v) for v in node.outputs])
+    op_type = node.op_type if called_by(node) is None else ""  # its name may be that of an operator
+    return Call(op_type, node.domain, version, attributes, inputs, outputs)
+
+
+def _given(attribute: Attribute | None, callers: Sequence[Node | None]) -> Attribute | None:
+    """What an attribute is within calls of functions, outermost first; None when it is left out."""
+    for caller in reversed(callers):
+        if attribute is None or not attribute.reference:
+            return attribute
+        function = None if caller is None else called_by(caller)
+        if caller is None or function is None:
+            return None
+        defaults = {default.name: default for default in function.attribute_defaults}
+        attribute = caller.attributes.get(attribute.reference) or defaults.get(attribute.reference)
+    return attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The elements of one input that reach an output element.
+
+    `suspect` is the one to look at next: the first that is not finite, else the largest. `told` pairs indices and
+    values of the first few.
+    """
+
+    key: ValueKey
+    reach: Reach
+    suspect: tuple[int, ...]
+    suspect_value: Any
+    non_finite: int
+    low: float | None
+    high: float | None
+    told: tuple[tuple[tuple[int, ...], Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One element of a value and where it comes from. `value` is None when there is no such element."""
+
+    value: Any
+    shape: tuple[int, ...]
+    origins: tuple[Origin, ...]
+    problem: str = ""
+
+
+def trace(
+    result: RunResult, call: Call | None, key: ValueKey, index: Sequence[int], links: Sequence[ValueKey] = ()
+) -> Trace:
+    """Where an element comes from; `call` None for inputs and constants of the graph, which come from nowhere.
+
+    `links` are values that this one is the same as elsewhere, as in the body that gave it; they are told first, unless
+    they belong to another turn of it.
+    Values that were not kept are computed again. LookupError when a value cannot be had.
+    """
+    array = result.value(key)
+    if not isinstance(array, np.ndarray):
+        return Trace(None, (), (), f"it is a {describe(array).kind}, not a tensor")
+    at = tuple(int(i) for i in index)
+    if len(at) != array.ndim or any(not 0 <= i < d for i, d in zip(at, array.shape, strict=True)):
+        return Trace(None, array.shape, (), f"index {list(at)} is outside of shape {list(array.shape)}")
+    value = plain(array[at])
+    same = [
+        _origin(link, at_index(-1, at), there)
+        for link in links
+        if (there := _alike(result, link, array, at)) is not None
+    ]
+    if call is None:
+        return Trace(value, array.shape, tuple(same))
+    inputs = [None if k is None else _tensor(result, k) for k in call.inputs]
+    position = call.outputs.index(key)
+    shapes = [array.shape if k == key else _shape(result, k) for k in call.outputs]
+    node = Called(call.op_type, call.domain, call.attributes, inputs, shapes, position, call.version)
+    origins = same
+    for reached in reach(node, at):
+        source = inputs[reached.input]
+        where = call.inputs[reached.input]
+        if source is not None and where is not None and source.size:
+            origins.append(_origin(where, reached, source))
+    return Trace(value, array.shape, tuple(origins))
+
+
+def _tensor(result: RunResult, key: ValueKey) -> Array | None:
+    value = result.value(key)
+    return value if isinstance(value, np.ndarray) else None
+
+
+def _alike(result: RunResult, key: ValueKey, array: Array, at: tuple[int, ...]) -> Array | None:
+    """A tensor with the same element at a place as another; None where it is of another turn."""
+    there = _tensor(result, key)
+    if there is None or there.shape != array.shape:
+        return None
+    here, other = plain(array[at]), plain(there[at])
+    return there if here == other or (here != here and other != other) else None
+
+
+def _shape(result: RunResult, key: ValueKey | None) -> tuple[int, ...]:
+    info = None if key is None else result.info(key)
+    return () if info is None else info.shape
+
+
+def _origin(key: ValueKey, found: Reach, source: Array) -> Origin:
+    taken = found.take(source)
+    flat = taken.reshape(-1)
+    numbers = _numbers(flat)
+    suspect, bad, low, high = 0, 0, None, None
+    if numbers is not None and numbers.size:
+        finite = np.isfinite(numbers)
+        bad = int(numbers.size - np.count_nonzero(finite))
+        suspect = int(np.argmin(finite)) if bad else _largest(numbers)
+        if bad < numbers.size and numbers.dtype.kind != "c":
+            low, high = float(numbers[finite].min()), float(numbers[finite].max())
+
+    def index_of(position: int) -> tuple[int, ...]:
+        return found.index([int(i) for i in np.unravel_index(position, taken.shape)]) if taken.ndim else ()
+
+    told = tuple((tuple(map(int, index_of(i))), plain(flat[i])) for i in range(min(flat.size, _TOLD)))
+    at = tuple(map(int, index_of(suspect)))
+    return Origin(key, found, at, plain(flat[suspect]), bad, low, high, told)
+
+
+def _largest(numbers: Array) -> int:
+    """The place of the largest amount, which -128 has not in its own type, nor a long complex number."""
+    with np.errstate(over="ignore"):
+        return int(np.argmax(np.abs(numbers.astype(np.complex128 if numbers.dtype.kind == "c" else np.float64))))
+
+
+def _numbers(flat: Array) -> Array | None:
+    if flat.dtype.kind in "fiuc":
+        return flat
+    if flat.dtype.kind == "b":
+        return flat.view(np.uint8)
+    return flat.astype(np.float32) if flat.dtype.kind == "V" else None
+
+
+def plain(element: Any) -> Any:
+    """An element as a Python object that any process can read."""
+    if isinstance(element, np.generic):
+        kind = element.dtype.kind
+        return float(element) if kind == "V" else element.item()
+    return element

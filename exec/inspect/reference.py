@@ -1,0 +1,123 @@
+"""Values of the same model from ONNX Runtime, in a process of its own, for comparing; an optional extra."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import multiprocessing
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.worker.shared_memory import Exchange
+from onnx_workbench.model.errors import ModelError, errors_to
+
+#: Seconds a run may take.
+PATIENCE = 600.0
+
+
+#: Elements of tensors that numpy has, by ONNX Runtime's names.
+_OF_NUMPY = {"float", "double", "float16", "complex64", "complex128", "bool", "string"} | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
+
+def available() -> bool:
+    """Whether ONNX Runtime is installed. Imports nothing of it."""
+    return importlib.util.find_spec("onnxruntime") is not None
+
+
+def run_onnxruntime(path: Path, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
+    """Values of a model file by name: every intermediate that is no constant, floats for what numpy has no type for.
+
+    It runs unoptimised, so that no value disappears, in a process that may crash or be killed. ModelError when it is
+    not installed, refuses the model, crashes or takes longer than PATIENCE seconds.
+    """
+    if not available():
+        raise ModelError("ONNX Runtime is not installed", "pip install onnxruntime")
+    exchange = Exchange.create()
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    sent = {name: exchange.put(value) for name, value in feeds.items()}
+    process = context.Process(target=_serve, args=(theirs, exchange.folder, str(path), sent), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        if not ours.poll(PATIENCE):
+            raise ModelError("ONNX Runtime took too long", f"more than {PATIENCE:g} seconds")
+        kind, content = ours.recv()
+        if kind == "error":
+            raise ModelError("ONNX Runtime cannot run this model", content)
+        return {name: exchange.take(value) for name, value in content.items()}
+    except (EOFError, OSError) as error:
+        process.join(1.0)
+        raise ModelError("ONNX Runtime crashed", f"its process ended with {process.exitcode}") from error
+    finally:
+        process.kill()
+        process.join(5.0)
+        ours.close()
+        exchange.remove()
+
+
+def _serve(connection: Connection, folder: str, path: str, feeds: dict[str, Any]) -> None:
+    exchange = Exchange(folder)
+    # ONNX Runtime's exceptions are not public, and all of them are told.
+    with errors_to(lambda error: connection.send(("error", f"{type(error).__name__}: {error}"))):
+        given = {name: exchange.take(value) for name, value in feeds.items()}
+        found = _run(path, given)
+        connection.send(("values", {name: exchange.put(value) for name, value in found.items()}))
+
+
+def _run(path: str, feeds: dict[str, Any]) -> dict[str, Any]:
+    import onnx
+    from onnx import helper
+
+    ort: Any = importlib.import_module("onnxruntime")
+    model = onnx.load(path, load_external_data=False)
+    have = {o.name for o in model.graph.output}
+    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in _varying(model) if name not in have)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.add_session_config_entry(
+        "session.model_external_initializers_file_folder_path",
+        str(Path(path).absolute().parent),
+    )
+
+    def started() -> Any:
+        return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+    session = started()
+    foreign = {o.name: f"{o.name} as float" for o in session.get_outputs() if _is_foreign(o.type)}
+    if foreign:
+        outputs = [o for o in model.graph.output if o.name not in foreign]
+        del model.graph.output[:]
+        model.graph.output.extend([*outputs, *map(helper.make_empty_tensor_value_info, foreign.values())])
+        casts = (
+            helper.make_node("Cast", [name], [given], to=onnx.TensorProto.FLOAT) for name, given in foreign.items()
+        )
+        model.graph.node.extend(casts)
+        session = started()
+    names = [o.name for o in session.get_outputs()]
+    known = {i.name for i in session.get_inputs()}
+    found = dict(zip(names, session.run(names, {k: v for k, v in feeds.items() if k in known}), strict=True))
+    found.update({name: found.pop(given) for name, given in foreign.items()})
+    return found
+
+
+def _is_foreign(type_: str) -> bool:
+    """Whether numpy has no such tensors: then ONNX Runtime refuses to give them, or gives the bits as integers."""
+    return type_.startswith("tensor(") and type_.removeprefix("tensor(").rstrip(")") not in _OF_NUMPY
+
+
+def _varying(model: Any) -> list[str]:
+    """Names of values that depend on an input."""
+    constants = {t.name for t in model.graph.initializer}
+    found = dict.fromkeys(i.name for i in model.graph.input if i.name not in constants)
+    inputs = set(found)
+    for node in model.graph.node:
+        if any(name in found for name in node.input):
+            found.update(dict.fromkeys(o for o in node.output if o))
+    return [name for name in found if name not in inputs]

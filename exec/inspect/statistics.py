@@ -1,0 +1,235 @@
+"""What is said about a value without showing it: type, shape, size, and numbers over its elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod, sqrt
+from typing import Any, Literal
+
+import numpy as np
+
+from onnx_workbench.exec.kernels.allocation import Array, SparseArray
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.model.ir.types import ElementType
+
+Kind = Literal["tensor", "sequence", "map", "sparse", "none"]
+
+#: Elements looked at in one go: what stays in the cache.
+_BLOCK = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class ValueInfo:
+    """Type and size of a run-time value; `element_type` and `shape` of sequences are None and their length."""
+
+    kind: Kind
+    element_type: ElementType | None
+    shape: tuple[int, ...]
+    nbytes: int  # as held in memory
+
+    def __str__(self) -> str:
+        if self.kind == "none":
+            return "nothing"
+        if self.kind in ("sequence", "map"):
+            return f"{self.kind} of {self.shape[0]}"
+        name = self.element_type.text if self.element_type is not None else "?"
+        text = f"{name}[{','.join(map(str, self.shape))}]"
+        return f"sparse {text}" if self.kind == "sparse" else text
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Over the elements of a tensor. The extremes, mean and deviation are those of the finite elements.
+
+    `minimum` to `deviation` are None where there is no finite number (empty, strings, complex). Infinities of complex
+    numbers, whichever way they lie, count as positive ones.
+    """
+
+    size: int
+    minimum: float | int | None = None
+    minimum_index: tuple[int, ...] = ()
+    maximum: float | int | None = None
+    maximum_index: tuple[int, ...] = ()
+    mean: float | None = None
+    deviation: float | None = None
+    nan: int = 0
+    positive_infinity: int = 0
+    negative_infinity: int = 0
+    zeros: int = 0
+
+    @property
+    def non_finite(self) -> int:
+        """NaN and infinities together."""
+        return self.nan + self.positive_infinity + self.negative_infinity
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stays of a value that is not kept."""
+
+    info: ValueInfo
+    statistics: Statistics | None
+
+
+def describe(value: RuntimeValue) -> ValueInfo:
+    """Type, shape and bytes of a value. Cheap: looks at no element, except to size texts and sequences."""
+    if isinstance(value, np.ndarray):
+        return ValueInfo("tensor", _element_type(value), value.shape, nbytes(value))
+    if isinstance(value, SparseArray):
+        return ValueInfo("sparse", _element_type(value.values), tuple(value.shape), nbytes(value))
+    if isinstance(value, list):
+        return ValueInfo("sequence", None, (len(value),), nbytes(value))
+    if isinstance(value, dict):
+        return ValueInfo("map", None, (len(value),), nbytes(value))
+    return ValueInfo("none", None, (), 0)
+
+
+def _element_type(array: Array) -> ElementType | None:
+    try:
+        return ElementType.from_numpy(array.dtype)
+    except ValueError:
+        return None
+
+
+def nbytes(value: RuntimeValue) -> int:
+    """Bytes a value takes in memory; the texts of strings are counted by their length."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "O":
+            return value.nbytes + sum(len(v) for v in value.flat if isinstance(v, str))
+        return value.nbytes
+    if isinstance(value, SparseArray):
+        return value.values.nbytes + value.indices.nbytes
+    if isinstance(value, list):
+        return sum(nbytes(v) for v in value)
+    if isinstance(value, dict):
+        return sum(nbytes(v) for v in value.values()) + 64 * len(value)
+    return 8 if value is not None else 0
+
+
+def summarise(value: RuntimeValue) -> Summary:
+    """Type and statistics; reads every element once or twice."""
+    return Summary(describe(value), statistics(value) if isinstance(value, np.ndarray) else None)
+
+
+def statistics(array: Array) -> Statistics:
+    """Statistics of a tensor, block by block, without a copy of the whole."""
+    if array.dtype.kind in "OUS" or not array.size:
+        return Statistics(array.size)
+    gathered = Gathered()
+    for start, block in _blocks(array):
+        gathered.add(start, block)
+    return gathered.statistics(array.shape, array.size)
+
+
+def _blocks(array: Array) -> Any:
+    """(flat index, flat block) pairs in row-major order; blocks are copies only where the array is strided."""
+    if array.flags.c_contiguous:
+        flat = array.reshape(-1)
+        for start in range(0, flat.size, _BLOCK):
+            yield start, flat[start : start + _BLOCK]
+        return
+    inner = prod(array.shape[1:])
+    if array.ndim < 2 or inner == 0:
+        yield 0, array.reshape(-1)
+        return
+    rows = max(1, _BLOCK // inner)
+    for row in range(0, array.shape[0], rows):
+        yield row * inner, array[row : row + rows].reshape(-1)
+
+
+#: The square of a larger number may be no number; what is larger is scaled by a power of two first.
+_HUGE = 1e140
+_SCALE = 2.0**-520
+
+
+class Gathered:
+    """Statistics of the blocks seen so far."""
+
+    def __init__(self) -> None:
+        self.minimum: Any = None
+        self.maximum: Any = None
+        self.minimum_at = self.maximum_at = 0
+        self.count = self.zeros = self.nan = self.up = self.down = 0
+        self.mean = 0.0  # this and the next of numbers times the scale
+        self.squares = 0.0
+        self.scale = 1.0
+
+    def add(self, start: int, block: Array) -> None:
+        """Take in one block, whose first element has this flat index."""
+        if block.dtype.kind == "V" or block.dtype.name.startswith(("float8", "int4", "uint4", "int2", "uint2")):
+            block = block.astype(np.float32)  # ml_dtypes have no fast reductions
+        elif block.dtype.kind == "b":
+            block = block.view(np.uint8)
+        elif block.dtype == np.float16:
+            block = block.astype(np.float32)
+        self.zeros += block.size - int(np.count_nonzero(block))
+        if block.dtype.kind == "c":
+            is_nan = np.isnan(block)
+            self.nan += int(np.count_nonzero(is_nan))
+            self.up += int(np.count_nonzero(np.isinf(block) & ~is_nan))
+            return
+        positions: Array | None = None
+        if block.dtype.kind == "f":
+            low, high = block.min(), block.max()
+            if not (np.isfinite(low) and np.isfinite(high)):
+                finite = np.isfinite(block)
+                nan = int(np.count_nonzero(np.isnan(block)))
+                up = int(np.count_nonzero(block == np.inf))
+                self.nan += nan
+                self.up += up
+                self.down += block.size - int(np.count_nonzero(finite)) - nan - up
+                positions = np.flatnonzero(finite)
+                block = block[positions]
+        if block.size:
+            self._extremes(start, block, positions)
+            self._moments(block)
+
+    def _extremes(self, start: int, block: Array, positions: Array | None) -> None:
+        low, high = int(block.argmin()), int(block.argmax())
+        if self.minimum is None or block[low] < self.minimum:
+            self.minimum = block[low]
+            self.minimum_at = start + (low if positions is None else int(positions[low]))
+        if self.maximum is None or block[high] > self.maximum:
+            self.maximum = block[high]
+            self.maximum_at = start + (high if positions is None else int(positions[high]))
+
+    def _moments(self, block: Array) -> None:
+        wide = block.astype(np.float64)
+        if self.scale == 1.0 and max(abs(float(self.minimum)), abs(float(self.maximum))) > _HUGE:
+            self.scale = _SCALE
+            self.mean *= _SCALE
+            self.squares *= _SCALE**2
+        if self.scale != 1.0:
+            wide *= self.scale
+        mean = float(wide.mean())
+        wide -= mean
+        squares = float(np.dot(wide, wide))
+        total = self.count + block.size
+        delta = mean - self.mean
+        self.squares += squares + delta * delta * self.count * block.size / total
+        self.mean += delta * block.size / total
+        self.count = total
+
+    def statistics(self, shape: tuple[int, ...], size: int) -> Statistics:
+        """The statistics of all blocks, of a tensor of this shape and number of elements."""
+        if self.minimum is None:
+            return Statistics(
+                size, nan=self.nan, positive_infinity=self.up, negative_infinity=self.down, zeros=self.zeros
+            )
+        return Statistics(
+            size,
+            self.minimum.item(),
+            _index(self.minimum_at, shape),
+            self.maximum.item(),
+            _index(self.maximum_at, shape),
+            self.mean / self.scale,
+            sqrt(max(0.0, self.squares / self.count)) / self.scale,
+            self.nan,
+            self.up,
+            self.down,
+            self.zeros,
+        )
+
+
+def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(flat, shape))

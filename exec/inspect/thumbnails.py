@@ -1,0 +1,85 @@
+"""A value at a glance: its statistics and the outline of its histogram, for what has room for a few words only.
+
+`glimpses` is module-level, so that `RunResult.apply` can have it computed where the values are.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnx_workbench.exec.inspect.statistics import Statistics, statistics
+from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
+
+#: Bars of the outline.
+BARS = 24
+#: Elements that stand for all in the outline, evenly spread.
+_SAMPLE = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """One tensor in a few numbers. `counts` has `BARS` entries from the smallest to the largest element, or none.
+
+    The statistics are exact; the counts are those of a sample. Both are empty for strings and complex numbers.
+    """
+
+    statistics: Statistics
+    counts: tuple[int, ...] = ()
+
+
+def glimpses(result: RunResult, keys: Sequence[ValueKey]) -> list[Glimpse | None]:
+    """What is seen of some values, in their order; None for what was not computed or is no tensor.
+
+    Reads every element once or twice, of an array that was looked at before none. Values that were not kept have
+    no outline.
+    """
+    return [_glimpse(result, key) for key in keys]
+
+
+def _glimpse(result: RunResult, key: ValueKey) -> Glimpse | None:
+    value = result.find(key)
+    if not isinstance(value, np.ndarray):
+        facts = result.statistics(key)
+        return None if facts is None else Glimpse(facts)
+    known = _known.get(id(value))
+    if known is not None and known[0]() is value:
+        return known[1]
+    facts = statistics(value)
+    found = Glimpse(facts, _outline(value, facts))
+    number = id(value)
+    _known[number] = weakref.ref(value, lambda _gone: _known.pop(number, None)), found
+    return found
+
+
+#: Values that a run keeps are the same arrays in the next: they are not looked at again.
+_known: dict[int, tuple[weakref.ref[Array], Glimpse]] = {}
+
+
+def _outline(value: Array, facts: Statistics) -> tuple[int, ...]:
+    if facts.minimum is None or facts.maximum is None:
+        return ()
+    low, high = float(facts.minimum), float(facts.maximum)
+    numbers = _sample(value)
+    with np.errstate(all="ignore"):
+        # Halves, so that the range of the largest numbers is a number.
+        places = (
+            (numbers / 2 - low / 2) / (high / 2 - low / 2) * BARS if high > low else np.full(numbers.shape, BARS / 2)
+        )
+    places = places[np.isfinite(places)]
+    bars = np.clip(places.astype(np.intp), 0, BARS - 1)
+    return tuple(np.bincount(bars, minlength=BARS).tolist())
+
+
+def _sample(value: Array) -> Array:
+    step = -(-value.size // _SAMPLE)
+    if step % 2 == 0:
+        step += 1  # an even step would see only some of the channels of most shapes
+    if value.flags.c_contiguous:
+        return value.reshape(-1)[::step].astype(np.float64)
+    return value.flat[::step].astype(np.float64)

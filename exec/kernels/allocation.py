@@ -1,0 +1,82 @@
+"""Where kernels get memory for results, so that limits are held before anything is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.exec.kernels.context import current_limits
+from onnx_workbench.model.ir.types import ElementType
+
+Array = NDArray[Any]
+
+#: What dimensions other than 0 may multiply to: numpy takes no more even where there is nothing to hold.
+_MOST = 1 << 56
+
+
+@dataclass(slots=True, eq=False)
+class SparseArray:
+    """A sparse tensor at run time: values [NNZ], indices [NNZ] (linearised) or [NNZ, rank], dense shape."""
+
+    values: Array
+    indices: Array
+    shape: tuple[int, ...]
+
+    def dense(self) -> Array:
+        """The dense array; its size is held against the memory limit first."""
+        result = zeros(self.shape, self.values.dtype)
+        if self.indices.ndim == 1:
+            result.reshape(-1)[self.indices] = self.values
+        else:
+            result[tuple(self.indices.T)] = self.values
+        return result
+
+
+def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
+    """Raise LimitError if an array of this shape would pass the run's limit; reckons in Python ints."""
+    limit = current_limits().max_bytes
+    if limit is None:
+        return
+    size = prod(map(int, shape)) * np.dtype(dtype).itemsize
+    if not size and prod(max(1, int(d)) for d in shape) > _MOST:
+        given = f"a result of {_written(shape, dtype)} has dimensions that no array can have, though it holds nothing"
+        msg = f"{given}; expected a product of at most {_MOST:,}"
+        raise LimitError(msg)
+    if size > limit:
+        needed = f"a result of {_written(shape, dtype)} needs {size:,} bytes"
+        msg = f"{needed}, over the limit of {limit:,} bytes for the largest value"
+        raise LimitError(msg)
+
+
+def _written(shape: Sequence[int], dtype: DTypeLike) -> str:
+    """A type and shape in the way values are described: float[2,3]."""
+    try:
+        name = ElementType.from_numpy(np.dtype(dtype)).text
+    except ValueError:
+        name = np.dtype(dtype).name
+    return f"{name}[{','.join(str(int(d)) for d in shape)}]"
+
+
+def empty(shape: Sequence[int], dtype: DTypeLike) -> Array:
+    """Like numpy.empty, after the size was held against the limit."""
+    check_size(shape, dtype)
+    return np.empty(tuple(shape), dtype)
+
+
+def zeros(shape: Sequence[int], dtype: DTypeLike) -> Array:
+    """Like numpy.zeros, after the size was held against the limit."""
+    check_size(shape, dtype)
+    return np.zeros(tuple(shape), dtype)
+
+
+def full(shape: Sequence[int], value: Any, dtype: DTypeLike) -> Array:
+    """Like numpy.full, after the size was held against the limit."""
+    result = empty(shape, dtype)
+    result[...] = value
+    return result

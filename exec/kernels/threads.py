@@ -1,0 +1,199 @@
+"""One pool of threads for the kernels; BLAS itself always works on one.
+
+numpy's ufuncs use one core, and BLAS's own threads wait for work by spinning, which is slower than one thread as soon
+as anybody else wants the cores. So kernels cut large work into independent pieces (columns of a product, rows of a
+convolution, images, heads) and hand them to `parallel_for`, where a thread that has nothing to do sleeps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Callable, Collection
+from contextvars import Context, copy_context
+from pathlib import Path
+from queue import SimpleQueue
+
+from onnx_workbench.exec.kernels.context import checkpoint, current_limits, set_limits
+from onnx_workbench.exec.kernels.shared import blas
+from onnx_workbench.model.errors import errors_to
+
+#: Multiply-adds in BLAS that are worth waking another thread for: about half a millisecond. A thread that sleeps needs
+#: a tenth of one to begin, more where it sleeps on a virtual machine; half of that size gained nothing when measured.
+WORTH = 1 << 25
+
+#: A few elementwise passes take as long for each element as so many multiply-adds.
+PASSES = 48
+
+#: More threads only wait for each other's turn in the interpreter.
+_MOST = 8
+
+
+class _Pool:
+    """The threads of the process: how many kernels may use, and how many were started."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.size = 1
+        self.helpers = 0
+        self.jobs: SimpleQueue[tuple[Context, _Job]] = SimpleQueue()
+
+
+_pool = _Pool()
+_inside = threading.local()  # .active: this thread already works for a parallel_for
+
+
+def set_threads(count: int) -> None:
+    """Let kernels use `count` threads (at least 1, at most 8), and BLAS one. Any thread."""
+    blas.set_threads(1)
+    _pool.size = max(1, min(count, _MOST))
+
+
+#: Load per core from which a second thread waits for its core more than it helps, as was measured.
+_BUSY = 0.75
+
+
+def allowed_cores() -> int:
+    """How many cores this process may use now, though some of its threads may have to stand back."""
+    try:
+        return len(os.sched_getaffinity(os.getpid()))
+    except AttributeError:  # Windows and macOS
+        return os.cpu_count() or 1
+
+
+def stand_back(process: int, *, back: bool, but: Collection[int] = ()) -> None:
+    """Have the threads of a process, except some, leave one core to others, or use all that this one may use again.
+
+    Where the system lets one choose, and there is more than one. By what the system calls them. Takes no time.
+    """
+    if sys.platform != "linux":
+        return
+    cores = os.sched_getaffinity(os.getpid())
+    if len(cores) < 2:
+        return
+    chosen = cores - {max(cores)} if back else cores
+    threads, told = Path(f"/proc/{process}/task"), {str(thread) for thread in but}
+    with contextlib.suppress(OSError):  # it has just ended
+        while new := {thread.name for thread in threads.iterdir()} - told:  # one not yet told may have started more
+            for thread in new:
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setaffinity(int(thread), chosen)
+            told |= new
+
+
+def usable_cores(allowed: int) -> int:
+    """How many threads a run should use: one for each core it is allowed; one when others use them too.
+
+    Above four, half of them are taken for a second thread of the same core, which adds nothing to arithmetic.
+    """
+    if hasattr(os, "getloadavg") and os.getloadavg()[0] > _BUSY * allowed:
+        return 1
+    return min(_MOST, allowed if allowed <= 4 else max(4, allowed // 2))
+
+
+def threads(work: int = WORTH) -> int:
+    """How many threads kernels may use, for so many multiply-adds."""
+    return 1 if work < WORTH or getattr(_inside, "active", False) else _pool.size
+
+
+class _Job:
+    """One call of parallel_for: the pieces left, and who still works on them."""
+
+    __slots__ = ("active", "closed", "done", "failures", "indices", "limits", "lock", "task")
+
+    def __init__(self, task: Callable[[int], None], count: int) -> None:
+        self.task = task
+        self.indices = iter(range(count))
+        self.lock = threading.Lock()
+        self.failures: list[BaseException] = []
+        self.limits = current_limits()
+        self.active = 0
+        self.closed = False
+        self.done: SimpleQueue[None] = SimpleQueue()
+
+    def work(self) -> None:
+        """Take pieces until none is left or one has failed."""
+        _inside.active = True
+        try:
+            with errors_to(self.failures.append, BaseException):  # raised again on the calling thread
+                while not self.failures:
+                    with self.lock:
+                        index = next(self.indices, None)
+                    if index is None:
+                        return
+                    checkpoint()
+                    self.task(index)
+        finally:
+            _inside.active = False
+
+    def help(self) -> None:
+        """On a thread of the pool. One that comes when all is done is not waited for."""
+        with self.lock:
+            if self.closed:
+                return
+            self.active += 1
+        try:
+            set_limits(self.limits)
+            self.work()
+        finally:
+            set_limits(None)
+            self.done.put(None)
+
+    def join(self) -> None:
+        """Wait for those who took a piece."""
+        with self.lock:
+            self.closed = True
+            active = self.active
+        for _ in range(active):
+            self.done.get()
+
+
+def parallel_for(task: Callable[[int], None], count: int, work: int = WORTH) -> None:
+    """Call task(0) … task(count - 1), on several threads where `work` is worth it; raises the first error.
+
+    `work` is the number of multiply-adds of all tasks together. The tasks must be independent. Limits and numpy's
+    error state of the caller hold in every one of them.
+    """
+    workers = min(threads(work), count)
+    if workers <= 1:
+        for index in range(count):
+            checkpoint()
+            task(index)
+        return
+    _need(workers - 1)
+    job = _Job(task, count)
+    for _ in range(workers - 1):
+        _pool.jobs.put((copy_context(), job))
+    try:
+        job.work()
+    finally:
+        job.join()
+    if job.failures:
+        raise job.failures[0]
+
+
+def _need(count: int) -> None:
+    """Start helpers until there are so many; they sleep when there is nothing to do, and end with the process."""
+    if _pool.helpers >= count:
+        return
+    with _pool.lock:
+        while _pool.helpers < count:
+            _pool.helpers += 1
+            threading.Thread(target=_helper, name=f"kernel-{_pool.helpers}", daemon=True).start()
+
+
+def _helper() -> None:
+    while True:
+        context, job = _pool.jobs.get()
+        context.run(job.help)
+        del context, job  # what the pieces worked on is not held until the next call
+
+
+def split(total: int, parts: int) -> list[tuple[int, int]]:
+    """Cut range(total) into at most `parts` contiguous (start, stop) pieces of nearly equal size."""
+    parts = max(1, min(parts, total))
+    edges = [total * i // parts for i in range(parts + 1)]
+    return [(a, b) for a, b in itertools.pairwise(edges) if b > a]

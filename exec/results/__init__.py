@@ -1,0 +1,1 @@
+"""What a run gave: values, nodes, times and failures, in memory and in files."""

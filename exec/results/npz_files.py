@@ -1,0 +1,164 @@
+"""Arrays and values of a run in .npy and .npz files, which numpy and every tool around it can read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tokenize
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from onnx_workbench.exec.kernels.allocation import Array, SparseArray
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.model.ir.types import ElementType
+
+
+def read_array(file: IO[bytes], size: int) -> Array:
+    """The array in a .npy file of `size` bytes; ValueError or EOFError when it is none.
+
+    What its header claims is held against the size before anything is allocated; pickles are never loaded.
+    """
+    version = np.lib.format.read_magic(file)
+    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, _, dtype = header(file)
+    except (SyntaxError, TypeError, tokenize.TokenError) as error:  # it is Python, of which numpy reads a part
+        msg = f"its head is broken: {error}"
+        raise ValueError(msg) from None
+    # Elements of no bytes get some in memory.
+    needed, found = prod(int(d) for d in shape) * max(1, dtype.itemsize), size - file.tell()
+    if needed > found and not dtype.hasobject:
+        msg = f"{found:,} bytes of values; {needed:,} were expected"
+        raise ValueError(msg)
+    file.seek(0)
+    array: Array = np.lib.format.read_array(file, allow_pickle=False)
+    return array
+
+
+def read_arrays(path: Path, limit: int) -> Iterator[tuple[str, Array]]:
+    """The arrays of an .npz file by name, of no more bytes than `limit` in all; what zipfile and read_array raise."""
+    with zipfile.ZipFile(path) as archive:
+        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+        total = sum(member.file_size for member in members)
+        if total > limit:
+            msg = f"its arrays have {total:,} bytes; at most {limit:,} are read"
+            raise ValueError(msg)
+        for member in members:
+            name = member.filename.removesuffix(".npy")
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                msg = f"array {name!r} is packed in a way that numpy does not write"
+                raise ValueError(msg)
+            with archive.open(member) as file:
+                yield name, read_array(file, member.file_size)
+
+
+#: How a value is stored, in terms of JSON: see `Archive.add`.
+Stored = Any
+
+#: How deep sequences may be in one another; ONNX has types of two levels at the most.
+_DEEPEST = 8
+
+
+class Archive:
+    """An .npz file that is being written; see `writing`."""
+
+    def __init__(self, file: zipfile.ZipFile) -> None:
+        self._file = file
+        self._taken: set[str] = set()
+        self.keys: list[str] = []
+
+    def add(self, name: str, value: RuntimeValue) -> Stored:
+        """Write a value; what `stored_value` reads it by.
+
+        A tensor is ``{"key": …}``, with ``"type"`` where numpy lacks it and it is widened: bfloat16, float8 … to
+        float32. Sequences become ``name[0]``, ``name[1]`` … and are a list; maps and sparse tensors have a key for
+        each of their parts; an empty optional leaves nothing and is None. A key that is taken already gets ``~2``.
+        """
+        if isinstance(value, np.ndarray):
+            plain = plain_array(value)
+            stored = {"key": self._write(name, plain)}
+            widened = value.dtype.kind != "O" and plain.dtype != value.dtype
+            return stored | {"type": ElementType.from_numpy(value.dtype).text} if widened else stored
+        if isinstance(value, SparseArray):
+            return {
+                "values": self.add(f"{name}__values", value.values),
+                "indices": self._write(f"{name}__indices", value.indices),
+                "shape": self._write(f"{name}__shape", np.array(value.shape, np.int64)),
+            }
+        if isinstance(value, list):
+            return [self.add(f"{name}[{index}]", item) for index, item in enumerate(value)]
+        if isinstance(value, dict):
+            keys = self._write(f"{name}__keys", np.array(list(value)))
+            return {"keys": keys, "values": self._write(f"{name}__values", np.array(list(value.values())))}
+        return None
+
+    def _write(self, name: str, array: Array) -> str:
+        """Write an array under a key that is text, as names in files need not be, and that no other has; the key."""
+        key = found = name.encode("utf-8", "replace").decode()
+        number = 1
+        while found in self._taken:
+            number += 1
+            found = f"{key}~{number}"
+        self._taken.add(found)
+        self.keys.append(found)
+        with self._file.open(f"{found}.npy", "w", force_zip64=True) as file:
+            np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+        return found
+
+
+def stored_value(arrays: Mapping[str, Array], stored: Stored, depth: int = 0) -> RuntimeValue:
+    """The value that `Archive.add` told of, from the arrays of the file; KeyError, TypeError or ValueError if none."""
+    if depth > _DEEPEST:
+        msg = f"a value is more than {_DEEPEST} sequences deep"
+        raise ValueError(msg)
+    if stored is None:
+        return None
+    if isinstance(stored, list):
+        return [stored_value(arrays, item, depth + 1) for item in stored]
+    if "key" in stored:
+        array = arrays[stored["key"]]
+        return array.astype(ElementType[stored["type"].upper()].numpy_dtype) if "type" in stored else array
+    if "keys" in stored:
+        return dict(zip(arrays[stored["keys"]].tolist(), arrays[stored["values"]].tolist(), strict=True))
+    shape = tuple(int(d) for d in arrays[stored["shape"]])
+    return SparseArray(stored_value(arrays, stored["values"], depth + 1), arrays[stored["indices"]], shape)
+
+
+@contextlib.contextmanager
+def writing(path: Path, *, compress: bool = False) -> Iterator[Archive]:
+    """An .npz file to add values to, one at a time; it is whole at the end, or not there."""
+    target = path.resolve()
+    regular = target.is_file() or not target.exists()
+    partial = target.with_name(f".{target.name[:80]}.{os.getpid()}.part") if regular else target
+    try:
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as file:
+            yield Archive(file)
+        if regular:
+            partial.replace(target)
+    finally:
+        if regular:
+            partial.unlink(missing_ok=True)
+
+
+def write_npz(path: Path, values: Iterable[tuple[str, RuntimeValue]]) -> list[str]:
+    """Write values by name as `Archive.add` does; returns the keys. One value at a time is held."""
+    with writing(path) as archive:
+        for name, value in values:
+            archive.add(name, value)
+    return archive.keys
+
+
+def plain_array(array: Array) -> Array:
+    """An array of a type that numpy knows by itself, equal in value."""
+    if array.dtype.kind == "O":
+        texts = array.astype(str)
+        return texts if texts.size else np.empty(array.shape, "U1")
+    if array.dtype.isbuiltin == 1:
+        return array
+    kind = ElementType.from_numpy(array.dtype)
+    return array.astype(np.int8 if kind.is_integer else np.float32)

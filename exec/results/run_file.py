@@ -1,0 +1,170 @@
+"""A run in an .npz file: every value, those inside functions and bodies too, and what is needed to do it again.
+
+Each array is there for numpy alone. A value of the graph has its name as the key; one inside has the calls of
+functions and the bodies around it before its name, outermost first, as in ``block > loop.body > scores``. Of a body
+it is the value of the last turn. What numpy has no type for is stored as `exec.results.npz_files.Archive.add` says.
+
+``__run__`` is a text in JSON that tells them apart whatever they are called::
+
+    {"seed": 0, "inputs": ["x"], "values": [[["x"], {"key": "x"}], [["block", "scores"], {"key": "block > scores"}]]}
+
+One array may be the value of several places: what a call gives is what the function in it gives.
+
+What the nodes took is in arrays of the same length: ``__nodes__`` has for each the calls and bodies around it and the
+name of its first output, as above, ``__states__`` a name of `State`, ``__seconds__``, ``__bytes__`` (of its outputs)
+and ``__turns__`` (how often it ran, if it is in a body) what it took. ``__run__`` has the keys they really have and
+the addresses as ``"profile"``; files that were written before do without.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.inputs.sources import read_npz
+from onnx_workbench.exec.inspect.compare import value_keys
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.node_table import NodeResult, State
+from onnx_workbench.exec.results.npz_files import Archive, Stored, stored_value, writing
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.model.errors import ModelError
+
+#: The key that is no value; no exporter names values like this.
+_RUN = "__run__"
+
+#: The states of nodes that took something.
+RAN = (State.DONE, State.KEPT, State.CONSTANT)
+
+#: The largest seed that can be chosen in the program.
+_MOST_SEED = 2**31 - 1
+
+#: Where a value is: the calls and bodies around it, outermost first, and its name.
+Address = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a node took in a run; see `NodeResult`."""
+
+    state: State
+    seconds: float
+    nbytes: int
+    turns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    """What the file of a run holds. `is_run`: it was saved as one, so that addresses tell where values are.
+
+    `costs` are by the first outputs of nodes; like `peak_bytes` they are missing in files of before.
+    """
+
+    inputs: dict[str, RuntimeValue]
+    seed: int
+    values: dict[Address, RuntimeValue] = field(repr=False)
+    is_run: bool
+    costs: dict[Address, Cost] = field(default_factory=dict, repr=False)
+    peak_bytes: int = 0
+
+
+def save_run(
+    result: RunResult,
+    path: str,
+    inputs: Sequence[str],
+    addresses: Mapping[ValueKey, Address],
+    nodes: Mapping[Address, NodeResult],
+) -> int:
+    """Write every value that was computed or given, and which of them are inputs; how many there are.
+
+    What has no address, such as constants, which are in the model, is left out, and so is what calls of functions
+    pass on of it. Of `nodes`, by the addresses of their first outputs, it is written what they took. OSError when the
+    file cannot be written; where it is stopped, there is none.
+    """
+    slots = result.layout.slots
+    constant = {slot for key, slot in slots.items() if key not in addresses}
+    held: dict[object, Stored] = {}  # by slot, or by key where there is none
+    values: list[tuple[Address, Stored]] = []
+    keys = list(_keys(result))
+    with writing(Path(path)) as archive:
+        for key in result.asker.paced(keys, 1, of=len(keys)):
+            place = slots.get(key, key)
+            if place in constant or key not in addresses or result.info(key) is None:
+                continue
+            if place not in held:
+                held[place] = archive.add(" > ".join(addresses[key]), result.value(key))
+            values.append((addresses[key], held[place]))
+        profile = _write_costs(archive, nodes) | {"peak_bytes": result.peak_bytes}
+        text = json.dumps({"seed": result.seed, "inputs": list(inputs), "values": values, "profile": profile})
+        archive.add(_RUN, np.array(text, object))
+    return len(held)
+
+
+def _write_costs(archive: Archive, nodes: Mapping[Address, NodeResult]) -> dict[str, Any]:
+    ran = [(address, node) for address, node in nodes.items() if node.state in RAN]
+    columns = {
+        "nodes": np.array([" > ".join(address) for address, _ in ran], object),
+        "states": np.array([node.state.name for _, node in ran], object),
+        "seconds": np.array([node.seconds for _, node in ran], np.float64),
+        "bytes": np.array([node.nbytes for _, node in ran], np.int64),
+        "turns": np.array([node.turns for _, node in ran], np.int64),
+    }
+    keys = {name: archive.add(f"__{name}__", column) for name, column in columns.items()}
+    return {"addresses": [address for address, _ in ran], "arrays": keys}
+
+
+def _read_costs(arrays: Mapping[str, Any], told: Mapping[str, Any]) -> dict[Address, Cost]:
+    names = "states", "seconds", "bytes", "turns"
+    states, *numbers = (stored_value(arrays, told["arrays"][name]) for name in names)
+    if any(part.dtype.kind not in "fi" or not np.all(np.isfinite(part) & (part >= 0)) for part in numbers):
+        msg = "what nodes took is no time, memory or count"
+        raise ValueError(msg)
+    rows = zip(told["addresses"], states.tolist(), *(part.tolist() for part in numbers), strict=True)
+    return {_address(address): Cost(State[state], *rest) for address, state, *rest in rows}
+
+
+def _keys(result: RunResult) -> Iterator[ValueKey]:
+    """Every value of a run: in run order by its name outside, then by its others inside calls, then in bodies."""
+    first = dict.fromkeys(value_keys(result))
+    yield from first
+    yield from (key for key in result.layout.slots if key not in first)
+    inside = ((path, value) for path, values in result.bodies.items() for value in values)
+    yield from (key for key in inside if key not in result.layout.slots)
+
+
+def load_run(path: Path) -> SavedRun:
+    """A saved run, or any .npz file as one without inputs. ModelError when it cannot be read."""
+    arrays = read_npz(path)
+    told = arrays.pop(_RUN, None)
+    if told is None:
+        return SavedRun({}, 0, {(name,): array for name, array in arrays.items()}, is_run=False)
+    try:
+        content = json.loads(str(told.item()))
+        values = {_address(address): stored_value(arrays, stored) for address, stored in content["values"]}
+        names, seed = [str(name) for name in content["inputs"]], _seed(content["seed"])
+        profile = content.get("profile")
+        costs, peak = ({}, 0) if profile is None else (_read_costs(arrays, profile), int(profile["peak_bytes"]))
+    except KeyError as error:
+        raise ModelError(f"{path.name} cannot be read", f"{error} is missing in it", str(path)) from None
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        detail = f"{_RUN} in it does not tell of a run: {error}"
+        raise ModelError(f"{path.name} cannot be read", detail, str(path)) from None
+    inputs = {name: values[name,] for name in names if (name,) in values}
+    return SavedRun(inputs, seed, values, is_run=True, costs=costs, peak_bytes=max(0, peak))
+
+
+def _seed(content: Any) -> int:
+    seed = int(content)
+    if not 0 <= seed <= _MOST_SEED:
+        msg = f"the seed is {seed}; 0 to {_MOST_SEED:,} was expected"
+        raise ValueError(msg)
+    return seed
+
+
+def _address(content: Any) -> Address:
+    return tuple([str(part) for part in content])

@@ -1,0 +1,418 @@
+"""What a run gave, by value and by node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, repeat
+from operator import is_not
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnx_workbench.exec.engine.input_types import expected_inputs, signature_misfit, unforeseen
+from onnx_workbench.exec.engine.numpy_errors import with_lists
+from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, Plan, Step
+from onnx_workbench.exec.errors import KernelError, MissingKernelError
+from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
+from onnx_workbench.exec.kernels.allocation import SparseArray
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.node_table import ByNumber, Failure, NodeResult, NodeTable, State
+from onnx_workbench.exec.results.slot_map import Layout, Path, ValueKey
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """From which step to which each value of a run is alive, in the order they are made."""
+
+    keys: Sequence[ValueKey]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Memory at one node of the run order, if every tensor were freed after its last use."""
+
+    node: int
+    path: Path
+    live_bytes: int
+    step: int
+    lifetimes: Lifetimes = field(repr=False, compare=False)  # of all moments: where many are alive, lists would not fit
+
+    @property
+    def alive(self) -> list[ValueKey]:
+        """What is alive now."""
+        all_ = self.lifetimes
+        return [all_.keys[i] for i in np.flatnonzero((all_.first <= self.step) & (self.step <= all_.last)).tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class RunNumber:
+    """Stands for a result in a message to the process that has it."""
+
+    number: int
+
+
+#: Brings a value that was not kept; raises LookupError when it cannot, Cancelled when it is wanted no longer.
+Fetch = Callable[[ValueKey, Progress], RuntimeValue]
+
+
+@dataclass(eq=False)
+class RunResult:
+    """Values, times, memory and errors of one run; does not change afterwards.
+
+    `state` names the state of the document it was computed for. `stopped` says why the run ended early: empty,
+    ``cancelled``, ``time limit``, ``crash`` or ``stopped``. `peak_bytes` counts what the run held at most,
+    weights excluded.
+    """
+
+    layout: Layout
+    slots: list[RuntimeValue]
+    build_nodes: Callable[[], NodeTable]
+    number: Callable[[Value | Node], int]
+    summaries: Mapping[int, Summary] = field(default_factory=dict)  # by slot
+    fetch: Fetch | None = None
+    measure: Callable[[ValueKey], Statistics | None] | None = None
+    elsewhere: Callable[[Callable[..., Any], Sequence[Any], Progress], Any] | None = None  # see apply
+    asker: Progress = SILENT  # of whoever has a function work with it: see apply
+    state: int = 0
+    seed: int = 0
+    seconds: float = 0.0
+    peak_bytes: int = 0
+    stopped: str = ""
+    notes: tuple[str, ...] = ()
+    bodies: Mapping[Path, dict[int, RuntimeValue]] = field(default_factory=dict)  # values of the last turn
+    body_summaries: Mapping[Path, Mapping[int, Summary]] = field(default_factory=dict)
+    inner: list[NodeResult] = field(default_factory=list)  # nodes in bodies, over all turns
+
+    @cached_property
+    def nodes(self) -> NodeTable:
+        """Every node of the plan in run order: what became of it, its time and memory."""
+        return self.build_nodes()
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """Nodes that failed, in run order."""
+        return [failure for _, failure in self.nodes.failed()]
+
+    @property
+    def counts(self) -> Counter[State]:
+        """How many nodes there are of each state."""
+        return self.nodes.counts
+
+    @cached_property
+    def computed_bytes(self) -> int:
+        """Bytes of the values that this run computed itself."""
+        return int(self.nodes.nbytes[self.nodes.places(State.DONE)].sum())
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything that was asked for was computed."""
+        return not self.stopped and not (self.counts[State.FAILED] or self.counts[State.SKIPPED])
+
+    @property
+    def early_end(self) -> str:
+        """Why the run ended before all was computed, and at which node; empty when it did not."""
+        waiting = self.nodes.places(State.WAITING)[:1].tolist() if self.stopped else []
+        if not waiting:
+            return self.stopped
+        node = self.nodes[waiting[0]]
+        return f"{self.stopped}, at {node.title!r} ({node.operator})"
+
+    def raise_for_failure(self) -> RunResult:
+        """Itself; ModelError with the first failure unless everything that was asked for was computed."""
+        if self.ok:
+            return self
+        cause = next((cause for n in self.nodes if (cause := n.failure or n.because) is not None), None)
+        if cause is not None:
+            raise ModelError(f"{cause.operator} failed", str(cause))
+        raise ModelError("The run did not finish", self.early_end or "some nodes were skipped")
+
+    def work_out(self) -> RunResult:
+        """Itself, with all that is found out on first use already known: for another thread that must not wait."""
+        _ = self.failures, self.counts, self.computed_bytes, self.failed, self.calls_of
+        nothing = 0
+        _ = self.nodes[:1], self.by_node.get(nothing), self.layout.slots.get(((), nothing))  # which sorts them first
+        return self
+
+    # -- values ----------------------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> Values:
+        """Values of the main graph by name."""
+        return Values(self)
+
+    @property
+    def outputs(self) -> dict[str, RuntimeValue]:
+        """Outputs of the graph that were reached, by name; LookupError where they were elsewhere and are gone."""
+        reached = (key for key in self.output_keys() if self.info(key) is not None)
+        return {self.layout.name(key[1]): self.value(key) for key in reached}
+
+    @property
+    def computed(self) -> NDArray[np.bool_]:
+        """Which slots have been computed, be their values kept or not."""
+        found = np.fromiter(map(is_not, self.slots, repeat(MISSING)), bool, len(self.slots))
+        found[np.fromiter(self.summaries, np.int64, len(self.summaries))] = True
+        return found
+
+    def output_keys(self) -> list[ValueKey]:
+        """Keys of the outputs of the graph, in order."""
+        by_slot: dict[int, ValueKey] = {}
+        for key, slot in self.layout.slots.items():
+            if not key[0]:
+                by_slot.setdefault(slot, key)
+        return [by_slot[s] for s in self.layout.outputs if s in by_slot]
+
+    def key(self, value: Value | str | ValueKey, path: Path = ()) -> ValueKey | None:
+        """The key of a value object or name; None when the run knows nothing of it."""
+        if isinstance(value, str):
+            return self._by_name.get(value) if not path else None
+        found = (path, self.number(value)) if isinstance(value, Value) else value
+        return found if found in self.layout.slots or self._in_bodies(*found) else None
+
+    @cached_property
+    def _by_name(self) -> dict[str, ValueKey]:
+        names = self.layout.names
+        return {names[k[1]]: k for k in self.layout.slots if not k[0] and k[1] in names}
+
+    def _in_bodies(self, path: Path, number: int) -> bool:
+        return number in self.bodies.get(path, {})
+
+    def find(self, value: Value | str | ValueKey, path: Path = ()) -> RuntimeValue:
+        """A value that is kept, or MISSING. Never computes. Its arrays may not be written to: later runs share them."""
+        key = self.key(value, path)
+        if key is None:
+            return MISSING
+        slot = self.layout.slots.get(key)
+        found = self.bodies.get(key[0], {}).get(key[1], MISSING) if slot is None else self.slots[slot]
+        return _protected(found)
+
+    def value(self, value: Value | str | ValueKey, path: Path = (), *, progress: Progress = SILENT) -> RuntimeValue:
+        """A value, computed again if it was not kept; LookupError says why there is none.
+
+        Cancelled where the `progress` of whoever asks is.
+        """
+        self.asker.check()
+        found = self.find(value, path)
+        if found is not MISSING:
+            return found
+        key = self.key(value, path)
+        if key is None:
+            msg = f"no value {value!r} in this run"
+            raise LookupError(msg)
+        if self.fetch is not None:
+            return _protected(self.fetch(key, self.asker if progress is SILENT else progress))
+        msg = f"value {self.layout.name(key[1])!r} was not computed"
+        raise LookupError(msg)
+
+    def info(self, value: Value | str | ValueKey, path: Path = ()) -> ValueInfo | None:
+        """Type, shape and bytes, also of values that were not kept; None when it was not computed."""
+        found = self.find(value, path)
+        if found is not MISSING:
+            return describe(found)
+        summary = self._summary(value, path)
+        return summary.info if summary is not None else None
+
+    def statistics(self, value: Value | str | ValueKey, path: Path = ()) -> Statistics | None:
+        """Statistics of a tensor, also when it was not kept. Reads every element the first time."""
+        found = self.find(value, path)
+        if found is not MISSING:
+            return statistics(found) if describe(found).kind == "tensor" else None
+        summary = self._summary(value, path)
+        if summary is None or summary.statistics is not None or self.measure is None:
+            return summary.statistics if summary is not None else None
+        key = self.key(value, path)
+        return None if key is None else self.measure(key)
+
+    def apply(self, function: Callable[..., T], *arguments: Any, progress: Progress = SILENT) -> T:
+        """`function(self, *arguments)`, computed where the values are; any module-level function of this package.
+
+        Arguments may be other results; where one of them is here, values of this one are brought as they are needed.
+        LookupError when the values are gone. Where `progress` is cancelled, no function gets a value any more; one that
+        takes long without may look at `asker`, and tell there how far it is.
+        """
+        if self.elsewhere is None or any(isinstance(a, RunResult) and a.elsewhere is None for a in arguments):
+            return function(*(_heeding(a, progress) for a in (self, *arguments)))
+        answer: T = self.elsewhere(function, arguments, progress)
+        return answer
+
+    def _summary(self, value: Value | str | ValueKey, path: Path) -> Summary | None:
+        key = self.key(value, path)
+        if key is None:
+            return None
+        slot = self.layout.slots.get(key)
+        return self.body_summaries.get(key[0], {}).get(key[1]) if slot is None else self.summaries.get(slot)
+
+    # -- nodes and memory ------------------------------------------------------------------------------------
+
+    def node(self, node: Node, path: Path = ()) -> NodeResult | None:
+        """What became of a node; for a call of a function, its last node that ran or failed."""
+        number = self.number(node)
+        found = None
+        for result in chain(self.nodes, self.inner):
+            if result.path == path and result.node == number:
+                return result
+            if result.path[: len(path) + 1] == (*path, number):
+                found = result
+        return found
+
+    @cached_property
+    def by_node(self) -> ByNumber:
+        """What became of each node, by its number, in all calls of its function; calls have the sums of its nodes."""
+        return ByNumber(self.nodes, self.inner)
+
+    @cached_property
+    def failed(self) -> list[int]:
+        """Numbers of the nodes that failed, calls of functions and nodes in bodies among them."""
+        return self.by_node.failed()
+
+    @cached_property
+    def calls_of(self) -> Mapping[int, list[Path]]:
+        """In which calls of functions, and in which bodies, values were computed that are not of the graph itself."""
+        found: dict[int, list[Path]] = {}
+        inside = ((path, value) for path, values in self.bodies.items() for value in values)
+        for path, value in chain(self.layout.table.inside(), inside):
+            found.setdefault(value, []).append(path)
+        return found
+
+    def in_calls(self, number: int) -> list[ValueInfo]:
+        """What a value inside functions or bodies was in each of their calls."""
+        infos = (self.info((path, number)) for path in self.calls_of.get(number, ()))
+        return [info for info in infos if info is not None]
+
+    def timeline(self, progress: Progress = SILENT) -> list[Moment]:
+        """Memory over the run order if tensors were freed after their last use: what peaks where."""
+        steps, table = self.layout.steps, self.layout.table
+        made, at = steps.outs.slots, steps.outs.places
+        made, at = made[made != NONE_SLOT], at[made != NONE_SLOT]
+        sizes = np.fromiter(map(self._slot_bytes, progress.paced(made.tolist())), np.int64, len(made))
+        last = np.full(len(self.slots), -1)
+        np.maximum.at(last, steps.reads.slots, steps.reads.places)
+        last[list(self.layout.outputs)] = len(steps)
+        until = np.where(last[made] < 0, at, last[made])
+        row = np.full(len(self.slots), -1)
+        row[table.slots] = np.arange(len(table))
+        is_named = row[made] >= 0
+        named = [table.entries.at(place)[::-1] for place in progress.paced(row[made[is_named]].tolist())]
+        lifetimes = Lifetimes(named, at[is_named], until[is_named])
+        live = _alive(len(steps), at, until, sizes).tolist()
+        keys = map(steps.keys.at, progress.paced(range(len(steps))))
+        return [Moment(*key, size, step, lifetimes) for step, (key, size) in enumerate(zip(keys, live, strict=True))]
+
+    def _slot_bytes(self, slot: int) -> int:
+        value = self.slots[slot]
+        if value is MISSING:
+            summary = self.summaries.get(slot)
+            return summary.info.nbytes if summary is not None else 0
+        return nbytes(value)
+
+
+def _alive(
+    count: int, first: NDArray[np.int64], last: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Bytes at each step of what lives from one to another; what is never used again after it is made stays."""
+    alive = np.zeros(count + 1, np.int64)
+    np.add.at(alive, first, sizes)
+    ends = last >= first
+    np.subtract.at(alive, np.minimum(last[ends] + 1, count), sizes[ends])
+    return np.cumsum(alive[:count])
+
+
+class Values(Mapping[str, Any]):
+    """Values of the main graph by name; those that were not kept are computed again when asked for."""
+
+    def __init__(self, result: RunResult) -> None:
+        self._result = result
+
+    def __getitem__(self, name: str) -> RuntimeValue:
+        try:
+            return self._result.value(name)
+        except LookupError as error:
+            raise KeyError(str(error)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        for name, key in self._result._by_name.items():
+            slot = self._result.layout.slots[key]
+            if self._result.slots[slot] is not MISSING or slot in self._result.summaries:
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _protected(value: RuntimeValue) -> RuntimeValue:
+    """The value itself, its arrays read-only from now on."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif isinstance(value, SparseArray):
+        value.values.flags.writeable = value.indices.flags.writeable = False
+    elif isinstance(value, (list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            _protected(part)
+    return value
+
+
+class StepError(Exception):
+    """A step inside a body failed."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+#: Items of a sequence whose types an error names.
+_TOLD_ITEMS = 3
+
+#: What says by itself what was found and expected.
+_MEANT = (KernelError, MissingKernelError, MemoryError, ModelError, StepError)
+
+
+def _heeding(result: T, progress: Progress) -> T:
+    """What is given to a function: a result that gives no value once that is cancelled, else what it is."""
+    if progress is SILENT or not isinstance(result, RunResult):
+        return result
+    heeds = copy(result)
+    heeds.asker = progress
+    return heeds
+
+
+def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseException) -> Failure:
+    """What to tell about a step that raised."""
+    inner = error.failure if isinstance(error, StepError) else None
+    reason, kind = str(error) or type(error).__name__, type(error).__name__
+    if isinstance(error, Exception) and not isinstance(error, _MEANT):
+        given = [slots[s] for s in step.ins]
+        name = step.node.op_type, step.operation.opset, step.node.domain
+        reason = signature_misfit(*name, given)
+        kind = KernelError.__name__ if reason else kind
+        reason = reason or f"{unforeseen(error, step.operation.attributes)}{expected_inputs(*name)}"
+    return Failure(
+        step.node.node,
+        step.path,
+        step.node.title,
+        step.node.operator,
+        step.operation.opset,
+        tuple(f"{plan.name(v)}: {_told(slots[s])}" for v, s in zip(step.node.inputs, step.ins, strict=False) if s),
+        with_lists(reason),
+        inner.kind if inner is not None else kind,
+        inner,
+    )
+
+
+def _told(value: RuntimeValue) -> str:
+    """Type and shape of an input; of a sequence also those of its first items."""
+    told = str(describe(value))
+    if not isinstance(value, list) or not value:
+        return told
+    items = ", ".join(str(describe(item)) for item in value[:_TOLD_ITEMS])
+    return f"{told} ({items}{', …' if len(value) > _TOLD_ITEMS else ''})"

@@ -1,0 +1,64 @@
+"""What is known of the values of a run without having them: by columns, as there may be many thousands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo, describe
+from onnx_workbench.exec.kernels.context import RuntimeValue
+
+
+def _nowhere() -> NDArray[np.int32]:
+    return np.zeros(0, np.int32)
+
+
+@dataclass(eq=False)
+class SummaryTable(Mapping[int, Summary]):
+    """Summaries by slot; one is made when someone asks for it. Not written to once others have it.
+
+    `which` has for each slot the place in `infos`, -1 where there is none: few are different.
+    """
+
+    which: NDArray[np.int32] = field(default_factory=_nowhere)
+    infos: Sequence[ValueInfo] = ()
+    statistics: Mapping[int, Statistics] = field(default_factory=dict)  # by slot, where they are known
+
+    @classmethod
+    def of(cls, slots: Sequence[RuntimeValue], known: Mapping[int, Summary]) -> SummaryTable:
+        """Those of values, and those that are known of values that were let go."""
+        infos: dict[ValueInfo, int] = {}
+        arrays: dict[Any, int] = {}  # the same by what is quicker to look up
+        which = np.full(len(slots), -1, np.int32)
+        for slot, value in enumerate(slots):
+            if value is MISSING:
+                continue
+            if not isinstance(value, np.ndarray) or value.dtype.kind == "O":
+                which[slot] = infos.setdefault(describe(value), len(infos))
+                continue
+            key = value.dtype, value.shape
+            place = arrays.get(key)
+            if place is None:
+                place = arrays[key] = infos.setdefault(describe(value), len(infos))
+            which[slot] = place
+        for slot, summary in known.items():
+            which[slot] = infos.setdefault(summary.info, len(infos))
+        statistics = {slot: found.statistics for slot, found in known.items() if found.statistics is not None}
+        return cls(which, tuple(infos), statistics)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.which >= 0))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(np.flatnonzero(self.which >= 0).tolist())
+
+    def __getitem__(self, slot: int) -> Summary:
+        place = int(self.which[slot]) if 0 <= slot < len(self.which) else -1
+        if place < 0:
+            raise KeyError(slot)
+        return Summary(self.infos[place], self.statistics.get(slot))

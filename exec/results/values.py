@@ -1,0 +1,98 @@
+"""Values of every kind: whether two are the same, copies that nobody else holds, and what they take in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.engine.plan import MISSING, Step
+from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.exec.inspect.statistics import describe, nbytes
+from onnx_workbench.exec.kernels.allocation import SparseArray
+from onnx_workbench.exec.kernels.context import RuntimeValue
+
+
+def same_value(a: RuntimeValue, b: RuntimeValue) -> bool:
+    """Whether two values are the same in type, shape and every bit."""
+    if isinstance(a, np.ndarray):
+        if not isinstance(b, np.ndarray) or a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        if a.dtype.kind == "O":
+            return bool(a.tolist() == b.tolist())
+        if not a.size:
+            return True
+        return np.array_equal(_as_words(a), _as_words(b))
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(map(same_value, a, b))
+    if isinstance(a, dict):
+        return isinstance(b, dict) and list(a) == list(b) and all(map(same_value, a.values(), b.values()))
+    if isinstance(a, SparseArray):
+        return (
+            isinstance(b, SparseArray)
+            and a.shape == b.shape
+            and same_value(a.values, b.values)
+            and same_value(a.indices, b.indices)
+        )
+    return type(a) is type(b) and (a is b or (isinstance(a, (str, int, bool)) and bool(a == b)))
+
+
+def _as_words(array: Any) -> Any:
+    """The bytes of an array in row-major order in the longest integers that they fill: the fewest to compare."""
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return data if data.nbytes % 8 else data.view(np.int64)
+
+
+def copy_value(value: RuntimeValue) -> RuntimeValue:
+    """A value of its own, contiguous."""
+    if isinstance(value, np.ndarray):
+        return np.array(value, order="C", copy=True)
+    if isinstance(value, list):
+        return [copy_value(v) for v in value]
+    if isinstance(value, dict):
+        return {k: copy_value(v) for k, v in value.items()}
+    if isinstance(value, SparseArray):
+        return SparseArray(value.values.copy(), value.indices.copy(), value.shape)
+    return value
+
+
+def refuse_large(step: Step, slots: list[RuntimeValue], most: int) -> None:
+    """Let go of what a step gave and raise LimitError where a value takes more than `most` bytes.
+
+    Kernels refuse what is larger than what they read before they compute it; this holds what is as large as an input
+    that was over the limit when it came, and sequences, which grow. What shares the memory of an input is no more.
+    """
+    given = [slots[s] for s in step.ins if s]
+    arrays = [value for value in given if isinstance(value, np.ndarray)]
+    for slot in filter(None, step.outs):
+        value = slots[slot]
+        if any(value is known for known in given):
+            continue
+        if isinstance(value, np.ndarray):
+            size = 0 if any(np.may_share_memory(value, known) for known in arrays) else value.nbytes
+        else:
+            size = distinct_bytes([value])
+        if size > most:
+            text = describe(value)
+            for out in filter(None, step.outs):
+                slots[out] = MISSING
+            msg = f"a result of {text} needs {size:,} bytes, over the limit of {most:,} bytes for the largest value"
+            raise LimitError(msg)
+
+
+def distinct_bytes(values: Iterable[RuntimeValue]) -> int:
+    """Bytes that values hold, each buffer once: views cost nothing."""
+    owners: dict[int, int] = {}
+    other = 0
+    for value in values:
+        if isinstance(value, np.ndarray):
+            owner: Any = value
+            while isinstance(owner.base, np.ndarray):
+                owner = owner.base
+            owners[id(owner)] = owner.nbytes
+        elif isinstance(value, list):
+            other += distinct_bytes(value)
+        elif value is not MISSING:
+            other += nbytes(value)
+    return sum(owners.values()) + other

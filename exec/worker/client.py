@@ -1,0 +1,539 @@
+"""A session whose runs happen in a worker process: same interface, same results, and it can be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any, Unpack
+
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.engine.snapshot import GraphSnapshot, ModelSnapshot, NodeSnapshot
+from onnx_workbench.exec.errors import WorkerUnavailable
+from onnx_workbench.exec.inspect.statistics import Statistics
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.node_table import Failure, NodeResult, NodeTable, State
+from onnx_workbench.exec.results.run_result import RunNumber, RunResult
+from onnx_workbench.exec.results.slot_map import Layout, Path, Steps, ValueKey
+from onnx_workbench.exec.session import Asked, Request, Runs, default_budget, physical_memory
+from onnx_workbench.exec.worker.process import Died, Process, raise_answer
+from onnx_workbench.exec.worker.result_protocol import ResultTables
+from onnx_workbench.exec.worker.snapshot_protocol import same_ends
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Graph, Model, Node
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+
+#: Seconds a cancelled run gets to stop by itself before the worker is killed.
+GRACE = 2.0
+
+#: Seconds a worker gets to answer before it is killed, and to hand over what it has computed if it does answer.
+ANSWER, HAND_OVER = 2.0, 30.0
+
+_POLL = 0.05
+_PIECE = 500  # nodes gone through at once: twice as fast as one by one, and no other thread waits for it
+
+#: Stands for a snapshot that travels by itself.
+_NOTHING = ModelSnapshot(0, GraphSnapshot(0, 0, "", (), (), (), (), (), ()), {}, {}, 0, {}, {}, {})
+
+_number_of = attrgetter("node")
+_OVERHEAD = 4 << 30  # addresses that libraries reserve and hardly use
+
+
+class WorkerSession(Runs):
+    """Runs one graph of a model in a worker process. `start` warms it up; `close` ends it.
+
+    `request` belongs on the thread that owns the model; `perform`, and reading values of results, on any thread
+    that may wait. Values stay in the worker until someone looks; then large ones are mapped, not copied.
+    `memory` bounds the worker's address space in bytes (the machine's memory unless told).
+    """
+
+    def __init__(
+        self,
+        model: Model | Document,
+        *,
+        graph: Graph | None = None,
+        budget: int | None = None,
+        memory: int | None = None,
+    ) -> None:
+        super().__init__(model, graph)
+        self._budget = default_budget() if budget is None else budget
+        self._memory = physical_memory() + _OVERHEAD if memory is None else memory
+        self._process: Process | None = None
+        self._starting = threading.Lock()
+        self._running = threading.Lock()
+        self._latest: Callable[[], RemoteStepper | None] = lambda: None
+        self._titles: _Titles | None = None  # those of the run before
+
+    def start(self) -> Process:
+        """The worker process, started if there is none. Any thread. WorkerUnavailable when the system refuses it."""
+        with self._starting:
+            if self._process is None or not self._process.alive:
+                try:
+                    self._process = Process(self._budget, self._memory)
+                except OSError as error:
+                    reason = error.strerror or str(error)
+                    raise WorkerUnavailable("The process for runs cannot be started", reason) from error
+            return self._process
+
+    def close(self) -> None:
+        """End the worker; values of results that were not looked at are gone."""
+        with self._starting:
+            if self._process is not None:
+                self._process.kill()
+                self._process = None
+
+    def run(
+        self,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        progress: Progress = SILENT,
+        observer: Any = None,
+        **asked: Unpack[Asked],
+    ) -> RunResult:
+        """Run with values for the inputs; takes what `request` takes. See Session.run."""
+        return self.perform(self.request(feeds, **asked), progress=progress, observer=observer)
+
+    def perform(self, request: Request, *, progress: Progress = SILENT, observer: Any = None) -> RunResult:
+        """Run what was asked for; `observer` gets a NodeTable of what has just finished.
+
+        One run at a time; others wait.
+
+        A run that does not heed its cancellation or time limit is killed with the worker, and so is one that
+        crashes it: the result then names the node it was in.
+        """
+        stepper = self.steps(request, progress=progress, observer=observer, stepping=False)
+        return stepper.result()
+
+    def steps(
+        self,
+        request: Request | Mapping[Any, Any] | None = None,
+        *,
+        progress: Progress = SILENT,
+        observer: Any = None,
+        stepping: bool = True,
+        **asked: Unpack[Asked],
+    ) -> RemoteStepper:
+        """A run to go through node by node; see Session.steps."""
+        if not isinstance(request, Request):
+            request = self.request(request, **asked)
+        return RemoteStepper(self, request, progress, observer, stepping=stepping)
+
+    @property
+    def at(self) -> tuple[Path, int] | None:
+        """Path and number of the node that the run that goes on is in, as far as is known. Any thread."""
+        stepper = self._latest()
+        return None if stepper is None else stepper.at
+
+    def so_far(self, progress: Progress = SILENT) -> RunResult | None:
+        """What the run that goes on has computed up to now; None when none does. Any thread that may wait.
+
+        Values of nodes that were not finished when this was asked raise LookupError.
+        """
+        stepper = self._latest()
+        return None if stepper is None else stepper.so_far(progress)
+
+    def stand_back(self, *, back: bool) -> None:
+        """Leave one core to this process until told otherwise, if there are several. Any thread, never waits."""
+        process = self._process
+        if process is not None and process.alive:
+            process.stand_back(back=back)
+
+    def forget(self) -> None:
+        """Let go of all computed values."""
+        if self._process is not None and self._process.alive:
+            with contextlib.suppress(Died):
+                self._process.send("forget", None)
+
+
+class RemoteStepper:
+    """A run in the worker that waits; the same interface as Stepper. Any one thread."""
+
+    def __init__(
+        self, session: WorkerSession, request: Request, progress: Progress, observer: Any, *, stepping: bool
+    ) -> None:
+        self._session = session
+        self._request = request
+        self._progress = progress
+        self._observer = observer
+        self._finished: list[NodeTable] = []
+        self._titles = session._titles = _Titles(request.snapshot, session._titles)
+        self._tables: ResultTables | None = None
+        self._seen: RunResult | None = None  # what was shown while it went on; cannot fetch
+        self._going_on = False
+        self._crash = ""
+        self.at: tuple[Path, int] | None = None  # the node it is in
+        self._salvaged: dict[int, RuntimeValue] = {}
+        self._run = 0
+        self._begun = False  # the worker has said something about this run
+        with session._running:
+            self._process = session.start()  # the run before this one may have ended with its worker
+            session._latest = weakref.ref(self)
+            self._begin(stepping)
+
+    def _begin(self, stepping: bool) -> None:
+        """Send the model and what is asked; if the idle worker had died meanwhile, once more to a new one."""
+        for attempt in range(2):
+            process = self._process
+            try:
+                feeds = {n: process.exchange.put(v) for n, v in self._request.feeds.items()}
+                message = process.sender.model(self._request.snapshot, self._progress)
+                bare = replace(self._request, snapshot=_NOTHING, feeds={})
+                self._converse("run", (message, bare, feeds, stepping))
+                return
+            except Died:
+                if self._begun:
+                    self._died()
+                    return
+                if attempt:
+                    process.kill()
+                    detail = f"It was started twice and ended at once, with {process.exit_code}."
+                    raise WorkerUnavailable("The process for runs does not live", detail) from None
+                process.kill()  # so that nobody takes it for alive
+                self._run = 0
+                self._process = self._session.start()
+
+    def _converse(self, kind: str, content: Any) -> None:
+        process = self._process
+        limit = self._request.options.time_limit
+        deadline: float | None = None
+        with process.conversation(kind, content) as (number, answers), self._going():
+            started = self._run = self._run or number
+            asked_to_stop = 0.0
+            while True:
+                try:
+                    what, news = answers.get(timeout=_POLL)
+                except queue.Empty:
+                    now = time.monotonic()
+                    if deadline is None and limit is not None and process.is_ready:
+                        deadline = now + limit + GRACE
+                    if self._progress.cancelled and not asked_to_stop:
+                        process.send("cancel", started)
+                        asked_to_stop = now
+                    late = deadline is not None and now > deadline
+                    if late or (asked_to_stop and now - asked_to_stop > GRACE):
+                        self._kill("time limit" if late else "cancelled", started)
+                        return
+                    if not process.alive:
+                        raise Died from None
+                    continue
+                if what == "result":
+                    self._tables = news
+                    weakref.finalize(self, _drop, process, started)
+                    return
+                self._news(what, news)
+
+    @contextlib.contextmanager
+    def _going(self) -> Iterator[None]:
+        self._going_on = True
+        try:
+            yield
+        finally:
+            self._going_on = False
+
+    def _news(self, kind: str, content: Any) -> None:
+        self._begun = self._begun or kind != "died"
+        match kind:
+            case "progress":
+                with contextlib.suppress(Cancelled):  # heeded where the answers are waited for
+                    self._progress.report(*content)
+            case "finished":
+                self._tell(content)
+            case "at":
+                self.at = content
+            case "died":
+                raise Died
+            case _:
+                raise_answer(kind, content)
+
+    def _tell(self, news: NodeTable) -> None:
+        self._finished.append(news)
+        if self._observer is not None:
+            self._observer(self._titles.of(news))
+
+    def _kill(self, why: str, run: int) -> None:
+        """End a worker that does not listen, but first ask it for what the run has computed."""
+        self._crash = why
+        process = self._process
+        nothing = Died, queue.Empty, ModelError, LookupError
+        with contextlib.suppress(*nothing), process.conversation("salvage", run) as (_, answers):
+            kind, _ = answers.get(timeout=ANSWER)
+            if kind == "salvaging":
+                values, tables = (_content(*answers.get(timeout=HAND_OVER)) for _ in range(2))
+                self._tables = tables
+                self._salvaged = {slot: process.exchange.take(sent) for slot, sent in values.items()}
+        process.kill()
+
+    def _died(self) -> None:
+        """The worker crashed: the node it was in is the first that was not finished."""
+        code = self._process.exit_code
+        self._crash = f"crash: the worker process ended{'' if code is None else f' with {code}'}"
+        self._process.kill()
+
+    # -- the interface of Stepper ----------------------------------------------------------------------------
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to compute."""
+        return bool(self._crash) or self._tables is None or self._tables.head.next_node is None
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped where it is."""
+        return "" if self._tables is None else self._tables.head.reason
+
+    @property
+    def position(self) -> int:
+        """How many nodes have been gone through."""
+        return sum(map(len, self._finished)) if self._tables is None else self._tables.head.position
+
+    @property
+    def total(self) -> int:
+        """How many nodes the run has."""
+        return 0 if self._tables is None else self._tables.head.total
+
+    @property
+    def last_node(self) -> tuple[Path, Node] | None:
+        """The node that it has stopped behind, and the call of a function it is in."""
+        if self._crash or self._tables is None or self._tables.head.last_node is None:
+            return None
+        path, number = self._tables.head.last_node
+        return path, self._session.snapshots.nodes.object(number)
+
+    @property
+    def next_node(self) -> tuple[Path, Node] | None:
+        """The node `step` computes next, and the call of a function it is in."""
+        if self.done or self._tables is None or self._tables.head.next_node is None:
+            return None
+        path, number = self._tables.head.next_node
+        return path, self._session.snapshots.nodes.object(number)
+
+    def step(self) -> bool:
+        """Compute one node; False when there was none left."""
+        return self._go("step")
+
+    def go_on(self) -> str:
+        """Run to the next breakpoint or the end; why it stopped, empty at the end."""
+        self._go("go on")
+        return self.reason
+
+    def _go(self, kind: str) -> bool:
+        if self.done:
+            return False
+        with self._session._running:
+            try:
+                self._converse(kind, (self._run,))
+            except Died:
+                self._died()
+        return True
+
+    def __iter__(self) -> Iterator[Node]:
+        while (following := self.next_node) is not None and self.step():
+            yield following[1]
+
+    # -- results ---------------------------------------------------------------------------------------------
+
+    def so_far(self, progress: Progress = SILENT) -> RunResult | None:
+        """See WorkerSession.so_far."""
+        if not self._begun or not self._going_on:
+            return None
+        try:
+            tables: ResultTables = self._process.ask("so far", (self._run,))
+        except (Died, ModelError, LookupError):
+            return None
+        seen = self._result_of(tables, progress)
+        self._seen = seen
+        found = replace(seen)
+        self._let_fetch(found)
+        return found
+
+    def result(self, progress: Progress = SILENT) -> RunResult:
+        """Everything computed so far; values are fetched when someone looks."""
+        tables = self._tables
+        if tables is None or (self._crash and not self._salvaged):
+            return self._crashed()
+        result = self._result_of(tables, progress)
+        for slot, value in self._salvaged.items():
+            result.slots[slot] = value
+        if not self._crash:
+            self._let_fetch(result)
+        return result
+
+    def _result_of(self, tables: ResultTables, progress: Progress) -> RunResult:
+        self._titles.find_out(progress)
+        snapshot, head = self._request.snapshot, tables.head
+        layout = replace(tables.layout, names=snapshot.names)
+        nodes = self._titles.of(tables.nodes)
+        seen = self._seen  # the plan is the same, and what was fetched need not be again
+        return RunResult(
+            layout,
+            [MISSING] * (1 + int(layout.table.slots.max(initial=0))) if seen is None else list(seen.slots),
+            lambda: nodes,
+            self._session.number,
+            tables.infos,
+            seed=head.seed,
+            seconds=head.seconds,
+            peak_bytes=head.peak_bytes,
+            stopped=self._crash or head.stopped,
+            notes=head.notes,
+            state=snapshot.state,
+            bodies={path: dict.fromkeys(found, MISSING) for path, found in tables.bodies.items()},
+            body_summaries=tables.bodies,
+            inner=tables.inner,
+        )
+
+    def _let_fetch(self, result: RunResult) -> None:
+        fetcher = _Fetcher(self, result)
+        result.fetch, result.measure = fetcher.fetch, fetcher.measure
+        result.elsewhere = fetcher.apply
+
+    def _crashed(self) -> RunResult:
+        """What is known without the worker: which nodes were finished, and which it must have been in."""
+        snapshot = self._request.snapshot
+        finished = {(one.path, one.node): one for some in self._finished for one in self._titles.of(some)}
+        suspect = self._titles.nodes.get(self.at[1]) if self.at is not None else None
+        if suspect is None:
+            suspect = next((n for n in snapshot.graph.nodes if ((), n.node) not in finished), None)
+        rows = list(finished.values() if self._tables is None else self._titles.of(self._tables.nodes))
+        if suspect is not None and self._crash != "cancelled":
+            rows.append(_blamed(suspect, self._crash))
+        nodes = NodeTable.of(rows)
+        if self._seen is not None:
+            # Values that somebody looked at are here.
+            return replace(self._seen, build_nodes=lambda: nodes, stopped=self._crash, summaries={}, body_summaries={})
+        slots: dict[ValueKey, int] = {((), value): slot for slot, value in enumerate(_values(snapshot), 1)}
+        return RunResult(
+            Layout(slots, (), snapshot.names, Steps.of([])),
+            [MISSING] * (len(slots) + 1),
+            lambda: nodes,
+            self._session.number,
+            stopped=self._crash,
+            state=snapshot.state,
+        )
+
+
+class _Titles:
+    """Knows what nodes are called. Not the stepper itself: the worker drops a run when that goes, results stay."""
+
+    def __init__(self, snapshot: ModelSnapshot, before: _Titles | None) -> None:
+        self._snapshot = snapshot
+        if before is not None and not before._nodes:
+            before = before._before  # one that knows something
+        self._before: _Titles | None = before
+        self._nodes: dict[int, NodeSnapshot] = {}
+
+    @property
+    def nodes(self) -> dict[int, NodeSnapshot]:
+        """The nodes that may be steps of a run, by number."""
+        self.find_out()
+        return self._nodes
+
+    def find_out(self, progress: Progress = SILENT) -> None:
+        """Know them, on first use: what an edit left alone as it is known of the run before."""
+        if self._nodes:
+            return
+        before, self._before = self._before, None
+        found, known = (dict(before._nodes), before._roots) if before is not None and before._nodes else ({}, {})
+        for number, nodes in self._roots.items():
+            start, end = same_ends(known.get(number, ()), nodes)
+            for at in range(start, len(nodes) - end, _PIECE):
+                progress.pause()
+                some = nodes[at : min(at + _PIECE, len(nodes) - end)]
+                found.update(zip(map(_number_of, some), some, strict=True))
+        self._nodes = found  # at once: several threads look
+
+    @property
+    def _roots(self) -> dict[int, tuple[NodeSnapshot, ...]]:
+        """The nodes of the graph and of the functions, by the numbers of these."""
+        bodies = (function.body for function in self._snapshot.functions.values())
+        return {graph.graph: graph.nodes for graph in (self._snapshot.graph, *bodies)}
+
+    def of(self, table: NodeTable) -> NodeTable:
+        """A table that came without operators and titles with them."""
+
+        def bare(place: int) -> NodeResult:
+            number, path = table.keys.at(place)
+            node = self.nodes.get(number)
+            operator, title = ("", "") if node is None else (node.operator, node.title)
+            return NodeResult(number, path, operator, title, State.WAITING)
+
+        return replace(table, bare=bare)
+
+
+class _Fetcher:
+    """Brings values from the worker into a result, once each."""
+
+    def __init__(self, stepper: RemoteStepper, result: RunResult) -> None:
+        self._stepper = stepper  # the worker drops the run when this goes
+        self._slots = result.slots
+        self._where = result.layout.slots
+        self._bodies = result.bodies
+
+    def fetch(self, key: ValueKey, progress: Progress) -> RuntimeValue:
+        """The value; LookupError when the worker does not have it and cannot compute it."""
+        stepper = self._stepper
+        try:
+            sent = stepper._process.ask("fetch", (stepper._run, key), progress)
+        except (Died, ModelError) as error:
+            msg = f"the value is gone: {str(error) or 'the worker process ended'}"
+            raise LookupError(msg) from error
+        value = stepper._process.exchange.take(sent)
+        slot = self._where.get(key)
+        if slot is not None:
+            self._slots[slot] = value
+        elif key[0] in self._bodies:
+            self._bodies[key[0]][key[1]] = value
+        return value
+
+    def apply(self, function: Callable[..., Any], arguments: Sequence[Any], progress: Progress) -> Any:
+        """See RunResult.apply."""
+        stepper = self._stepper
+        sent = [self._run_of(a) if isinstance(a, RunResult) else a for a in arguments]
+        try:
+            return stepper._process.ask("apply", (stepper._run, function, sent), progress)
+        except Died as error:
+            msg = "the values are gone: the worker process ended"
+            raise LookupError(msg) from error
+
+    def _run_of(self, result: RunResult) -> RunNumber:
+        other = getattr(result.elsewhere, "__self__", None)
+        if not isinstance(other, _Fetcher) or other._stepper._process is not self._stepper._process:
+            msg = "the runs belong to different processes"
+            raise LookupError(msg)
+        return RunNumber(other._stepper._run)
+
+    def measure(self, key: ValueKey) -> Statistics | None:
+        """Statistics, computed where the value is."""
+        stepper = self._stepper
+        try:
+            found: Statistics | None = stepper._process.ask("measure", (stepper._run, key))
+        except (Died, ModelError, LookupError):
+            return None
+        return found
+
+
+def _content(kind: str, content: Any) -> Any:
+    """That of an answer; raises what it tells of."""
+    raise_answer(kind, content)
+    return content
+
+
+def _drop(process: Process, run: int) -> None:
+    if process.alive:
+        process.drop(run)
+
+
+def _blamed(node: NodeSnapshot, why: str) -> NodeResult:
+    failure = Failure(
+        node.node, (), node.title, node.operator, 0, (), f"the run ended in it or shortly after ({why})", "Crash"
+    )
+    return NodeResult(node.node, (), node.operator, node.title, State.FAILED, failure=failure)
+
+
+def _values(snapshot: ModelSnapshot) -> list[int]:
+    return list(dict.fromkeys([*snapshot.graph.inputs, *(v for n in snapshot.graph.nodes for v in n.outputs if v)]))

@@ -1,0 +1,200 @@
+"""The worker process as the program sees it: started, asked, killed."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import multiprocessing
+import queue
+import threading
+import weakref
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from typing import Any
+
+from onnx_workbench.exec.kernels.threads import allowed_cores, stand_back
+from onnx_workbench.exec.worker.result_protocol import Listener, ResultMessage
+from onnx_workbench.exec.worker.server import serve
+from onnx_workbench.exec.worker.shared_memory import Exchange
+from onnx_workbench.exec.worker.snapshot_protocol import Sender
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+
+_POLL = 0.05  # seconds between two looks at whether an answer is still wanted
+
+
+class Died(Exception):
+    """The worker process ended: crashed, or was killed."""
+
+
+class Process:
+    """One worker process, started once and kept warm; `ask` may be called from several threads."""
+
+    def __init__(self, budget: int, memory: int | None) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.exchange = Exchange.create()
+        self.sender = Sender(self.exchange)
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(
+            target=serve,
+            args=(theirs, self.exchange.folder, budget, memory, allowed_cores()),
+            name="onnx-workbench-run",
+            daemon=True,
+        )
+        with _starting:
+            self._process.start()
+        self.stand_back(back=False)  # a thread that stands back just now may have started it
+        theirs.close()
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
+        self._sending = threading.Lock()
+        self._dropped: queue.SimpleQueue[int] = queue.SimpleQueue()  # runs of which the worker has not heard that
+        self._listener = Listener()
+        self.alive = True
+        self.is_ready = False  # to work: what comes before is the time of starting it
+        self._finalizer = weakref.finalize(self, _end, self._process, self._connection, self.exchange)
+        threading.Thread(target=_receive, args=(weakref.ref(self), self._connection), daemon=True).start()
+
+    def send(self, kind: str, content: Any, number: int = 0) -> None:
+        """Send without waiting for an answer; Died when nobody is there."""
+        try:
+            with self._sending:
+                self._connection.send((number, kind, content))
+        except (OSError, ValueError) as error:
+            raise Died from error
+        self._tell_dropped()
+
+    def drop(self, run: int) -> None:
+        """Have the worker forget a run: now, or when who is sending something long is done. Any thread, never waits."""
+        self._dropped.put(run)
+        self._tell_dropped()
+
+    def _tell_dropped(self) -> None:
+        while not self._dropped.empty() and self._sending.acquire(blocking=False):
+            try:
+                with contextlib.suppress(queue.Empty, OSError, ValueError):
+                    self._connection.send((0, "drop", self._dropped.get_nowait()))
+            finally:
+                self._sending.release()
+
+    @contextlib.contextmanager
+    def conversation(self, kind: str, content: Any) -> Iterator[tuple[int, queue.SimpleQueue[tuple[str, Any]]]]:
+        """Ask something; gives the number of the question and where its answers arrive."""
+        number = next(self._numbers)
+        answers = self._answers[number] = queue.SimpleQueue()
+        try:
+            self.send(kind, content, number)
+            yield number, answers
+        finally:
+            self._answers.pop(number, None)
+
+    def ask(self, kind: str, content: Any, progress: Progress = SILENT) -> Any:
+        """Ask something that has one answer; LookupError, ModelError or Died; Cancelled when it is wanted no longer."""
+        with self.conversation(kind, content) as (number, answers):
+            try:
+                return self.wait(answers, progress)
+            except Cancelled:
+                self.send("cancel", number)
+                raise
+
+    def wait(self, answers: queue.SimpleQueue[tuple[str, Any]], progress: Progress = SILENT) -> Any:
+        """The next answer that is one; raises what the worker told."""
+        patience = 1.0 if progress is SILENT else _POLL
+        while True:
+            progress.check()
+            try:
+                kind, content = answers.get(timeout=patience)
+            except queue.Empty:
+                if not self.alive:
+                    raise Died from None
+                continue
+            if kind in ("value", "result"):
+                return content
+            if kind == "progress":
+                progress.report(*content)
+            raise_answer(kind, content)
+
+    def deliver(self, number: int, kind: str, content: Any) -> None:
+        """Called by the receiving thread."""
+        self.is_ready = True
+        if isinstance(content, ResultMessage):
+            content = self._listener.tables(content)  # also when nobody waits: the next builds on it
+        answers = self._answers.get(number)
+        if answers is not None:
+            answers.put((kind, content))
+        elif kind == "value":
+            for name in Exchange.names(content):
+                self.exchange.take(content) if name else None
+
+    def ended(self) -> None:
+        """Called by the receiving thread when the pipe closed."""
+        self.alive = False
+        for answers in list(self._answers.values()):
+            answers.put(("died", None))
+
+    def kill(self) -> None:
+        """End the process now; its memory goes with it."""
+        self.alive = False
+        self._finalizer()
+
+    def stand_back(self, *, back: bool) -> None:
+        """Leave one core to this process until told otherwise. Any thread, never waits."""
+        if self._process.pid is not None:
+            stand_back(self._process.pid, back=back)
+
+    @property
+    def exit_code(self) -> int | None:
+        """What the process ended with; None while it lives."""
+        self._process.join(1.0)
+        return self._process.exitcode
+
+
+def raise_answer(kind: str, content: Any) -> None:
+    """Raise what an answer tells of; returns for news that are no answer."""
+    match kind:
+        case "error":
+            raise ModelError(*content)
+        case "missing":
+            raise LookupError(content)
+        case "died":
+            raise Died
+
+
+def _receive(process: weakref.ref[Process], connection: Connection) -> None:
+    """On its own thread: hand out what the worker sends. Does not keep the Process alive."""
+    try:
+        while True:
+            message = connection.recv()
+            owner = process()
+            if owner is None:
+                return
+            owner.deliver(*message)
+            del owner
+    except (EOFError, OSError, TypeError):
+        return  # nobody is there any more
+    finally:  # whatever it was: nobody waits for answers that cannot come
+        owner = process()
+        if owner is not None:
+            owner.ended()
+
+
+def _finish_starting() -> None:
+    """Before this program ends: a worker that is being started gets the words that tell it what it is.
+
+    Its parent's end halfway through would be an error to it, which it would print.
+    """
+    with _starting:
+        pass
+
+
+_starting = threading.Lock()
+atexit.register(_finish_starting)
+
+
+def _end(process: Any, connection: Connection, exchange: Exchange) -> None:
+    process.kill()
+    process.join(5.0)
+    with contextlib.suppress(OSError):
+        connection.close()
+    exchange.remove()

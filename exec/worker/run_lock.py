@@ -1,0 +1,84 @@
+"""Whose turn it is to compute: runs come before values of earlier runs that are computed again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.run_result import Fetch, RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+
+_POLL = 0.05
+
+
+class GivingWay(Progress):
+    """The progress of a value that is computed again: cancelled also while anything is due that comes before it."""
+
+    def __init__(self, asked: Progress, due: Collection[object]) -> None:
+        super().__init__()
+        self._asked = asked
+        self._due = due
+        self._gave_way = False
+
+    def report(self, done: float, total: float, text: str = "") -> None:
+        """Tell the one who asked."""
+        self.check()
+        self._asked.report(done, total, text)
+
+    def check(self) -> None:
+        """Raise Cancelled when nobody wants it any more, or when something comes before it."""
+        if self.cancelled:
+            raise Cancelled
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody wants it any more, or something came before it: for good, as what was begun is left."""
+        self._gave_way = self._gave_way or bool(self._due)
+        return self._gave_way or self._asked.cancelled
+
+
+class Turn:
+    """That of the runs of one session, which is used by one thread at a time. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._due: set[int] = set()  # threads with a run that wants to begin or go on
+
+    @contextmanager
+    def taken(self, progress: Progress = SILENT) -> Iterator[None]:
+        """Have it for a run, after those before; Cancelled where it is stopped while it waits."""
+        self._due.add(threading.get_ident())
+        try:
+            while not self._lock.acquire(timeout=_POLL):
+                progress.check()
+        finally:
+            self._due.discard(threading.get_ident())
+        try:
+            progress.check()
+            yield
+        finally:
+            self._lock.release()
+
+    def giving_way(self, result: RunResult) -> RunResult:
+        """The result of a run of the session, whose values are computed again between runs."""
+        if result.fetch is not None:
+            result.fetch = partial(self.bring, result.fetch)
+        return result
+
+    def bring(self, fetch: Fetch, key: ValueKey, progress: Progress) -> RuntimeValue:
+        """What `fetch` computes, between runs: it begins anew after one that came in between."""
+        while True:
+            progress.check()
+            if not self._due and self._lock.acquire(timeout=_POLL):
+                try:
+                    return fetch(key, GivingWay(progress, self._due))
+                except Cancelled:
+                    progress.check()
+                finally:
+                    self._lock.release()
+            time.sleep(_POLL)

@@ -1,0 +1,393 @@
+"""The process that runs models, so that a runaway kernel can be killed and the window never waits.
+
+`serve` is its whole life: it takes requests from a pipe, one run at a time, while a second thread hears
+cancellation and looks values up, and a third shows what a run has computed while it goes on. It ends when the
+program closes the pipe or dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+from onnx_workbench.exec.engine.engine import Engine
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.engine.snapshot import ABSENT
+from onnx_workbench.exec.inspect.statistics import Summary, describe
+from onnx_workbench.exec.kernels.threads import set_threads, usable_cores
+from onnx_workbench.exec.results.run_result import RunNumber, RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.results.summaries import SummaryTable
+from onnx_workbench.exec.session import Request, Stepper, start
+from onnx_workbench.exec.worker.result_protocol import ResultHead, ResultTables, Teller
+from onnx_workbench.exec.worker.run_lock import GivingWay
+from onnx_workbench.exec.worker.shared_memory import Exchange
+from onnx_workbench.exec.worker.snapshot_protocol import Receiver
+from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+
+#: How far the worker stands back (see nice(2)): on a busy machine the window comes first.
+_MANNERS = 5
+#: Seconds between two words about which node the run is in.
+_TELL = 0.05
+
+
+@dataclass(slots=True)
+class _Job:
+    """One run: its progress (to cancel it), and what it gave so far. `number`: the question it works at, to answer."""
+
+    number: int
+    progress: Progress = field(default_factory=Progress)
+    stepper: Stepper | None = None
+    result: RunResult | None = None
+    so_far: RunResult | None = None  # as it was when someone last asked; never computes
+    going_on: bool = False
+
+
+class Worker:
+    """The worker's side of the conversation. Messages are (number, kind, content); answers carry the number."""
+
+    def __init__(self, connection: Connection, folder: str, budget: int, cores: int) -> None:
+        self._connection = connection
+        self._cores = cores  # not those it may use when a run begins: it may stand back just then
+        self._exchange = Exchange(folder)
+        self._receiver = Receiver(self._exchange)
+        self._engine = Engine(budget)
+        self._jobs: dict[int, _Job] = {}
+        self._fetches: dict[int, Progress] = {}  # of values that may have to be computed, by question
+        self._due: set[int] = set()  # questions that want a run to begin or to go on: others give way
+        self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
+        self._looking: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
+        self._sending = threading.Lock()
+        self._teller = Teller()
+        self._telling = threading.Lock()  # messages of results build on each other
+
+    def serve(self) -> None:
+        """Work until the other side is gone."""
+        self._send(0, "ready", None)
+        threading.Thread(target=self._listen, name="listener", daemon=True).start()
+        threading.Thread(target=self._look, name="looking", daemon=True).start()
+        while (message := self._waiting.get()) is not None:
+            self._answered(self._work, *message)
+        self._exchange.remove()
+
+    def _answered(self, work: Callable[[int, str, Any], None], number: int, kind: str, content: Any) -> None:
+        """Do what was asked; what goes wrong is the answer."""
+        with errors_to(lambda error: self._send(number, *_answer_of(error))):  # the next run may do better
+            work(number, kind, content)
+
+    def _look(self) -> None:
+        """On its own thread: show what a run that goes on has computed. Computes no values."""
+        while True:
+            self._answered(self._show, *self._looking.get())
+
+    def _listen(self) -> None:
+        """On its own thread: hear what must not wait for the run that is going on."""
+        while True:
+            try:
+                number, kind, content = self._connection.recv()
+            except (EOFError, OSError):
+                for job in list(self._jobs.values()):
+                    job.progress.cancel()
+                self._waiting.put(None)
+                # Were the run stuck in a kernel, the process would outlive the program.
+                if self._busy():
+                    threading.Timer(5.0, os._exit, (1,)).start()
+                return
+            self._answered(self._hear, number, kind, content)
+
+    def _hear(self, number: int, kind: str, content: Any) -> None:
+        """Do what takes no time; leave the rest to the threads that do it."""
+        match kind:
+            case "cancel":
+                cancelled = self._jobs.get(content)
+                progress = self._fetches.get(content) if cancelled is None else cancelled.progress
+                if progress is not None:
+                    progress.cancel()
+            case "salvage":
+                self._salvage(number, content)
+            case "drop":
+                self._jobs.pop(content, None)
+            case "release":
+                self._exchange.release(content)
+            case "fetch" if self._quick(number, *content):
+                pass
+            case "so far":
+                self._looking.put((number, kind, content))
+            case "fetch" | "measure" | "apply" if self._goes_on(content[0]):
+                self._looking.put((number, kind, content))
+            case "run":
+                job = self._jobs[number] = _Job(number)
+                job.progress = Progress(self._reporter(job))
+                self._due.add(number)
+                self._waiting.put((number, kind, content))
+            case _:
+                if kind in ("fetch", "apply"):
+                    self._fetches[number] = self._progress(number)
+                elif kind in ("go on", "step"):
+                    self._due.add(number)
+                self._waiting.put((number, kind, content))
+
+    def _goes_on(self, run: int) -> bool:
+        job = self._jobs.get(run)
+        return job is not None and job.going_on
+
+    def _busy(self) -> bool:
+        return any(job.stepper is not None for job in self._jobs.values())
+
+    def _quick(self, number: int, run: int, key: ValueKey) -> bool:
+        """Answer at once when the value is at hand."""
+        job = self._jobs.get(run)
+        result = None if job is None else job.so_far or job.result
+        value = result.find(key) if result is not None else MISSING
+        if value is MISSING:
+            return False
+        self._send(number, "value", self._exchange.put(value))
+        return True
+
+    def _progress(self, number: int) -> Progress:
+        """What tells the one who asked a question how far its answer is."""
+        return Progress(lambda done, total, text: self._send(number, "progress", (done, total, text)))
+
+    def _reporter(self, job: _Job) -> Any:
+        return lambda done, total, text: self._send(job.number, "progress", (done, total, text))
+
+    def _send(self, number: int, kind: str, content: Any) -> None:
+        with self._sending:
+            try:
+                self._connection.send((number, kind, content))
+            except (BrokenPipeError, OSError):
+                pass  # nobody is there any more; the listener ends this process
+
+    def _tell(self, number: int, kind: str, tables: ResultTables) -> None:
+        with self._telling:
+            self._send(number, kind, self._teller.message(tables))
+
+    def _work(self, number: int, kind: str, content: Any) -> None:
+        self._due.discard(number)
+        match kind:
+            case "run":
+                self._run(number, *content)
+            case "go on" | "step":
+                self._advance(*content, go_on=kind == "go on", number=number)
+            case "fetch" | "measure" | "apply":
+                self._look_up(number, kind, content)
+            case "forget":
+                self._engine.forget()
+
+    def _look_up(self, number: int, kind: str, content: Any) -> None:
+        """Answer a question about a run at rest: later, if a run is due before the values for it are computed."""
+        progress = self._fetches.get(number, SILENT)
+        is_put_off = False
+        try:
+            self._send(number, "value", self._found(kind, GivingWay(progress, self._due), *content))
+        except Cancelled:
+            is_put_off = bool(self._due) and not progress.cancelled
+            if not is_put_off:
+                raise
+            self._waiting.put((number, kind, content))
+        finally:
+            if not is_put_off:
+                self._fetches.pop(number, None)
+
+    def _found(self, kind: str, asker: Progress, run: int, asked: Any, arguments: Sequence[Any] = ()) -> Any:
+        result, *given = (self._given(argument, asker) for argument in (RunNumber(run), *arguments))
+        match kind:
+            case "fetch":
+                return self._exchange.put(result.value(asked))
+            case "measure":
+                return result.statistics(asked)
+        return asked(result, *given)
+
+    def _given(self, argument: Any, asker: Progress) -> Any:
+        """What is meant: for the number of a run its result, as far as who asks still wants it."""
+        if not isinstance(argument, RunNumber):
+            return argument
+        result = self._result(argument.number)
+        result.asker = asker
+        return result
+
+    def _show(self, number: int, kind: str, content: Any) -> None:
+        """What `_work` does for a run at rest, for one that goes on: from what it had when it was last asked."""
+        job = self._jobs.get(content[0])
+        if kind == "so far":
+            if job is None or job.stepper is None:
+                msg = "the run is over"
+                raise LookupError(msg)
+            job.so_far = _still(job.stepper.result())
+            self._tell(number, "value", _tables(job.so_far, job.stepper))
+            return
+        if job is None or job.so_far is None:
+            msg = "the run has not come to it yet"
+            raise LookupError(msg)
+        match kind:
+            case "fetch":
+                self._send(number, "value", self._exchange.put(job.so_far.value(content[1])))
+            case "measure":
+                self._send(number, "value", job.so_far.statistics(content[1]))
+            case "apply":
+                _, function, arguments = content
+                given = [_still(self._result(a.number)) if isinstance(a, RunNumber) else a for a in arguments]
+                self._send(number, "value", function(job.so_far, *given))
+
+    def _result(self, run: int) -> RunResult:
+        job = self._jobs.get(run)
+        if job is None or job.result is None:
+            msg = "the run is no longer known"
+            raise LookupError(msg)
+        return job.result
+
+    def _run(self, number: int, message: Any, request: Request, feeds: dict[int, Any], stepping: bool) -> None:
+        self._send(number, "begun", None)
+        snapshot = self._receiver.model(message)
+        given = {value: self._exchange.take(sent) for value, sent in feeds.items()}
+        whole = replace(request, snapshot=snapshot, feeds=given)
+        job = self._jobs[number]
+        set_threads(usable_cores(self._cores))
+        stepper = start(self._engine, whole, lambda _: ABSENT, lambda n: n, job.progress, self._observer(job))
+        job.stepper = stepper
+        if not stepping:
+            with self._going_on(number, job, stepper):
+                stepper.go_on()
+        self._answer(number, job)
+
+    @contextlib.contextmanager
+    def _going_on(self, number: int, job: _Job, stepper: Stepper) -> Iterator[None]:
+        """Tell now and then what was finished and which node the run is in, however long that node takes."""
+        over = threading.Event()
+        job.going_on = True
+
+        def tell() -> None:
+            said = None
+            while not over.wait(_TELL):
+                stepper.tell()
+                at = stepper.next_key
+                if at != said:
+                    said = at
+                    self._send(number, "at", at)
+
+        threading.Thread(target=tell, name="position", daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
+            job.going_on = False
+
+    def _observer(self, job: _Job) -> Any:
+        return lambda finished: self._send(job.number, "finished", finished)
+
+    def _advance(self, run: int, *, go_on: bool, number: int) -> None:
+        job = self._jobs.get(run)
+        if job is None or job.stepper is None:
+            msg = "the run is no longer known"
+            raise LookupError(msg)
+        job.number = number
+        if go_on:
+            with self._going_on(number, job, job.stepper):
+                job.stepper.go_on()
+        else:
+            job.stepper.step()
+        self._answer(number, job)
+
+    def _answer(self, number: int, job: _Job) -> None:
+        stepper = job.stepper
+        assert stepper is not None
+        job.result, job.so_far = stepper.result(), None
+        self._tell(number, "result", _tables(job.result, stepper))
+        if stepper.done:
+            job.stepper = None
+
+    def _salvage(self, number: int, run: int) -> None:
+        """On the listening thread, before this process is killed: hand over what the run has computed."""
+        job = self._jobs.get(run)
+        stepper = job.stepper if job is not None else None
+        if stepper is None:
+            self._send(number, "salvaged", None)
+            return
+        self._send(number, "salvaging", None)
+        result = stepper.result()
+        values = {
+            slot: self._exchange.put(value)
+            for slot, value in enumerate(result.slots)
+            if value is not MISSING and slot not in stepper.constants
+        }
+        self._send(number, "salvaged values", values)
+        self._tell(number, "salvaged", _tables(result, stepper))
+
+
+def _answer_of(error: Exception) -> tuple[str, Any]:
+    """Kind and content of the message that tells what was raised."""
+    match error:
+        case ModelError():
+            return "error", (error.title, error.detail)
+        case LookupError():
+            return "missing", str(error)
+    return "error", ("The run failed", f"{type(error).__name__}: {error}")
+
+
+def _still(result: RunResult) -> RunResult:
+    """A result that computes nothing, fit for another thread than that of the run."""
+    return replace(result, fetch=None, asker=SILENT)
+
+
+def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
+    bodies = {p: {v: Summary(describe(x), None) for v, x in values.items()} for p, values in result.bodies.items()}
+    head = ResultHead(
+        result.seed,
+        result.seconds,
+        result.peak_bytes,
+        result.stopped,
+        result.notes,
+        stepper.reason,
+        stepper.last_key,
+        stepper.next_key,
+        stepper.position,
+        stepper.total,
+    )
+    infos = SummaryTable.of(result.slots, result.summaries)
+    return ResultTables(head, result.layout, infos, result.nodes, bodies, result.inner)
+
+
+def serve(connection: Connection, folder: str, budget: int, memory: int | None, cores: int) -> None:
+    """The worker process from start to end. `memory` bounds its address space in bytes, where the system can.
+
+    `cores` are those it may use when it does not stand back.
+    """
+    faulthandler.enable()
+    if sys.platform != "win32":
+        os.nice(_MANNERS)
+    if memory is not None:
+        limit_memory(memory)
+    threading.Thread(target=_watch_parent, name="watch", daemon=True).start()
+    Worker(connection, folder, budget, cores).serve()
+
+
+def limit_memory(size: int) -> None:
+    """Let allocations beyond `size` bytes fail in this process instead of driving the machine into swap."""
+    try:
+        import resource
+    except ImportError:
+        return  # Windows has no such limit; the memory limit of a run still holds
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    soft = size if hard == resource.RLIM_INFINITY else min(size, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    except (ValueError, OSError):
+        pass  # macOS refuses it
+
+
+def _watch_parent() -> None:
+    """End when the program is gone, even if a kernel holds the main thread."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)

@@ -1,0 +1,214 @@
+"""Values between two processes: large arrays through memory both see, the rest as messages.
+
+The writer puts an array into a file of a private folder (in memory where the system has such a place) and sends its
+name; the reader maps it and removes the name at once, so that the memory goes with the last array that uses it,
+whoever dies first. Where that place is full (containers often give it 64 MB), a folder for temporary files serves.
+On Windows, where a mapped file cannot be removed, named mappings do the same.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.kernels.allocation import Array, SparseArray
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.sandbox import is_running
+
+#: Arrays below this size go as messages.
+SHARED_BYTES = 1 << 15
+
+_PREFIX = "onnx-workbench-"
+_FULL = (errno.ENOSPC, errno.EDQUOT) if sys.platform != "win32" else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """An array in shared memory, to be taken once."""
+
+    name: str
+    element_type: ElementType
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """A small array, as bytes."""
+
+    content: bytes
+    element_type: ElementType
+    shape: tuple[int, ...]
+
+
+class Exchange:
+    """One side of the exchange; both have the same folder, made by `Exchange.create` and removed by either."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._spare = Path(tempfile.gettempdir()) / f"{Path(folder).name}-spare"
+        self._open: dict[str, mmap.mmap] = {}  # on Windows: kept until the reader has them
+
+    @classmethod
+    def create(cls) -> Exchange:
+        """A new private folder; folders of processes that are gone are removed."""
+        base = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path(tempfile.gettempdir())  # noqa: S108 - memory, not disk
+        for place in {base, Path(tempfile.gettempdir())}:
+            _remove_stale(place)
+        return cls(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
+
+    def remove(self) -> None:
+        """Remove the folder; what is mapped stays until it is let go."""
+        for mapping in self._open.values():
+            mapping.close()
+        self._open.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self._spare, ignore_errors=True)
+
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    def put(self, value: RuntimeValue) -> Any:
+        """What to send for a value."""
+        if isinstance(value, np.ndarray):
+            return self._put_array(value)
+        if isinstance(value, SparseArray):
+            return ("sparse", self.put(value.values), self.put(value.indices), tuple(value.shape))
+        if isinstance(value, list):
+            return ("list", [self.put(v) for v in value])
+        if isinstance(value, dict):
+            return ("dict", {k: self.put(v) for k, v in value.items()})
+        return ("plain", value)
+
+    def _put_array(self, array: Array) -> Any:
+        if array.dtype.kind == "O":
+            return ("strings", array.reshape(-1).tolist(), array.shape)
+        kind = ElementType.from_numpy(array.dtype)
+        if array.nbytes < SHARED_BYTES:
+            return Inline(array.tobytes(), kind, array.shape)
+        name = uuid.uuid4().hex
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        if sys.platform == "win32":
+            memory = mmap.mmap(-1, content.nbytes, tagname=_PREFIX + name)
+            memory[:] = content.data
+            self._open[name] = memory
+        else:
+            self._write(name, content)
+        return Shared(name, kind, array.shape)
+
+    def _write(self, name: str, content: Array) -> None:
+        # Written, not copied into a mapping: where there is no room, that is an error and no signal. And it is twice
+        # as fast, since no page is cleared first.
+        for folder in (Path(self.folder), self._spare):
+            if folder == self._spare:
+                _make_private(folder)
+            try:
+                _write_file(folder / name, content.data)
+                return
+            except OSError as error:
+                (folder / name).unlink(missing_ok=True)
+                if error.errno not in _FULL:
+                    raise
+        msg = f"{content.nbytes:,} bytes fit neither into {Path(self.folder).parent} nor into {self._spare.parent}."
+        raise ModelError("There is no room to hand over a value", msg)
+
+    def release(self, name: str) -> None:
+        """The reader has taken it."""
+        memory = self._open.pop(name, None)
+        if memory is not None:
+            memory.close()
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def take(self, sent: Any) -> RuntimeValue:
+        """The value that was sent; large arrays are read-only views of the shared memory."""
+        match sent:
+            case Shared():
+                return self._take_array(sent)
+            case Inline():
+                flat = np.frombuffer(bytearray(sent.content), sent.element_type.numpy_dtype)
+                return flat.reshape(sent.shape)
+            case ("strings", texts, shape):
+                array = np.empty(len(texts), object)
+                array[:] = texts
+                return array.reshape(shape)
+            case ("sparse", values, indices, shape):
+                return SparseArray(self.take(values), self.take(indices), shape)
+            case ("list", items):
+                return [self.take(v) for v in items]
+            case ("dict", items):
+                return {k: self.take(v) for k, v in items.items()}
+            case (_, plain):
+                return plain
+        raise AssertionError(sent)
+
+    def _take_array(self, sent: Shared) -> Array:
+        dtype = sent.element_type.numpy_dtype
+        size = prod(sent.shape) * dtype.itemsize
+        if sys.platform == "win32":
+            memory = mmap.mmap(-1, size, tagname=_PREFIX + sent.name, access=mmap.ACCESS_READ)
+        else:
+            path = Path(self.folder) / sent.name
+            if not path.exists():
+                path = self._spare / sent.name
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                memory = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
+            finally:
+                os.close(descriptor)
+                path.unlink(missing_ok=True)
+        return np.frombuffer(memory, dtype).reshape(sent.shape)
+
+    @staticmethod
+    def names(sent: Any) -> Iterator[str]:
+        """Names of the shared memory in what was sent."""
+        if isinstance(sent, Shared):
+            yield sent.name
+        elif isinstance(sent, (tuple, list)):
+            for item in sent:
+                yield from Exchange.names(item)
+        elif isinstance(sent, dict):
+            for item in sent.values():
+                yield from Exchange.names(item)
+
+
+def _write_file(path: Path, content: memoryview) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        while content:
+            content = content[os.write(descriptor, content) :]
+    finally:
+        os.close(descriptor)
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that nobody else can look into, or see that it is one that either side has made."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise ModelError("There is no room to hand over a value", f"{folder} belongs to somebody else.") from None
+
+
+def _remove_stale(base: Path) -> None:
+    """Remove folders whose process was killed together with its worker."""
+    if sys.platform == "win32":
+        return  # nothing is ever written there
+    for folder in base.glob(f"{_PREFIX}*"):
+        owner = folder.name.removeprefix(_PREFIX).split("-")[0]
+        if owner.isdigit() and not is_running(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)

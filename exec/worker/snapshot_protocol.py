@@ -1,0 +1,343 @@
+"""Snapshots as messages from the program to its worker: only what the other side lacks."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import pickle
+from array import array
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.engine.operations import runtime_constant
+from onnx_workbench.exec.engine.snapshot import (
+    AttributeSnapshot,
+    GraphSnapshot,
+    ModelSnapshot,
+    NodeSnapshot,
+    TensorReference,
+)
+from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.worker.shared_memory import Exchange
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.payloads import Payload
+from onnx_workbench.model.io.reader.source import FileSource, Identity, identity_of
+from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, Type
+from onnx_workbench.model.progress import SILENT, Progress
+
+#: Tensors below this size are sent, larger ones in a file are read there by the worker.
+_IN_FILE_BYTES = 1 << 16
+
+#: Nodes or names that are compared at once with what was sent before.
+_PIECE = 500
+
+_fields_of_attribute = attrgetter(*(f.name for f in fields(AttributeSnapshot)))
+_fields_of_node = attrgetter(*(f.name for f in fields(NodeSnapshot)))
+#: All but what differs with every edit: the first one, and the last one.
+_frame_of = attrgetter(*(f.name for f in fields(GraphSnapshot) if f.name not in ("uid", "nodes")))
+
+
+@dataclass(frozen=True, slots=True)
+class FileRange:
+    """A tensor that the worker reads from the file itself, if that is still the same."""
+
+    path: str
+    identity: Identity
+    offset: int
+    element_type: ElementType
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A tensor whose values are not available: title and detail of the ModelError."""
+
+    title: str
+    detail: str
+
+
+class RangeTensor(Tensor):
+    """A FileRange on the worker's side."""
+
+    __slots__ = ("_range",)
+
+    def __init__(self, found: FileRange) -> None:
+        super().__init__(found.element_type, found.shape)
+        self._range = found
+
+    def numpy(self) -> Array:
+        """Read from the file; ModelError when it changed."""
+        found, dtype = self._range, self._range.element_type.numpy_dtype
+        try:
+            with open(found.path, "rb") as file:
+                if identity_of(os.fstat(file.fileno())) != found.identity:
+                    raise ModelError("The file changed on disk since it was opened", f"{found.path}. Reload it.")
+                array = np.fromfile(file, dtype.newbyteorder("<"), self.size, offset=found.offset)
+        except OSError as error:
+            raise ModelError("The file cannot be read", f"{found.path}: {error.strerror or error}") from error
+        return array.reshape(found.shape).astype(dtype, copy=False)
+
+
+class ValueTensor(Tensor):
+    """A tensor that came as a value."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: RuntimeValue) -> None:
+        known = isinstance(value, np.ndarray)
+        super().__init__(ElementType.from_numpy(value.dtype) if known else ElementType.UNDEFINED, ())
+        self._value = value
+
+    def numpy(self) -> Array:
+        """The value, which for a sparse tensor is a SparseArray."""
+        value: Array = self._value
+        return value
+
+
+class RefusedTensor(Tensor):
+    """A tensor that could not be read where the model is."""
+
+    __slots__ = ("_refusal",)
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(ElementType.UNDEFINED, ())
+        self._refusal = refusal
+
+    def numpy(self) -> Array:
+        """Raises the ModelError that reading it raised."""
+        raise ModelError(self._refusal.title, self._refusal.detail)
+
+
+def tensor_message(tensor: Tensor | SparseTensor, exchange: Exchange) -> Any:
+    """What to send for a tensor: where it is in a file, or its values. May read a file.
+
+    ModelError when there is no room for the values; a tensor that cannot be read is sent as what it is.
+    """
+    try:
+        if isinstance(tensor, ProtoTensor) and tensor.nbytes >= _IN_FILE_BYTES:
+            found = _file_range(tensor)
+            if found is not None:
+                return found
+        value = runtime_constant(tensor)
+    except (ModelError, ValueError) as error:
+        return Refusal(getattr(error, "title", "The values are not available"), getattr(error, "detail", str(error)))
+    return exchange.put(value)
+
+
+def _file_range(tensor: ProtoTensor) -> FileRange | None:
+    kind = tensor.element_type
+    if not isinstance(kind, ElementType) or kind.bits < 8 or kind is ElementType.STRING:
+        return None
+    pieces = tensor.raw_pieces()
+    if pieces is None or len(pieces) != 1 or not isinstance(pieces[0], Payload):
+        return None
+    payload = pieces[0]
+    source = payload.source
+    if not isinstance(source, FileSource) or payload.length != tensor.nbytes:
+        return None
+    try:
+        same = identity_of(Path(source.name).stat()) == source.identity
+    except (OSError, ValueError):
+        return None
+    path = Path(source.name).absolute()
+    return FileRange(str(path), source.identity, payload.offset, kind, tensor.shape) if same else None
+
+
+@dataclass(slots=True)
+class ModelMessage:
+    """A snapshot without what was sent before."""
+
+    content: bytes
+    tensors: dict[int, Any]
+    names: dict[int, str]
+    input_types: Mapping[int, Type | None] | None  # None: those that the graph says
+
+
+@dataclass(frozen=True, slots=True)
+class GraphMessage:
+    """A graph within a snapshot: how it differs from the one that was sent before in its place."""
+
+    uid: int
+    graph: int
+    frame: Sequence[Any]  # its fields but the uid and the nodes; empty where they are as they were
+    before: int  # the uid of that one; 0: there was none
+    ends: tuple[int, int]  # how many nodes it begins and ends with as that one
+    numbers: bytes  # of the nodes between these
+    fresh: Sequence[NodeSnapshot]  # those among them that were never sent
+
+
+def same_ends(before: tuple[object, ...], now: tuple[object, ...], piece: int = _PIECE) -> tuple[int, int]:
+    """How many elements both have in common at the beginning and, besides those, at the end, in whole pieces.
+
+    Takes a hundredth of the time of going through the elements, and no other thread waits for it.
+    """
+    most = min(len(before), len(now))
+    start = end = 0
+    while start + piece <= most and before[start : start + piece] == now[start : start + piece]:
+        start += piece
+    behind, ahead = before[::-1], now[::-1]
+    while start + end + piece <= most and behind[end : end + piece] == ahead[end : end + piece]:
+        end += piece
+    return start, end
+
+
+class Sender:
+    """Knows what the other side has."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._graphs: dict[int, GraphSnapshot] = {}  # as they were sent last, by their numbers
+        self._nodes: set[int] = set()
+        self._tensors: set[int] = set()
+        self._texts: list[str] = []  # names of the values 1, 2, … as they were
+
+    def model(self, snapshot: ModelSnapshot, progress: Progress = SILENT) -> ModelMessage:
+        """The message for a snapshot. Reads tensors that are new and not in a file.
+
+        When that raises, there is nothing more on the other side than before; what is returned has to be sent.
+        """
+        texts, names = self._new_names(snapshot, progress)
+        buffer = io.BytesIO()
+        pickler = _Pickler(buffer, self._graphs, self._nodes)
+        types = None if snapshot.input_types == _types_in(snapshot.graph) else snapshot.input_types
+        pickler.dump(replace(snapshot, names={}, tensors={}, input_types={}))
+        progress.pause()
+        wanted = sorted(pickler.tensors - self._tensors)
+        tensors = {n: tensor_message(snapshot.tensors[n], self._exchange) for n in wanted}
+        self._texts = texts
+        self._graphs.update(pickler.graphs)
+        self._nodes.update(pickler.nodes)
+        self._tensors.update(tensors)
+        return ModelMessage(buffer.getvalue(), tensors, names, types)
+
+    def _new_names(self, snapshot: ModelSnapshot, progress: Progress) -> tuple[list[str], dict[int, str]]:
+        """All names, and those that are not as they were, by number."""
+        found: dict[int, str] = {}
+        texts: list[str] = []
+        rest = iter(snapshot.names.values())
+        while now := list(itertools.islice(rest, _PIECE)):
+            progress.pause()
+            before = self._texts[len(texts) : len(texts) + _PIECE]
+            if now != before:
+                numbers = range(len(texts) + 1, len(texts) + len(now) + 1)
+                old = itertools.chain(before, itertools.repeat(None))
+                found.update((n, name) for n, name, was in zip(numbers, now, old, strict=False) if name != was)
+            texts += now
+        return texts, found
+
+
+def _types_in(graph: GraphSnapshot) -> dict[int, Type | None]:
+    return dict(zip(graph.inputs, graph.input_types, strict=True))
+
+
+def _references(value: Any) -> list[TensorReference]:
+    if isinstance(value, TensorReference):
+        return [value]
+    return [v for v in value if isinstance(v, TensorReference)] if isinstance(value, tuple) else []
+
+
+class _Pickler(pickle.Pickler):
+    """Writes of graphs what the other side lacks, and objects of snapshots without the detours of dataclasses.
+
+    Afterwards it has the `graphs` that were written, the `nodes` that are new, and the numbers of `tensors` of both.
+    """
+
+    def __init__(self, buffer: io.BytesIO, graphs: Mapping[int, GraphSnapshot], nodes: Collection[int]) -> None:
+        super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
+        self._graphs, self._nodes = graphs, nodes
+        self.graphs: dict[int, GraphSnapshot] = {}
+        self.nodes: set[int] = set()
+        self.tensors: set[int] = set()
+
+    def reducer_override(self, thing: object) -> Any:
+        """What makes the thing on the other side, and from what."""
+        match thing:
+            case GraphSnapshot():
+                return GraphMessage, self._message(thing)
+            case NodeSnapshot():
+                return NodeSnapshot, _fields_of_node(thing)
+            case AttributeSnapshot():
+                self.tensors.update(reference.number for reference in _references(thing.value))
+                return AttributeSnapshot, _fields_of_attribute(thing)
+        return NotImplemented
+
+    def _message(self, graph: GraphSnapshot) -> tuple[Any, ...]:
+        """The fields of a GraphMessage."""
+        before = self._graphs.get(graph.graph)
+        frame, uid, start, end = _frame_of(graph), 0, 0, 0
+        if before is not None:
+            uid, (start, end) = before.uid, same_ends(before.nodes, graph.nodes)
+            if frame == _frame_of(before):
+                frame = ()  # else a thousand types take milliseconds in which nobody else can do anything
+        between = graph.nodes[start : len(graph.nodes) - end]
+        fresh = [node for node in between if node.uid not in self._nodes]
+        self.graphs[graph.graph] = graph
+        self.nodes.update(node.uid for node in fresh)
+        self.tensors.update(tensor for _, tensor in graph.initializers)
+        numbers = array("q", [node.uid for node in between]).tobytes()
+        return graph.uid, graph.graph, frame, uid, (start, end), numbers, fresh
+
+
+class Receiver:
+    """Puts snapshots together again."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._nodes: dict[int, NodeSnapshot] = {}
+        self._graphs: dict[int, GraphSnapshot] = {}  # as they came last, by their numbers
+        self._tensors: dict[int, Tensor | SparseTensor] = {}
+        self._names: dict[int, str] = {}
+
+    def model(self, message: ModelMessage) -> ModelSnapshot:
+        """The snapshot that was sent."""
+        snapshot: ModelSnapshot = _Unpickler(io.BytesIO(message.content), self._graph).load()
+        self._names.update(message.names)
+        types = _types_in(snapshot.graph) if message.input_types is None else message.input_types
+        for number, sent in message.tensors.items():
+            self._tensors[number] = self._tensor(sent)
+        return replace(snapshot, names=self._names, tensors=self._tensors, input_types=types)
+
+    def _graph(self, *fields_of_message: Any) -> GraphSnapshot:
+        sent = GraphMessage(*fields_of_message)
+        self._nodes.update((node.uid, node) for node in sent.fresh)
+        last = self._graphs.get(sent.graph)
+        if sent.before and (last is None or last.uid != sent.before):
+            # A message could not be read, say for want of memory.
+            msg = f"the graph as it was sent before: {sent.before}"
+            raise LookupError(msg)
+        before, (start, end) = () if last is None else last.nodes, sent.ends
+        frame = sent.frame or _frame_of(last)
+        between = map(self._nodes.__getitem__, array("q", sent.numbers))
+        nodes = *before[:start], *between, *before[len(before) - end :]
+        graph = GraphSnapshot(*(sent.uid, *frame, nodes))
+        self._graphs[graph.graph] = graph
+        return graph
+
+    def _tensor(self, sent: Any) -> Tensor:
+        if isinstance(sent, FileRange):
+            return RangeTensor(sent)
+        if isinstance(sent, Refusal):
+            return RefusedTensor(sent)
+        return ValueTensor(self._exchange.take(sent))
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes graphs by who has what was sent before. Only ever reads what the process that started this one wrote."""
+
+    def __init__(self, buffer: io.BytesIO, graph: Callable[..., GraphSnapshot]) -> None:
+        super().__init__(buffer)
+        self._graph = graph
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What makes a thing."""
+        is_graph = (module, name) == (GraphMessage.__module__, GraphMessage.__name__)
+        return self._graph if is_graph else super().find_class(module, name)
