@@ -15,18 +15,18 @@ from PySide6.QtCore import QEvent, QSocketNotifier, Qt, QTimer
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
-from onnx_workbench.viewer import crash
-from onnx_workbench.viewer.app_icon import app_icon
-from onnx_workbench.viewer.files.opening import STANDARD_INPUT
-from onnx_workbench.viewer.garbage import Collector
-from onnx_workbench.viewer.jobs import wait_for_end
+from onnx_workbench.viewer.core import crash_report
+from onnx_workbench.viewer.core.garbage_collection import Collector
+from onnx_workbench.viewer.core.jobs import wait_for_end
+from onnx_workbench.viewer.core.settings import THEME, Settings
+from onnx_workbench.viewer.files.read_model import STANDARD_INPUT
 from onnx_workbench.viewer.main_window import MainWindow
-from onnx_workbench.viewer.settings import THEME, Settings
-from onnx_workbench.viewer.theme import as_mode, themes
+from onnx_workbench.viewer.style.app_icon import app_icon
+from onnx_workbench.viewer.style.theme import as_mode, themes
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.files.handover import Request
-    from onnx_workbench.viewer.files.listener import Listener
+    from onnx_workbench.viewer.files.instance_listener import Listener
+    from onnx_workbench.viewer.files.single_instance import Request
 
 SAMPLE = "--sample"
 
@@ -91,17 +91,17 @@ class Application(QApplication):
         window.expect(False)
         if not names:
             window.files.warm_up()
-        from onnx_workbench.viewer.files import operator_sets, recovery
+        from onnx_workbench.viewer.files import custom_operators, recovery
 
         recovery.offer(window)
-        for error in operator_sets.documents().remember(window.settings):
+        for error in custom_operators.documents().remember(window.settings):
             window.report(error)
         QTimer.singleShot(0, self, self._listen)
 
     def _listen(self) -> None:
         """Take the files of later starts; without Qt's network library each start has a window of its own."""
         try:
-            from onnx_workbench.viewer.files.listener import Listener
+            from onnx_workbench.viewer.files.instance_listener import Listener
         except ImportError:
             return
         self._listener = Listener(self)
@@ -135,7 +135,7 @@ def run(names: Sequence[str]) -> int:
     application = Application()
     collector = Collector(application)
     collector.start()
-    crash.install()
+    crash_report.install()
     application.start(names)
     with signals_heard(application):
         status = application.exec()

@@ -17,10 +17,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.core.settings import CLOSED_PANELS
 from onnx_workbench.viewer.panels import PANELS, Panel, PanelInfo
-from onnx_workbench.viewer.settings import CLOSED_PANELS
-from onnx_workbench.viewer.theme import themes
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import themes
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.document_tab import DocumentTab

@@ -11,18 +11,18 @@ from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from onnx_workbench.model.analysis.call_graph import holders
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer import garbage
-from onnx_workbench.viewer.files.keeper import Keeper
-from onnx_workbench.viewer.files.opening import identity_at, identity_read
+from onnx_workbench.viewer.core import garbage_collection
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.files.autosave import Keeper
+from onnx_workbench.viewer.files.read_model import identity_at, identity_read
 from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
-from onnx_workbench.viewer.workspace import Workspace
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.source import Identity
     from onnx_workbench.model.recovery.baseline import Beginning
-    from onnx_workbench.viewer.canvas.view import GraphView
-    from onnx_workbench.viewer.comparison.beside import Beside
+    from onnx_workbench.viewer.canvas.graph_view import GraphView
+    from onnx_workbench.viewer.compare.side_by_side import Beside
 
 
 class DocumentTab(QWidget):
@@ -33,10 +33,10 @@ class DocumentTab(QWidget):
 
     def __init__(self, workspace: Workspace, beginning: Beginning | None = None, holds: Path | None = None) -> None:
         super().__init__()
-        from onnx_workbench.viewer.canvas.view import GraphView
+        from onnx_workbench.viewer.canvas.graph_view import GraphView
 
         # Looking through the model again and again would stop the window for half a second each time at 100,000 nodes.
-        garbage.spare()
+        garbage_collection.spare()
         self.workspace = workspace
         workspace.setParent(self)
         self.identity: Identity | None = None  # of the file when it was read or written last
@@ -132,7 +132,7 @@ class DocumentTab(QWidget):
         """Stop all work; the tab is going away."""
         self.keeper.close()
         self.workspace.close()
-        garbage.spare_no_longer(self.workspace.document)
+        garbage_collection.spare_no_longer(self.workspace.document)
 
     def graph_number(self) -> int:
         """Where the graph shown stands among all graphs of the model: how it is found again after a reload."""

@@ -32,28 +32,28 @@ from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.actions import action
 from onnx_workbench.viewer.actions.binding import ActionBinding
-from onnx_workbench.viewer.app_icon import app_icon
+from onnx_workbench.viewer.core.context import Message, Workspace
+from onnx_workbench.viewer.core.settings import THEME, Settings
 from onnx_workbench.viewer.docks import Docks
 from onnx_workbench.viewer.document_tab import DocumentTab
 from onnx_workbench.viewer.files.documents import Files
-from onnx_workbench.viewer.files.views import ViewStore
-from onnx_workbench.viewer.icons import icon
-from onnx_workbench.viewer.settings import THEME, Settings
-from onnx_workbench.viewer.text import display
-from onnx_workbench.viewer.theme import as_mode, theme, themes
-from onnx_workbench.viewer.tips import plain_tip
-from onnx_workbench.viewer.widgets.command_palette import CommandPalette
+from onnx_workbench.viewer.files.view_store import ViewStore
+from onnx_workbench.viewer.popups.command_palette import CommandPalette
+from onnx_workbench.viewer.property_tree.editors import take_typed
+from onnx_workbench.viewer.style.app_icon import app_icon
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import as_mode, theme, themes
+from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.document_tabs import DocumentTabs
-from onnx_workbench.viewer.widgets.fields.editors import take_typed
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
 from onnx_workbench.viewer.widgets.start_page import StartPage
 from onnx_workbench.viewer.widgets.status_line import StatusLine
-from onnx_workbench.viewer.workspace import Message, Workspace
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.canvas.view import GraphView
-    from onnx_workbench.viewer.comparison.beside import Beside
-    from onnx_workbench.viewer.jobs import Job
+    from onnx_workbench.viewer.canvas.graph_view import GraphView
+    from onnx_workbench.viewer.compare.side_by_side import Beside
+    from onnx_workbench.viewer.core.jobs import Job
 
 _FIRST_SIZE = QSize(1280, 800)
 _MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}
@@ -342,7 +342,7 @@ class MainWindow(QMainWindow):
         if self.docks.has(panel):
             shown = self.docks.open(panel)
             if isinstance(item, Attribute):
-                from onnx_workbench.viewer.panels.inspector import InspectorPanel
+                from onnx_workbench.viewer.inspector.panel import InspectorPanel
 
                 assert isinstance(shown, InspectorPanel)
                 shown.edit_attribute(item)

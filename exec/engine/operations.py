@@ -218,9 +218,7 @@ class Library:
         try:
             operation.kernel = find(node.op_type, opset, node.domain)
         except MissingKernelError as error:
-            from onnx_workbench.exec.engine.function_bodies import (
-                has_body,  # imports onnx, which only these rare operators need
-            )
+            from onnx_workbench.exec.engine.function_bodies import has_body
 
             operation.expands = has_body(node.op_type, opset, node.domain)
             if not operation.expands:

@@ -42,11 +42,11 @@ from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import SILENT
-from onnx_workbench.viewer.canvas.export import export_scene
-from onnx_workbench.viewer.canvas.surface import SETTLE_SECONDS
-from onnx_workbench.viewer.canvas.view import GraphView
-from onnx_workbench.viewer.theme import load_theme
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.canvas.graph_view import GraphView
+from onnx_workbench.viewer.canvas.paint.export import export_scene
+from onnx_workbench.viewer.canvas.paint.surface import SETTLE_SECONDS
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.style.theme import load_theme
 
 WIDTH, HEIGHT = 1600, 1000
 ZOOMS = (None, 0.02, 0.05, 0.08, 0.15, 0.25, 0.35, 0.5, 1.0, 2.0)  # None: the whole graph

@@ -25,8 +25,8 @@ from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.main_window import MainWindow
-from onnx_workbench.viewer.settings import Settings
 from tests.benchmarks.large_models import write_nodes_model
 
 FRAME_MS = 16.7

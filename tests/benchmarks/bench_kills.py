@@ -33,7 +33,7 @@ from PySide6.QtCore import QTimer
 from onnx_workbench.model.edits.nodes import insert_on_edge
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.app import Application
-from onnx_workbench.viewer.files.saving import SaveOptions
+from onnx_workbench.viewer.files.save import SaveOptions
 
 path, other = map(Path, sys.argv[1:])
 application = Application()

@@ -41,11 +41,11 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.app import Application
-from onnx_workbench.viewer.garbage import Collector
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.garbage_collection import Collector
+from onnx_workbench.viewer.inspector.panel import InspectorPanel
 from onnx_workbench.viewer.main_window import MainWindow
-from onnx_workbench.viewer.panels.inspector import InspectorPanel
-from onnx_workbench.viewer.widgets.fields.tree import RowTree
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.property_tree.tree import RowTree
 from tests.benchmarks.bystander import Bystander
 from tests.benchmarks.stacks import Stacks
 

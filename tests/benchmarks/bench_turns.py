@@ -37,14 +37,14 @@ from PySide6.QtTest import QTest
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.app import Application
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.garbage_collection import Collector
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
-from onnx_workbench.viewer.garbage import Collector
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.panels import PANELS
 from onnx_workbench.viewer.panels.find import FindPanel
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
 from onnx_workbench.viewer.panels.outline import OutlinePanel
-from onnx_workbench.viewer.workspace import Workspace
 from tests.benchmarks.bench_live import TYPED, write_chain
 from tests.benchmarks.stacks import Stacks
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.viewer.canvas.drawing import COMMUTATIVE
+from onnx_workbench.viewer.canvas.scene.drawing import COMMUTATIVE
 
 
 @dataclass

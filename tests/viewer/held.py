@@ -3,7 +3,7 @@
 from threading import Event
 
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.shifts import Shift
+from onnx_workbench.viewer.core.shifts import Shift
 
 
 def until_stopped(began):

@@ -2,8 +2,8 @@
 
 from PySide6.QtCore import QTimer
 
-from onnx_workbench.viewer.jobs import Jobs
-from onnx_workbench.viewer.shifts import Shift
+from onnx_workbench.viewer.core.jobs import Jobs
+from onnx_workbench.viewer.core.shifts import Shift
 
 
 def at_work(window):

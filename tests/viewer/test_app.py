@@ -15,10 +15,10 @@ from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 from onnx_workbench.viewer.app import signals_heard
-from onnx_workbench.viewer.files.opening import sample_model
+from onnx_workbench.viewer.core.settings import Settings
+from onnx_workbench.viewer.files.read_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.panels import PANELS
-from onnx_workbench.viewer.settings import Settings
 from tests.viewer.quiet import at_work
 
 

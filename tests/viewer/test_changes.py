@@ -15,7 +15,7 @@ from onnx_workbench.model.history.steps import (
 )
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.changes import Changes, is_in_model, touched_by
+from onnx_workbench.viewer.core.model_signals import Changes, is_in_model, touched_by
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QRect, QSize
 
-from onnx_workbench.viewer.dialogs.lifetime import place_beside
+from onnx_workbench.viewer.dialogs.dialog_lifetime import place_beside
 
 SCREEN = QRect(0, 0, 1600, 1000)
 DIALOG = QSize(600, 640)

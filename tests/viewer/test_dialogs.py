@@ -4,16 +4,16 @@ import threading
 import pytest
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QMessageBox
 
-from onnx_workbench.viewer import crash
-from onnx_workbench.viewer.about import version, versions
+from onnx_workbench.viewer.core import crash_report
+from onnx_workbench.viewer.core.jobs import Jobs
+from onnx_workbench.viewer.core.settings import LAST_FOLDER, PREFERENCES, SHOW_NAMES, THEME
+from onnx_workbench.viewer.core.version import version, versions
 from onnx_workbench.viewer.dialogs.about import AboutDialog
 from onnx_workbench.viewer.dialogs.crash import CrashDialog
-from onnx_workbench.viewer.dialogs.files import ask_another, ask_open, ask_save
+from onnx_workbench.viewer.dialogs.file_dialogs import ask_another, ask_open, ask_save
 from onnx_workbench.viewer.dialogs.preferences import PreferencesDialog
 from onnx_workbench.viewer.dialogs.questions import ask_to_save
 from onnx_workbench.viewer.dialogs.shortcuts import ShortcutsDialog
-from onnx_workbench.viewer.jobs import Jobs
-from onnx_workbench.viewer.settings import LAST_FOLDER, PREFERENCES, SHOW_NAMES, THEME
 
 
 def close(dialog):
@@ -157,13 +157,13 @@ def reporting(qapp, monkeypatch):
 
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
-    crash.install()
-    yield crash
+    crash_report.install()
+    yield crash_report
     faulthandler.enable()
     for handler in logging.getLogger("onnx_workbench").handlers[:]:
         logging.getLogger("onnx_workbench").removeHandler(handler)
         handler.close()
-    crash._open_files.pop().close()
+    crash_report._open_files.pop().close()
     if CrashDialog._open is not None:
         close(CrashDialog._open)
 
@@ -185,7 +185,7 @@ def test_an_uncaught_error_is_logged_and_shown_with_a_copy_button(reporting, sta
 
 def test_more_errors_join_the_dialog_that_is_open(reporting):
     for text in ("first", "second"):
-        crash.handle(ValueError, ValueError(text), None)
+        crash_report.handle(ValueError, ValueError(text), None)
     shown = CrashDialog._open.details.toPlainText()
     assert "ValueError: first" in shown
     assert "ValueError: second" in shown
@@ -207,7 +207,7 @@ def test_an_error_in_a_thread_of_ones_own_is_reported_too(reporting, qtbot):
 
 def test_a_log_that_has_grown_large_is_put_aside(state_folder, request):
     state_folder.mkdir(parents=True)
-    (state_folder / "log.txt").write_bytes(b"x" * (crash._LOG_LIMIT + 1))
+    (state_folder / "log.txt").write_bytes(b"x" * (crash_report._LOG_LIMIT + 1))
     request.getfixturevalue("reporting")
     assert not (state_folder / "log.txt").exists()
-    assert (state_folder / "log.old.txt").stat().st_size == crash._LOG_LIMIT + 1
+    assert (state_folder / "log.old.txt").stat().st_size == crash_report._LOG_LIMIT + 1

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.viewer.widgets.fuzzy import rate
+from onnx_workbench.viewer.popups.fuzzy_match import rate
 
 
 def best(query, *titles):

@@ -9,7 +9,7 @@ from hashlib import blake2b
 import pytest
 from PySide6.QtCore import QObject
 
-from onnx_workbench.viewer import garbage
+from onnx_workbench.viewer.core import garbage_collection
 
 
 class Ring(QObject):
@@ -40,12 +40,12 @@ def test_nothing_is_collected_in_a_pause(collector):
     ring = Ring()
     weakref.finalize(ring, lambda: gone.append(1))
     del ring
-    garbage.pause()
+    garbage_collection.pause()
     kept = [[] for _ in range(50_000)]
     collector.look()
     assert not gone
     assert not gc.isenabled()
-    garbage.resume()
+    garbage_collection.resume()
     assert not gc.isenabled()
     del kept
 
@@ -54,9 +54,9 @@ def test_without_a_window_python_collects(collector):
     collector.stop()
     try:
         assert gc.isenabled()
-        garbage.pause()
+        garbage_collection.pause()
         assert not gc.isenabled()
-        garbage.resume()
+        garbage_collection.resume()
         assert gc.isenabled()
     finally:
         collector.start()
@@ -73,9 +73,9 @@ class Model:
 def spared(collector, monkeypatch):
     """No other model is open, and every look searches through everything."""
     monkeypatch.setattr(gc, "get_count", lambda: (10**4, 10**6, 10**6))
-    monkeypatch.setattr(garbage, "_SHARE", 1e9)
+    monkeypatch.setattr(garbage_collection, "_SHARE", 1e9)
     monkeypatch.setattr(collector, "_next_full", 0.0)
-    monkeypatch.setattr(garbage, "_spared", garbage._Spared())
+    monkeypatch.setattr(garbage_collection, "_spared", garbage_collection._Spared())
     gc.unfreeze()
     yield
     gc.unfreeze()
@@ -84,28 +84,28 @@ def spared(collector, monkeypatch):
 @pytest.mark.usefixtures("spared")
 def test_models_that_stay_are_spared_again_when_one_is_closed(collector):
     first, second = Model(), Model()
-    garbage.spare()
-    garbage.spare()
+    garbage_collection.spare()
+    garbage_collection.spare()
     assert gc.get_freeze_count()
-    garbage.spare_no_longer(first)
+    garbage_collection.spare_no_longer(first)
     del first
     assert not gc.get_freeze_count()
     collector.look()
     assert gc.get_freeze_count()
-    garbage.spare_no_longer(second)
+    garbage_collection.spare_no_longer(second)
     del second
     collector.look()
     assert not gc.get_freeze_count()
 
 
 @pytest.mark.usefixtures("spared")
-@pytest.mark.parametrize("again", [garbage.spare, garbage.spare_new, lambda: None])
+@pytest.mark.parametrize("again", [garbage_collection.spare, garbage_collection.spare_new, lambda: None])
 def test_a_closed_model_that_something_still_holds_is_not_kept_by_others_being_spared(collector, monkeypatch, again):
     closed, gone = Model(), []
     weakref.finalize(closed, lambda: gone.append(1))
-    garbage.spare()
-    garbage.spare()
-    garbage.spare_no_longer(closed)
+    garbage_collection.spare()
+    garbage_collection.spare()
+    garbage_collection.spare_no_longer(closed)
     job = [closed]
     del closed
     again()
@@ -121,7 +121,7 @@ def test_a_closed_model_that_something_still_holds_is_not_kept_by_others_being_s
 
 @pytest.mark.usefixtures("spared")
 def test_what_has_come_in_many_small_parts_is_spared_instead_of_searched(collector, monkeypatch):
-    garbage.spare()
+    garbage_collection.spare()
     monkeypatch.setattr(gc, "get_count", lambda: (2000, 0, 0))
     searched = []
     monkeypatch.setattr(gc, "collect", lambda generation=2, search=gc.collect: searched.append(search(generation)))
@@ -142,7 +142,7 @@ def test_what_has_come_in_many_small_parts_is_spared_instead_of_searched(collect
 @pytest.mark.usefixtures("spared")
 def test_a_few_objects_that_hold_very_many_are_spared_instead_of_searched(collector, monkeypatch):
     """A list of 100,000 nodes is one object, and a search looks at each of them."""
-    garbage.spare()
+    garbage_collection.spare()
     monkeypatch.setattr(gc, "get_count", lambda: (2000, 0, 0))
     searched = []
     monkeypatch.setattr(gc, "collect", lambda generation=2: searched.append(generation))
@@ -156,7 +156,7 @@ def test_a_few_objects_that_hold_very_many_are_spared_instead_of_searched(collec
 
 @pytest.mark.usefixtures("spared")
 def test_little_is_searched_although_a_model_is_spared(collector, monkeypatch):
-    garbage.spare()
+    garbage_collection.spare()
     ring, gone = Model(), []
     weakref.finalize(ring, lambda: gone.append(1))
     del ring
@@ -168,7 +168,7 @@ def test_little_is_searched_although_a_model_is_spared(collector, monkeypatch):
 @pytest.mark.usefixtures("spared")
 def test_looking_spoils_nothing_that_other_threads_are_making(collector, monkeypatch):
     """A tuple that is being made may have no other holder, not even a list of all objects."""
-    garbage.spare()
+    garbage_collection.spare()
     monkeypatch.setattr(gc, "get_count", lambda: (2000, 100, 0))
     errors, stop = [], threading.Event()
 
@@ -197,7 +197,7 @@ def test_looking_spoils_nothing_that_other_threads_are_making(collector, monkeyp
 
 @pytest.mark.usefixtures("spared")
 def test_a_tuple_that_another_thread_is_just_making_is_not_held(collector, monkeypatch):
-    garbage.spare()
+    garbage_collection.spare()
     monkeypatch.setattr(gc, "get_count", lambda: (2000, 0, 0))
     monkeypatch.setattr(gc, "freeze", lambda: None)
     kept = [[] for _ in range(30_000)]  # more than are looked at

@@ -6,7 +6,7 @@ import pytest
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Cancelled
-from onnx_workbench.viewer.jobs import Jobs
+from onnx_workbench.viewer.core.jobs import Jobs
 
 
 @pytest.fixture

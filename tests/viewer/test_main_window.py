@@ -7,11 +7,11 @@ from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.actions.binding import ActionBinding
-from onnx_workbench.viewer.files.opening import sample_model
-from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.core.settings import DIRECTION, RESTORE_VIEW, SHOW_NAMES, THEME, Settings
+from onnx_workbench.viewer.files.read_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
-from onnx_workbench.viewer.settings import DIRECTION, RESTORE_VIEW, SHOW_NAMES, THEME, Settings
-from onnx_workbench.viewer.theme import theme, themes
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import theme, themes
 from tests.viewer.opening import opened, rename, run, settled
 from tests.viewer.runs.driving import idle
 

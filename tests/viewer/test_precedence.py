@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.edits.nodes import delete_and_bridge
-from onnx_workbench.viewer import precedence
-from onnx_workbench.viewer.jobs import Jobs, post
-from onnx_workbench.viewer.precedence import acts, is_next_due, let_pass
-from onnx_workbench.viewer.shifts import Shift
+from onnx_workbench.viewer.core import precedence
+from onnx_workbench.viewer.core.jobs import Jobs, post
+from onnx_workbench.viewer.core.precedence import acts, is_next_due, let_pass
+from onnx_workbench.viewer.core.shifts import Shift
 from tests.viewer.panels.inspector.hands import relu, row, shown
 
 
@@ -186,7 +186,7 @@ def test_jobs_wait_for_the_frame_where_they_look_whether_to_stop(canvas, qtbot, 
 
 
 def test_work_that_the_window_itself_waits_for_waits_for_nothing(qtbot, told, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.viewer.jobs.let_pass", lambda: told.append("waited"))
+    monkeypatch.setattr("onnx_workbench.viewer.core.jobs.let_pass", lambda: told.append("waited"))
     jobs = Jobs()
     job = jobs.follow("Followed", lambda: None)
     job.progress.report(1, 2)

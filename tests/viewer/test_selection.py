@@ -1,4 +1,4 @@
-from onnx_workbench.viewer.selection import Selection
+from onnx_workbench.viewer.core.selection import Selection
 
 
 def nodes_of(workspace):

@@ -1,6 +1,6 @@
 import pytest
 
-from onnx_workbench.viewer.settings import PREFERENCES, RECENT_LIMIT, SHOW_NAMES, THEME, Option, Settings
+from onnx_workbench.viewer.core.settings import PREFERENCES, RECENT_LIMIT, SHOW_NAMES, THEME, Option, Settings
 
 
 def test_an_option_is_its_default_until_set_and_survives_a_restart(settings):

@@ -10,10 +10,10 @@ from PySide6.QtCore import QCoreApplication, QObject, QTimer
 from shiboken6 import delete
 
 from onnx_workbench.model.progress import Cancelled
-from onnx_workbench.viewer import precedence
-from onnx_workbench.viewer.precedence import acts
-from onnx_workbench.viewer.shifts import Once, Shift
-from onnx_workbench.viewer.slices import Latest, Slices
+from onnx_workbench.viewer.core import precedence
+from onnx_workbench.viewer.core.precedence import acts
+from onnx_workbench.viewer.core.shifts import Once, Shift
+from onnx_workbench.viewer.core.slices import Latest, Slices
 from tests.viewer.held import let_take_turns
 
 

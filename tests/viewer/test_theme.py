@@ -7,8 +7,16 @@ from PySide6.QtGui import QColor, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QTreeWidget, QTreeWidgetItem
 
 from onnx_workbench import resources
-from onnx_workbench.viewer.icons import icon
-from onnx_workbench.viewer.theme import Themes, as_mode, categories, load_theme, operator_category, palette, themes
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import (
+    Themes,
+    as_mode,
+    categories,
+    load_theme,
+    operator_category,
+    palette,
+    themes,
+)
 
 TEXT_ON_BACKGROUND = [
     ("text", "window"), ("text", "panel"), ("text", "alternate"), ("text", "canvas"), ("text", "node"),

@@ -6,9 +6,9 @@ import pytest
 
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.io.writer.save import save
-from onnx_workbench.viewer import types
-from onnx_workbench.viewer.canvas.drawing import Kind
-from onnx_workbench.viewer.dialogs.ask_text import AskText
+from onnx_workbench.viewer.canvas.scene.drawing import Kind
+from onnx_workbench.viewer.core import type_inference
+from onnx_workbench.viewer.dialogs.text_prompt import AskText
 from tests.model import builders
 from tests.model.builders import node, value
 from tests.viewer.held import let_take_turns
@@ -75,10 +75,10 @@ def test_types_are_inferred_once_typing_rests(window, qtbot, monkeypatch):
         with workspace.document.edit("Set alpha") as transaction:
             set_attribute(transaction, node(workspace.document, "last"), "alpha", alpha)
 
-    monkeypatch.setattr(types, "_DELAY_MS", 3_600_000)
+    monkeypatch.setattr(type_inference, "_DELAY_MS", 3_600_000)
     edit(0.25)
     let_take_turns(qtbot)
     assert not asked
-    monkeypatch.setattr(types, "_DELAY_MS", 0)
+    monkeypatch.setattr(type_inference, "_DELAY_MS", 0)
     edit(0.5)
     qtbot.waitUntil(lambda: bool(asked), timeout=30_000)

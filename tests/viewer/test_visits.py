@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 from PySide6.QtCore import QPoint, Qt
 
 from onnx_workbench.model.history.steps import RemoveNode
-from onnx_workbench.viewer.visits import Visit, Visits
+from onnx_workbench.viewer.core.navigation_history import Visit, Visits
 from tests.viewer.pointer import hover
 
 BACK, FORWARD = Qt.MouseButton.BackButton, Qt.MouseButton.ForwardButton

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from onnx_workbench.viewer.settings import RECENT_FILES
+from onnx_workbench.viewer.core.settings import RECENT_FILES
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Node, Value
+    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.core.selection import Item
     from onnx_workbench.viewer.main_window import MainWindow
-    from onnx_workbench.viewer.selection import Item
-    from onnx_workbench.viewer.workspace import Workspace
 
 
 class Menu(enum.Enum):

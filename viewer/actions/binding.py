@@ -14,13 +14,13 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QMenu, 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.actions import Action, Context, Glance, Menu, actions
 from onnx_workbench.viewer.actions.action import Submenu
-from onnx_workbench.viewer.icons import icon
-from onnx_workbench.viewer.shifts import Once
-from onnx_workbench.viewer.theme import themes
-from onnx_workbench.viewer.turns import Turns
-from onnx_workbench.viewer.widgets.command_palette import Entry
-from onnx_workbench.viewer.widgets.fields.editors import take_from
-from onnx_workbench.viewer.workspace import REFUSED
+from onnx_workbench.viewer.core.context import REFUSED
+from onnx_workbench.viewer.core.shifts import Once
+from onnx_workbench.viewer.core.turns import Turns
+from onnx_workbench.viewer.popups.command_palette import Entry
+from onnx_workbench.viewer.property_tree.editors import take_from
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import themes
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.main_window import MainWindow

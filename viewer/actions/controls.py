@@ -13,8 +13,8 @@ from shiboken6 import isValid
 
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.actions.binding import without_mnemonic
-from onnx_workbench.viewer.widgets.command_palette import Entry
-from onnx_workbench.viewer.widgets.scrolling import scroll_to
+from onnx_workbench.viewer.popups.command_palette import Entry
+from onnx_workbench.viewer.tables.scrolling import scroll_to
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.docks import Docks

@@ -18,9 +18,9 @@ from onnx_workbench.viewer.actions.targets import (
     select_between,
     selected_nodes,
 )
-from onnx_workbench.viewer.passes.many import CopyOf, change_many, change_nodes
-from onnx_workbench.viewer.patience import busy_over
-from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.core.busy_cursor import busy_over
+from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_many, change_nodes
 
 
 def _undo_title(context: Context) -> str | None:
@@ -73,13 +73,13 @@ def _copy_names(context: Context) -> None:
 
 
 def _copy(context: Context) -> None:
-    from onnx_workbench.viewer import clipboard
+    from onnx_workbench.viewer.core import clipboard
 
     clipboard.copy(selected_nodes(context))
 
 
 def _cut(context: Context) -> None:
-    from onnx_workbench.viewer import clipboard
+    from onnx_workbench.viewer.core import clipboard
 
     chosen = selected_nodes(context)
     clipboard.copy(chosen)
@@ -89,14 +89,14 @@ def _cut(context: Context) -> None:
 def _can_paste(context: Context) -> bool:
     if not context.document_open:
         return False
-    from onnx_workbench.viewer import clipboard
+    from onnx_workbench.viewer.core import clipboard
 
     return clipboard.has_nodes()
 
 
 def _paste(context: Context) -> None:
-    from onnx_workbench.viewer import clipboard
-    from onnx_workbench.viewer.insertion import target_graph
+    from onnx_workbench.viewer.core import clipboard
+    from onnx_workbench.viewer.workflows.insert_operator import target_graph
 
     workspace = context.opened
     fragment = clipboard.copied()
@@ -169,7 +169,7 @@ def _can_rename(context: Context) -> bool:
 
 
 def _rename(context: Context) -> None:
-    from onnx_workbench.viewer.widgets.rename_field import rename
+    from onnx_workbench.viewer.popups.rename_field import rename
 
     workspace, tab = context.opened, context.window.tab
     item = workspace.selection.current

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
-from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.export import Part
+    from onnx_workbench.viewer.files.export_picture import Part
 
 _RECENT = 9
 
 
 def _open_folder(context: Context) -> None:
-    from onnx_workbench.viewer.dialogs.files import ask_folder
+    from onnx_workbench.viewer.dialogs.file_dialogs import ask_folder
 
     window = context.window
     folder = ask_folder(window, window.settings, "Open folder")
@@ -76,7 +76,7 @@ def _copy_path(context: Context) -> None:
 
 
 def _export(part: Part, context: Context) -> None:
-    from onnx_workbench.viewer.export import export_picture
+    from onnx_workbench.viewer.files.export_picture import export_picture
 
     if context.window.tab is not None:
         export_picture(context.window, context.window.tab, part)

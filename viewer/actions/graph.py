@@ -14,10 +14,10 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.types import parse_dimensions, parse_type, type_source
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
-from onnx_workbench.viewer.dialogs.lifetime import show_for
-from onnx_workbench.viewer.passes.many import CopyOf, change_each, change_many
-from onnx_workbench.viewer.selection import Item
-from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
+from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, change_many
 
 
 def _title(values: list[Value]) -> str:
@@ -69,7 +69,7 @@ def _remove_outputs(context: Context) -> None:
 
 
 def _add_input(context: Context) -> None:
-    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
+    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
 
     workspace, graph = context.opened, graph_in_view(context)
 
@@ -193,7 +193,7 @@ def _make_constant(context: Context, values: list[Value], text: str) -> None:
 
 
 def _ask_for_values(context: Context, values: list[Value]) -> None:
-    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
+    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
 
     dialog = AskText(
         context.window,
@@ -207,7 +207,7 @@ def _ask_for_values(context: Context, values: list[Value]) -> None:
 
 
 def _remove_unused_inputs(context: Context) -> None:
-    from onnx_workbench.viewer.passes.whole import take_unused_inputs_away
+    from onnx_workbench.viewer.workflows.background_edit import take_unused_inputs_away
 
     graph = graph_in_view(context)
     if isinstance(graph.owner, (Node, Function)):
@@ -216,8 +216,8 @@ def _remove_unused_inputs(context: Context) -> None:
 
 
 def _set_batch(context: Context) -> None:
-    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
-    from onnx_workbench.viewer.passes.whole import set_batch
+    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
+    from onnx_workbench.viewer.workflows.background_edit import set_batch
 
     workspace, graph = context.opened, graph_in_view(context)
 
@@ -242,7 +242,7 @@ def _set_batch(context: Context) -> None:
 def _set_type(context: Context) -> None:
     from onnx_workbench.model.edits.values import set_type
     from onnx_workbench.model.inference.declare_types import declarable, size_names
-    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
+    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
 
     workspace, values = context.opened, selected_values(context)
     known = workspace.types.type_of(values[-1])

@@ -13,16 +13,16 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, always, with_document
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_node, has_several, has_several_documents
-from onnx_workbench.viewer.dialogs.lifetime import show_aside, show_for
-from onnx_workbench.viewer.text import display, lost_text, plural
+from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
+from onnx_workbench.viewer.style.formatting import display, lost_text, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.convert import Report
     from onnx_workbench.model.history.working_copy import Rehearsal
+    from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.dialogs.extract import Way
     from onnx_workbench.viewer.document_tab import DocumentTab
     from onnx_workbench.viewer.main_window import MainWindow
-    from onnx_workbench.viewer.workspace import Workspace
 
 _SCRIPTS = "Edit scripts (*.jsonl);;All files (*)"
 _LONGEST_SCRIPT = 256 << 20
@@ -76,7 +76,7 @@ def _extract(way: Way, context: Context) -> None:
 
 
 def _merge(context: Context) -> None:
-    from onnx_workbench.viewer.dialogs.files import ask_another
+    from onnx_workbench.viewer.dialogs.file_dialogs import ask_another
 
     path = ask_another(context.window, context.window.settings, "Merge a model")
     if path is not None:
@@ -85,14 +85,14 @@ def _merge(context: Context) -> None:
 
 def merge_file(context: Context, path: Path) -> None:
     """Read a model and ask how it is to be connected."""
-    from onnx_workbench.viewer.files import opening
+    from onnx_workbench.viewer.files import read_model
 
     workspace, graph = context.opened, graph_in_view(context)
 
     def ask(other: Model) -> None:
         _ask_how(context.window, workspace, graph, other, path.name)
 
-    workspace.jobs.start(f"Reading {path.name}", lambda progress: opening.read(path, progress), done=ask)
+    workspace.jobs.start(f"Reading {path.name}", lambda progress: read_model.read(path, progress), done=ask)
 
 
 def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
@@ -100,7 +100,7 @@ def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Mode
     from onnx_workbench.model.convert.align_for_merge import clashing_functions, fit, means_something_else
     from onnx_workbench.model.history.working_copy import Rehearsal
     from onnx_workbench.viewer.dialogs.merge import MergeDialog
-    from onnx_workbench.viewer.passes.converting import told
+    from onnx_workbench.viewer.workflows.convert import told
 
     imports, clashes = dict(graph.opset_imports), clashing_functions(workspace.model, other)
     if not clashes and not means_something_else(other, imports):
@@ -117,8 +117,8 @@ def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Mode
 
 def _merge_tab(context: Context) -> None:
     """Merge the document of another tab: the one to the left, or the first other one."""
-    from onnx_workbench.viewer.passes.rehearsing import Rehearsing
-    from onnx_workbench.viewer.widgets.choice_popup import Choice, ChoicePopup
+    from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
+    from onnx_workbench.viewer.workflows.working_copies import Rehearsing
 
     window, workspace, graph = context.window, context.opened, graph_in_view(context)
     choices = []
@@ -153,7 +153,7 @@ def _has_history(context: Context) -> bool:
 
 
 def _export_script(context: Context) -> None:
-    from onnx_workbench.viewer.dialogs.files import ask_save
+    from onnx_workbench.viewer.dialogs.file_dialogs import ask_save
 
     suggestion = Path(f"{context.opened.title.removesuffix('.onnx')}-edits.jsonl")
     filters = tuple(_SCRIPTS.split(";;"))
@@ -195,7 +195,7 @@ def replay_script(context: Context, path: Path) -> None:
 
 
 def _operator_sets(context: Context) -> None:
-    from onnx_workbench.viewer.dialogs.operator_sets import OperatorSetsDialog
+    from onnx_workbench.viewer.dialogs.custom_operators import OperatorSetsDialog
 
     OperatorSetsDialog.show_for(context.window)
 

@@ -12,16 +12,16 @@ from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from onnx_workbench.viewer.actions.targets import has_node, selected_nodes
-from onnx_workbench.viewer.dialogs.lifetime import show_for
-from onnx_workbench.viewer.passes.many import CopyOf, change_each, change_many
-from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
+from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, change_many
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.widgets.operator_palette import Operator
+    from onnx_workbench.viewer.popups.operator_palette import Operator
 
 
 def _add(context: Context) -> None:
-    from onnx_workbench.viewer.insertion import caption, insert, operator_palette, target_graph
+    from onnx_workbench.viewer.workflows.insert_operator import caption, insert, operator_palette, target_graph
 
     workspace = context.opened
     graph, places = target_graph(workspace), workspace.selection.items
@@ -35,7 +35,7 @@ def _add(context: Context) -> None:
 
 
 def _change_operator(context: Context) -> None:
-    from onnx_workbench.viewer.insertion import operator_palette, target_graph
+    from onnx_workbench.viewer.workflows.insert_operator import operator_palette, target_graph
 
     workspace = context.opened
     targets = selected_nodes(context)
@@ -54,7 +54,7 @@ def _change_operator(context: Context) -> None:
 
 
 def _connect(context: Context) -> None:
-    from onnx_workbench.viewer.widgets.connect import choose_input
+    from onnx_workbench.viewer.popups.connect import choose_input
 
     choose_input(context.window, context.opened, selected_nodes(context)[-1])
 
@@ -87,7 +87,7 @@ def _has_outputs(context: Context) -> bool:
 
 
 def _extract_function(context: Context) -> None:
-    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
+    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
 
     workspace, chosen = context.opened, selected_nodes(context)
 
@@ -128,7 +128,7 @@ def _calls_function(context: Context) -> bool:
 
 
 def _inline(context: Context) -> None:
-    from onnx_workbench.viewer.passes.whole import inline_these
+    from onnx_workbench.viewer.workflows.background_edit import inline_these
 
     workspace = context.opened
     keys = {function.key for function in workspace.model.functions}
@@ -141,8 +141,8 @@ def _has_functions(context: Context) -> bool:
 
 def _at_once(title: str, context: Context, **what: Any) -> None:
     """Convert the whole model in one thing."""
-    from onnx_workbench.viewer.passes.converting import only
-    from onnx_workbench.viewer.passes.whole import convert_at_once
+    from onnx_workbench.viewer.workflows.background_edit import convert_at_once
+    from onnx_workbench.viewer.workflows.convert import only
 
     convert_at_once(context.opened, title, only(**what))
 

@@ -10,9 +10,9 @@ from typing import TypeGuard
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, always, once_open, with_document_soon
 from onnx_workbench.viewer.actions.targets import has_results
-from onnx_workbench.viewer.dialogs.files import ask_file, ask_save
-from onnx_workbench.viewer.selection import Item
-from onnx_workbench.viewer.settings import EDGE_NOTES, NAN_ALONE
+from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.core.settings import EDGE_NOTES, NAN_ALONE
+from onnx_workbench.viewer.dialogs.file_dialogs import ask_file, ask_save
 
 
 def _run(context: Context) -> None:
@@ -141,7 +141,7 @@ def _test(context: Context) -> None:
 
 
 def _save_run(context: Context) -> None:
-    from onnx_workbench.viewer.runs.afterwards import write_run
+    from onnx_workbench.viewer.run.saved_runs import write_run
 
     workspace = context.opened
     suggestion = Path(workspace.title).with_suffix(".npz")
@@ -152,7 +152,7 @@ def _save_run(context: Context) -> None:
 
 
 def _load_run(context: Context) -> None:
-    from onnx_workbench.viewer.runs.afterwards import take_up_run
+    from onnx_workbench.viewer.run.saved_runs import take_up_run
 
     path = ask_file(context.window, context.window.settings, "Load run", ("Arrays (*.npz)", "All files (*)"))
     if path is not None:
@@ -208,7 +208,7 @@ def _colour_by(kind: str, title: str) -> Action:
     )
 
 
-#: Titles of the overlays; `viewer.runs.overlays` has them with their units, but brings numpy.
+#: Titles of the overlays; `viewer.run.overlays` has them with their units, but brings numpy.
 _OVERLAYS = {
     "time": "Time",
     "memory": "Memory",

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from onnx_workbench.viewer.actions.targets import may_have
-from onnx_workbench.viewer.dialogs.lifetime import show_aside, show_for
-from onnx_workbench.viewer.settings import COMPARE_MERGED
-from onnx_workbench.viewer.text import display, plural
+from onnx_workbench.viewer.core.settings import COMPARE_MERGED
+from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
+from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Node
     from onnx_workbench.viewer.document_tab import DocumentTab
     from onnx_workbench.viewer.main_window import MainWindow
-    from onnx_workbench.viewer.runs.comparing import Reference
-    from onnx_workbench.viewer.widgets.choice_popup import Choice
+    from onnx_workbench.viewer.popups.choice_popup import Choice
+    from onnx_workbench.viewer.run.compare import Reference
 
 
 def _knows_types(context: Context) -> bool:
@@ -31,7 +31,7 @@ def _knows_selected_types(context: Context) -> bool:
 
 
 def _write_types(context: Context, *, selected: bool = False) -> None:
-    from onnx_workbench.viewer.passes.whole import write_types
+    from onnx_workbench.viewer.workflows.background_edit import write_types
 
     write_types(context.opened, selected=selected)
 
@@ -44,7 +44,7 @@ def _custom_nodes(context: Context) -> list[Node]:
 def _set_type_rule(context: Context) -> None:
     from onnx_workbench.model.errors import ModelError
     from onnx_workbench.model.inference.rules import user_rule
-    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
+    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
 
     workspace, custom = context.opened, _custom_nodes(context)
     if not custom:
@@ -87,7 +87,7 @@ def _simplify(context: Context) -> None:
 
 def _compare(context: Context) -> None:
     """Choose the other model: one that is open, one from a file, or this one as its file has it."""
-    from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup
+    from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 
     ChoicePopup(context.window, "Model", context.opened.report).open(
         list(_others(context)), caption=f"Compare {display(context.opened.title, 60)} with", placeholder="Model"
@@ -95,7 +95,7 @@ def _compare(context: Context) -> None:
 
 
 def _others(context: Context) -> Iterator[Choice]:
-    from onnx_workbench.viewer.widgets.choice_popup import Choice
+    from onnx_workbench.viewer.popups.choice_popup import Choice
 
     window, tab = context.window, context.window.tab
     assert tab is not None
@@ -127,7 +127,7 @@ def _beside_file(window: MainWindow, path: Path, tab: DocumentTab, _shift: bool)
 
 
 def _beside_asked(window: MainWindow, tab: DocumentTab, _shift: bool) -> None:
-    from onnx_workbench.viewer.dialogs.files import ask_another
+    from onnx_workbench.viewer.dialogs.file_dialogs import ask_another
 
     path = ask_another(window, window.settings, "Open beside")
     if path is not None:
@@ -136,8 +136,8 @@ def _beside_asked(window: MainWindow, tab: DocumentTab, _shift: bool) -> None:
 
 def show_beside(window: MainWindow, other: DocumentTab, tab: DocumentTab) -> None:
     """Compare a document with another one, side by side, with the list of differences."""
-    from onnx_workbench.viewer.comparison.beside import Beside
-    from onnx_workbench.viewer.comparison.pairing import Comparing
+    from onnx_workbench.viewer.compare.model_comparison import Comparing
+    from onnx_workbench.viewer.compare.side_by_side import Beside
 
     if tab not in window.tabs() or other not in window.tabs():
         return  # closed while the other one was read
@@ -152,8 +152,8 @@ def _is_compared(context: Context) -> bool:
 
 def _run_both(context: Context) -> None:
     """Run both compared documents with the same inputs, then list how far the values are off."""
-    from onnx_workbench.viewer.comparison.run_both import run_both
-    from onnx_workbench.viewer.panels.compare import ComparePanel
+    from onnx_workbench.viewer.compare.run_both import run_both
+    from onnx_workbench.viewer.panels.run_comparison import ComparePanel
 
     window, comparing = context.window, context.opened.comparing
     assert comparing is not None

@@ -14,15 +14,15 @@ from onnx_workbench.viewer.actions.targets import has_results, may_have
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.precision_trial import Precision
-    from onnx_workbench.viewer.panels.compare import ComparePanel
-    from onnx_workbench.viewer.panels.tensor import TensorPanel
-    from onnx_workbench.viewer.panels.tensor.views import View
-    from onnx_workbench.viewer.runs.breakpoints import Condition
+    from onnx_workbench.viewer.panels.run_comparison import ComparePanel
+    from onnx_workbench.viewer.run.breakpoints import Condition
+    from onnx_workbench.viewer.tensor_view.panel import TensorPanel
+    from onnx_workbench.viewer.tensor_view.view_kinds import View
 
 
 def _tensor(context: Context) -> TensorPanel:
     """The tensor panel, brought up."""
-    from onnx_workbench.viewer.panels.tensor import TensorPanel
+    from onnx_workbench.viewer.tensor_view.panel import TensorPanel
 
     panel = context.window.docks.open("tensor")
     assert isinstance(panel, TensorPanel)
@@ -31,7 +31,7 @@ def _tensor(context: Context) -> TensorPanel:
 
 def _compare(context: Context) -> ComparePanel:
     """The panel of comparisons, brought up."""
-    from onnx_workbench.viewer.panels.compare import ComparePanel
+    from onnx_workbench.viewer.panels.run_comparison import ComparePanel
 
     panel = context.window.docks.open("compare")
     assert isinstance(panel, ComparePanel)
@@ -39,7 +39,7 @@ def _compare(context: Context) -> ComparePanel:
 
 
 def _correct_types(context: Context) -> None:
-    from onnx_workbench.viewer.panels.run import RunPanel
+    from onnx_workbench.viewer.run_panel.panel import RunPanel
 
     panel = context.window.docks.open("run")
     assert isinstance(panel, RunPanel)
@@ -155,8 +155,8 @@ def _toggle_condition(condition: Condition, context: Context) -> None:
 
 def _break_above(context: Context) -> None:
     """Ask above what, unless that is to end."""
-    from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
-    from onnx_workbench.viewer.dialogs.lifetime import show_for
+    from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
+    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
 
     breakpoints = context.opened.runs.breakpoints
     if breakpoints.has("above"):

@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, always, with_document, with_selection
-from onnx_workbench.viewer.panels import PANELS, PanelInfo
-from onnx_workbench.viewer.settings import (
+from onnx_workbench.viewer.core.settings import (
     DIRECTION,
     FOLD_SHARED,
     SHOW_ATTRIBUTES,
@@ -17,9 +16,10 @@ from onnx_workbench.viewer.settings import (
     WHEEL_ZOOMS,
     Option,
 )
+from onnx_workbench.viewer.panels import PANELS, PanelInfo
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.canvas.graph_view import GraphView
 
 
 def _view(context: Context) -> GraphView:

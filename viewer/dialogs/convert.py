@@ -29,20 +29,20 @@ from onnx_workbench.model.checks.models import NEWEST_IR_VERSION
 from onnx_workbench.model.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
+from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.dialogs.buttons import without_icons
-from onnx_workbench.viewer.passes.applying import Applying
-from onnx_workbench.viewer.passes.converting import CONVERTERS, RENAMED, Trial, attempt, counted
-from onnx_workbench.viewer.passes.rehearsing import Rehearsing
-from onnx_workbench.viewer.text import display, plural
-from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.workflows.convert import CONVERTERS, RENAMED, Trial, attempt, counted
+from onnx_workbench.viewer.workflows.step_applier import Applying
+from onnx_workbench.viewer.workflows.working_copies import Rehearsing
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.equivalence import Agreement
     from onnx_workbench.model.history.working_copy import Rehearsal
-    from onnx_workbench.viewer.jobs import Job
+    from onnx_workbench.viewer.core.jobs import Job
 
 _DELAY_MS = 400
 _OLDEST = 7

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QLabel, Q
 
 from onnx_workbench.viewer.dialogs.buttons import close_button
 from onnx_workbench.viewer.files.folders import state_folder
-from onnx_workbench.viewer.theme import monospace
+from onnx_workbench.viewer.style.theme import monospace
 
 
 class CrashDialog(QDialog):

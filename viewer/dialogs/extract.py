@@ -23,12 +23,12 @@ from onnx_workbench.model.edits.extract import Cut, cut_between, cut_in_two, cut
 from onnx_workbench.model.edits.split_metadata import forgotten
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
-from onnx_workbench.viewer.dialogs.ask_text import ErrorLabel
+from onnx_workbench.viewer.core.context import Workspace, graph_of
 from onnx_workbench.viewer.dialogs.buttons import without_icons
-from onnx_workbench.viewer.passes.cutting import Cutting
-from onnx_workbench.viewer.text import display, plural, type_text
-from onnx_workbench.viewer.theme import theme
-from onnx_workbench.viewer.workspace import Workspace, graph_of
+from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.style.formatting import display, plural, type_text
+from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.workflows.extract import Cutting
 
 Way = Literal["selection", "between", "ends", "split"]
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from onnx_workbench.viewer.dialogs.buttons import without_icons
-from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.style.formatting import display
 
 
 def ask_to_save(

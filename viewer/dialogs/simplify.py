@@ -24,19 +24,19 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.pass_list import PASSES
 from onnx_workbench.model.simplify.passes import Match, Options, Refusal
 from onnx_workbench.model.simplify.pipeline import chosen_passes
-from onnx_workbench.viewer.commands.simplify import refusal_counts, table
+from onnx_workbench.viewer.cli.simplify import refusal_counts, table
+from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.dialogs.buttons import without_icons
 from onnx_workbench.viewer.dialogs.simplify_matches import MatchTree, make_tree
-from onnx_workbench.viewer.passes.applying import Applying
-from onnx_workbench.viewer.passes.rehearsing import Rehearsing
-from onnx_workbench.viewer.passes.simplifying import Outcome, Simplification
-from onnx_workbench.viewer.text import display, number_text, plural
-from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.style.formatting import display, number_text, plural
+from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.workflows.simplify import Outcome, Simplification
+from onnx_workbench.viewer.workflows.step_applier import Applying
+from onnx_workbench.viewer.workflows.working_copies import Rehearsing
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.jobs import Job
+    from onnx_workbench.viewer.core.jobs import Job
 
 
 class SimplifyDialog(QDialog):

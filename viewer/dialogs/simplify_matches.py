@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.passes import Match, Pass
-from onnx_workbench.viewer.text import display, number_text
-from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.style.formatting import display, number_text
+from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _MOST_SHOWN = 200  # matches with a line of their own below a pass
 _ItemRole = Qt.ItemDataRole.UserRole

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QTimer
 
+from onnx_workbench.viewer.core.context import Message
+from onnx_workbench.viewer.core.jobs import Job
 from onnx_workbench.viewer.dialogs.questions import ask_to_save
-from onnx_workbench.viewer.jobs import Job
-from onnx_workbench.viewer.widgets.fields.editors import take_typed
-from onnx_workbench.viewer.workspace import Message
+from onnx_workbench.viewer.property_tree.editors import take_typed
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.document_tab import DocumentTab

@@ -13,22 +13,22 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer import garbage
-from onnx_workbench.viewer.dialogs.files import ask_open
-from onnx_workbench.viewer.files import opening, operator_sets, unused_data
+from onnx_workbench.viewer.core import garbage_collection
+from onnx_workbench.viewer.core.context import Message, Severity, Workspace
+from onnx_workbench.viewer.core.jobs import Job, Jobs
+from onnx_workbench.viewer.core.settings import RELOAD_SILENTLY
+from onnx_workbench.viewer.dialogs.file_dialogs import ask_open
+from onnx_workbench.viewer.files import custom_operators, read_model, unused_data
 from onnx_workbench.viewer.files.closing import Closing
 from onnx_workbench.viewer.files.folders import journal_folder
-from onnx_workbench.viewer.jobs import Job, Jobs
-from onnx_workbench.viewer.settings import RELOAD_SILENTLY
-from onnx_workbench.viewer.text import display, plural
-from onnx_workbench.viewer.widgets.fields.editors import take_typed
-from onnx_workbench.viewer.workspace import Message, Severity, Workspace
+from onnx_workbench.viewer.property_tree.editors import take_typed
+from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.writer.save import Saved
     from onnx_workbench.model.recovery.baseline import Beginning
     from onnx_workbench.viewer.document_tab import DocumentTab
-    from onnx_workbench.viewer.files.saving import Coming, Save, SaveOptions
+    from onnx_workbench.viewer.files.save import Coming, Save, SaveOptions
     from onnx_workbench.viewer.main_window import MainWindow
 
 _SETTLE = 400  # ms a file must be left alone before it is read again
@@ -138,16 +138,16 @@ class Files(QObject):
 
     def open_standard_input(self) -> None:
         """Open the model that is piped in."""
-        self._read(opening.STANDARD_INPUT, "standard input", None)
+        self._read(read_model.STANDARD_INPUT, "standard input", None)
 
     def open_sample(self) -> None:
         """Open the sample model, as a new document: the file that comes with the program is never overwritten."""
-        sample = opening.sample_model()
+        sample = read_model.sample_model()
         self._read(str(sample), sample.stem, None)
 
     def warm_up(self) -> None:
         """Import in the background what the first document will need."""
-        self.jobs.start("", lambda _progress: opening.import_view())
+        self.jobs.start("", lambda _progress: read_model.import_view())
 
     def _read(
         self,
@@ -159,8 +159,8 @@ class Files(QObject):
         holds: Path | None = None,
     ) -> None:
         def work(progress: Progress) -> Model:
-            opening.import_view()
-            return opening.read(name, progress)
+            read_model.import_view()
+            return read_model.read(name, progress)
 
         def done(model: Model) -> None:
             if path is None and holds is None:
@@ -171,7 +171,7 @@ class Files(QObject):
                 then(self._add(Document(model, path), title, holds=holds))
 
         def finished() -> None:
-            garbage.resume()
+            garbage_collection.resume()
             self._arrived(title)
             for call in self._until_read.pop(path, ()) if path is not None else ():
                 call()
@@ -179,7 +179,7 @@ class Files(QObject):
         self._expect(title)
         if path is not None:
             self._until_read.setdefault(path, [])
-        garbage.pause()  # all that is made now stays
+        garbage_collection.pause()  # all that is made now stays
         self.jobs.start(
             f"Opening {title}",
             work,
@@ -196,7 +196,7 @@ class Files(QObject):
         def work(progress: Progress) -> list[Beginning]:
             from onnx_workbench.model.recovery.baseline import write_beginning
 
-            opening.import_view()
+            read_model.import_view()
             return [write_beginning(model, folder, progress) for model, _ in models]
 
         def finished() -> None:
@@ -223,7 +223,7 @@ class Files(QObject):
             QTimer.singleShot(_AFTER_OPENING, self, self._prepare_runs)
 
     def _prepare_runs(self) -> None:
-        self.jobs.start("", lambda _progress: opening.import_runs())
+        self.jobs.start("", lambda _progress: read_model.import_runs())
 
     def _add(
         self, document: Document, title: str, beginning: Beginning | None = None, *, holds: Path | None = None
@@ -249,7 +249,7 @@ class Files(QObject):
         return tab
 
     def _cannot_open(self, error: BaseException, title: str, path: Path | None) -> None:
-        if isinstance(error, ModelError) and path is not None and operator_sets.is_document(path):
+        if isinstance(error, ModelError) and path is not None and custom_operators.is_document(path):
             self.open_operator_set(path)
             return
         if isinstance(error, ModelError):
@@ -259,10 +259,10 @@ class Files(QObject):
 
     def open_operator_set(self, path: Path) -> None:
         """Make the operators of an ONNXOPSET document known, and show the list of such documents."""
-        from onnx_workbench.viewer.dialogs.operator_sets import OperatorSetsDialog
+        from onnx_workbench.viewer.dialogs.custom_operators import OperatorSetsDialog
 
         try:
-            operator_sets.documents().open(path)
+            custom_operators.documents().open(path)
         except ModelError as error:
             self._window.report(error)
             return
@@ -287,7 +287,7 @@ class Files(QObject):
             self._watcher.addPath(str(path.parent))
             return
         self._watch(path)  # a file that was replaced is no longer the one that is watched
-        found = opening.identity_at(path)
+        found = read_model.identity_at(path)
         if found not in (tab.identity, tab.told_of):
             tab.told_of = found
             self._changed_on_disk(tab)
@@ -355,7 +355,7 @@ class Files(QObject):
 
         self.jobs.start(
             f"Reloading {path.name}",
-            partial(opening.read, path),
+            partial(read_model.read, path),
             done=done,
             failed=failed,
             supersede=f"reload {path}",
@@ -376,7 +376,7 @@ class Files(QObject):
 
     def save(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Write the document to its file; asks where when it has none. `then` is called once it is written."""
-        from onnx_workbench.viewer.files.saving import SaveOptions
+        from onnx_workbench.viewer.files.save import SaveOptions
 
         take_typed(self._window)
         if tab.path is None:
@@ -386,8 +386,8 @@ class Files(QObject):
 
     def save_as(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Ask for a file and write the document to it, which then belongs to it."""
-        from onnx_workbench.viewer.dialogs.files import ask_save_model
-        from onnx_workbench.viewer.files.saving import SaveOptions
+        from onnx_workbench.viewer.dialogs.file_dialogs import ask_save_model
+        from onnx_workbench.viewer.files.save import SaveOptions
 
         path = ask_save_model(self._window, self._window.settings, tab.path or Path(f"{tab.workspace.title}.onnx"))
         if path is not None:
@@ -406,7 +406,7 @@ class Files(QObject):
 
         `prepared` is called when it is about to be written, `refused` when the options do not fit the model.
         """
-        from onnx_workbench.viewer.files.saving import Answers, Save
+        from onnx_workbench.viewer.files.save import Answers, Save
 
         fail = partial(self._not_saved, tab, then)
 
@@ -440,7 +440,7 @@ class Files(QObject):
         tab.workspace.withdraw(_SAVING)
         path = save.options.path
         expected = tab.identity if self._is_own(tab, path) and not force else None
-        if expected is not None and path.exists() and opening.identity_at(path) != expected:
+        if expected is not None and path.exists() and read_model.identity_at(path) != expected:
             save.answers.prepared()
             self._warn_before_overwriting(tab, save, then)
             return

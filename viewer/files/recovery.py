@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.core.context import Message
 from onnx_workbench.viewer.files.folders import journal_folder
-from onnx_workbench.viewer.text import display, plural
-from onnx_workbench.viewer.workspace import Message
+from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
     from onnx_workbench.model.history.working_copy import Rehearsal
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.recover import Leftover
+    from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.document_tab import DocumentTab
     from onnx_workbench.viewer.main_window import MainWindow
-    from onnx_workbench.viewer.workspace import Workspace
 
 _SHOWN_TITLES = 12
 _MUCH = 1 << 18  # bytes of a journal: more steps than are done again in a few frames
@@ -140,7 +140,7 @@ def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: Leftover) ->
     `_replay_at_once`.
     """
     from onnx_workbench.model.recovery.recover import recover
-    from onnx_workbench.viewer.passes.whole import Outcome, WholeEdit
+    from onnx_workbench.viewer.workflows.background_edit import Outcome, WholeEdit
 
     workspace, document = tab.workspace, tab.workspace.document
     revision, lets_go = document.revision, list[Callable[[], object]]()

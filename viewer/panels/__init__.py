@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from onnx_workbench.viewer.widgets.flow import FlowLayout
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.workspace import Workspace
+    from onnx_workbench.viewer.core.context import Workspace
 
 Area = Literal["left", "right", "bottom"]
 
@@ -64,7 +64,8 @@ class Panel(QWidget):
 class PanelInfo:
     """A line of PANELS: what the window must know before the module is imported."""
 
-    id: str  # also the module's name
+    id: str  # kept in settings
+    module: str  # below viewer/
     class_name: str
     title: str
     area: Area
@@ -75,7 +76,7 @@ class PanelInfo:
 
     def load(self) -> type[Panel]:
         """The panel's class; imports its module."""
-        found: type[Panel] = getattr(import_module(f"onnx_workbench.viewer.panels.{self.id}"), self.class_name)
+        found: type[Panel] = getattr(import_module(f"onnx_workbench.viewer.{self.module}"), self.class_name)
         return found
 
 
@@ -83,6 +84,7 @@ class PanelInfo:
 PANELS: tuple[PanelInfo, ...] = (
     PanelInfo(
         "outline",
+        "panels.outline",
         "OutlinePanel",
         "Outline",
         "left",
@@ -90,9 +92,10 @@ PANELS: tuple[PanelInfo, ...] = (
         open_at_first=True,
         words="tree structure hierarchy graphs",
     ),
-    PanelInfo("find", "FindPanel", "Find", "left", "find", open_at_first=True, words="search look for"),
+    PanelInfo("find", "panels.find", "FindPanel", "Find", "left", "find", open_at_first=True, words="search look for"),
     PanelInfo(
         "inspector",
+        "inspector.panel",
         "InspectorPanel",
         "Inspector",
         "right",
@@ -103,6 +106,7 @@ PANELS: tuple[PanelInfo, ...] = (
     ),
     PanelInfo(
         "run",
+        "run_panel.panel",
         "RunPanel",
         "Run",
         "right",
@@ -112,6 +116,7 @@ PANELS: tuple[PanelInfo, ...] = (
     ),
     PanelInfo(
         "tensor",
+        "tensor_view.panel",
         "TensorPanel",
         "Tensor",
         "bottom",
@@ -120,24 +125,68 @@ PANELS: tuple[PanelInfo, ...] = (
         words="values numbers array weights data image heat map histogram",
     ),
     PanelInfo(
-        "problems", "ProblemsPanel", "Problems", "bottom", "problems", words="errors warnings messages check lint"
+        "problems",
+        "panels.problems",
+        "ProblemsPanel",
+        "Problems",
+        "bottom",
+        "problems",
+        words="errors warnings messages check lint",
     ),
     PanelInfo(
-        "differences", "DifferencesPanel", "Differences", "bottom", "compare", words="diff compare models changes"
+        "differences",
+        "panels.differences",
+        "DifferencesPanel",
+        "Differences",
+        "bottom",
+        "compare",
+        words="diff compare models changes",
     ),
     PanelInfo(
-        "statistics", "StatisticsPanel", "Statistics", "bottom", "chart", words="counts parameters flops summary"
+        "statistics",
+        "panels.statistics",
+        "StatisticsPanel",
+        "Statistics",
+        "bottom",
+        "chart",
+        words="counts parameters flops summary",
     ),
-    PanelInfo("history", "HistoryPanel", "History", "bottom", "history", words="undo redo edits"),
+    PanelInfo("history", "panels.history", "HistoryPanel", "History", "bottom", "history", words="undo redo edits"),
     PanelInfo(
-        "node_table", "NodeTablePanel", "Node Table", "bottom", "attributes", "Ctrl+T", words="list spreadsheet nodes"
+        "node_table",
+        "panels.node_table",
+        "NodeTablePanel",
+        "Node Table",
+        "bottom",
+        "attributes",
+        "Ctrl+T",
+        words="list spreadsheet nodes",
     ),
-    PanelInfo("raw", "RawPanel", "Raw Messages", "bottom", "raw", words="protobuf bytes source file"),
-    PanelInfo("watch", "WatchPanel", "Watch", "bottom", "watch", words="pinned values debug variables"),
-    PanelInfo("profile", "ProfilePanel", "Profile", "bottom", "profile", words="time memory speed performance slow"),
-    PanelInfo("element", "ElementPanel", "Element", "bottom", "find", words="provenance trace origin index debug"),
+    PanelInfo(
+        "raw", "panels.raw_messages", "RawPanel", "Raw Messages", "bottom", "raw", words="protobuf bytes source file"
+    ),
+    PanelInfo("watch", "panels.watch", "WatchPanel", "Watch", "bottom", "watch", words="pinned values debug variables"),
+    PanelInfo(
+        "profile",
+        "panels.profile",
+        "ProfilePanel",
+        "Profile",
+        "bottom",
+        "profile",
+        words="time memory speed performance slow",
+    ),
+    PanelInfo(
+        "element",
+        "panels.provenance",
+        "ElementPanel",
+        "Element",
+        "bottom",
+        "find",
+        words="provenance trace origin index debug",
+    ),
     PanelInfo(
         "compare",
+        "panels.run_comparison",
         "ComparePanel",
         "Compare",
         "bottom",

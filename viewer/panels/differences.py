@@ -19,15 +19,15 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.diff import Difference
-from onnx_workbench.viewer.commands.diff import location
-from onnx_workbench.viewer.comparison.pairing import SIGNS, WORDS, Comparing
+from onnx_workbench.viewer.cli.diff import location
+from onnx_workbench.viewer.compare.model_comparison import SIGNS, WORDS, Comparing
+from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.panels import Panel
-from onnx_workbench.viewer.text import count_text, display, plural
-from onnx_workbench.viewer.theme import theme
-from onnx_workbench.viewer.tips import for_role, plain_tip
+from onnx_workbench.viewer.style.formatting import count_text, display, plural
+from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
+from onnx_workbench.viewer.tables.row_table import Index, RowModel, RowTable
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
-from onnx_workbench.viewer.widgets.row_table import Index, RowModel, RowTable
-from onnx_workbench.viewer.workspace import Workspace
 
 _COLUMNS = ("Kind", "Where", "What")  # then what it is on either side
 _KINDS = ("added", "removed", "changed", "renamed", "moved")

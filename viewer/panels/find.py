@@ -21,16 +21,16 @@ from onnx_workbench.model.analysis.search import parse, search
 from onnx_workbench.model.analysis.value_types import declared_type
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.icons import dot, icon
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.turns import Turns
 from onnx_workbench.viewer.panels import Panel
-from onnx_workbench.viewer.qt_models.outline_rows import graph_title
-from onnx_workbench.viewer.text import count_text, display, type_text
-from onnx_workbench.viewer.theme import categories, node_category, theme
-from onnx_workbench.viewer.tips import for_role
-from onnx_workbench.viewer.turns import Turns
-from onnx_workbench.viewer.widgets.row_table import RowTable
-from onnx_workbench.viewer.widgets.undoing import pass_undo
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.style.formatting import count_text, display, type_text
+from onnx_workbench.viewer.style.icons import dot, icon
+from onnx_workbench.viewer.style.theme import categories, node_category, theme
+from onnx_workbench.viewer.style.tooltips import for_role
+from onnx_workbench.viewer.tables.outline_rows import graph_title
+from onnx_workbench.viewer.tables.row_table import RowTable
+from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
 
 Index = QModelIndex | QPersistentModelIndex
 

@@ -12,14 +12,14 @@ from PySide6.QtGui import QFont, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 
 from onnx_workbench.model.history.document import Document, Entry
+from onnx_workbench.viewer.core.busy_cursor import busy_over
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.shifts import SLICE_SECONDS
+from onnx_workbench.viewer.core.turns import Turns
 from onnx_workbench.viewer.panels import Panel
-from onnx_workbench.viewer.patience import busy_over
-from onnx_workbench.viewer.shifts import SLICE_SECONDS
-from onnx_workbench.viewer.text import display
-from onnx_workbench.viewer.theme import theme
-from onnx_workbench.viewer.tips import for_role
-from onnx_workbench.viewer.turns import Turns
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.style.tooltips import for_role
 
 Index = QModelIndex | QPersistentModelIndex
 

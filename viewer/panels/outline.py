@@ -11,13 +11,13 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QVBoxLayout, QWidg
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.panels import Panel
-from onnx_workbench.viewer.qt_models.outline import ObjectRole, OutlineModel
-from onnx_workbench.viewer.qt_models.outline_rows import Stretch
-from onnx_workbench.viewer.selection import Item
-from onnx_workbench.viewer.widgets.marking_tree import MarkingTree
-from onnx_workbench.viewer.widgets.opening_all import OpeningAll
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.tables.expand_all import OpeningAll
+from onnx_workbench.viewer.tables.marking_tree import MarkingTree
+from onnx_workbench.viewer.tables.outline_model import ObjectRole, OutlineModel
+from onnx_workbench.viewer.tables.outline_rows import Stretch
 
 _MEASURED = 100  # rows that tell how wide operators are
 _MARGINS = 8  # px beside the text of an operator

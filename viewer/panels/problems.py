@@ -18,21 +18,21 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.changes import is_in_model
-from onnx_workbench.viewer.icons import icon
+from onnx_workbench.viewer.core.context import Workspace, graph_of
+from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.core.problem_checker import find_problems
 from onnx_workbench.viewer.panels import Panel
-from onnx_workbench.viewer.passes.many import MANY
-from onnx_workbench.viewer.problems import find_problems
-from onnx_workbench.viewer.text import display, plural
-from onnx_workbench.viewer.theme import theme
-from onnx_workbench.viewer.tips import for_role, plain_tip
+from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
+from onnx_workbench.viewer.tables.row_table import Index, RowModel, RowTable
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
-from onnx_workbench.viewer.widgets.row_table import Index, RowModel, RowTable
-from onnx_workbench.viewer.workspace import Workspace, graph_of
+from onnx_workbench.viewer.workflows.edit_many import MANY
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.working_copy import Rehearsal
-    from onnx_workbench.viewer.passes.whole import Outcome
+    from onnx_workbench.viewer.workflows.background_edit import Outcome
 
 _MEND_ALL = "Mend all problems"
 _COLUMNS = ("Problem", "Details", "Place")
@@ -193,7 +193,7 @@ def _mend(document: Document, title: str, problems: list[Problem], progress: Pro
 
 def _mend_all_in_copy(workspace: Workspace) -> None:
     """Find and mend the problems of a copy: a fix speaks of the model that it was found in."""
-    from onnx_workbench.viewer.passes.whole import Outcome, WholeEdit, known_of
+    from onnx_workbench.viewer.workflows.background_edit import Outcome, WholeEdit, known_of
 
     def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
         document = rehearsal.document

@@ -15,19 +15,19 @@ from onnx_workbench.exec.results.node_table import NodeResult, State
 from onnx_workbench.exec.results.run_result import Moment
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.slices import Latest
 from onnx_workbench.viewer.panels import Panel
-from onnx_workbench.viewer.places import name_of
-from onnx_workbench.viewer.results import Record
-from onnx_workbench.viewer.runs.addresses import name_in_run
-from onnx_workbench.viewer.runs.overlays import TITLES, multiply_adds
-from onnx_workbench.viewer.slices import Latest
-from onnx_workbench.viewer.text import bytes_text, count_text, display, duration_text, plural, shape_text
-from onnx_workbench.viewer.theme import theme, themes
-from onnx_workbench.viewer.widgets.flow import FlowLayout, labelled
-from onnx_workbench.viewer.widgets.number_table import Cell, Column, MadeRows, NumberTable, Row
-from onnx_workbench.viewer.widgets.plots.focus import paint_focus
-from onnx_workbench.viewer.widgets.sorting import Key
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.plots.focus import paint_focus
+from onnx_workbench.viewer.run.overlays import TITLES, multiply_adds
+from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.value_paths import name_in_run
+from onnx_workbench.viewer.style.formatting import bytes_text, count_text, display, duration_text, plural, shape_text
+from onnx_workbench.viewer.style.labels import name_of
+from onnx_workbench.viewer.style.theme import theme, themes
+from onnx_workbench.viewer.tables.number_table import Cell, Column, MadeRows, NumberTable, Row
+from onnx_workbench.viewer.tables.sorting import Key
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
 
 #: What is shown, and what it is called.
 _STATES = {State.DONE: "ran", State.KEPT: "kept", State.CONSTANT: "constant"}

@@ -14,11 +14,11 @@ from onnx_workbench.model.edits.raw_fields import place_of, plain_path
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.message_fields import Path
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.dialogs.ask_text import AskText, TextField
-from onnx_workbench.viewer.text import display
+from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
+from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.panels.raw import RawPanel
+    from onnx_workbench.viewer.panels.raw_messages import RawPanel
 
 _TENSOR_FIELDS = frozenset({"t", "tensors", "sparse_tensor", "sparse_tensors"})
 

@@ -46,24 +46,24 @@ from onnx_workbench.model.history.working_copy import Rehearsal
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.commands.arguments import sizes
-from onnx_workbench.viewer.dialogs.files import ask_save
+from onnx_workbench.viewer.cli.arguments import sizes
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.dialogs.file_dialogs import ask_save
 from onnx_workbench.viewer.panels import Panel
-from onnx_workbench.viewer.passes.rehearsing import Rehearsing
-from onnx_workbench.viewer.slices import Latest
-from onnx_workbench.viewer.text import bytes_text, count_text, display, plural
-from onnx_workbench.viewer.theme import theme
-from onnx_workbench.viewer.tips import for_role, plain_tip
+from onnx_workbench.viewer.style.formatting import bytes_text, count_text, display, plural
+from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
+from onnx_workbench.viewer.tables.keep_selection import KeptSelection
+from onnx_workbench.viewer.tables.row_table import Index, RowModel, RowTable
+from onnx_workbench.viewer.tables.sorting import AT_ONCE, Key, order_of
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
-from onnx_workbench.viewer.widgets.keeping import KeptSelection
-from onnx_workbench.viewer.widgets.row_table import Index, RowModel, RowTable
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
-from onnx_workbench.viewer.widgets.sorting import AT_ONCE, Key, order_of
-from onnx_workbench.viewer.widgets.undoing import pass_undo
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
+from onnx_workbench.viewer.workflows.working_copies import Rehearsing
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.runs.overlays import Overlays
+    from onnx_workbench.viewer.run.overlays import Overlays
 
 Amount = int | Polynomial | None
 

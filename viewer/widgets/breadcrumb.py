@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWi
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Function, Graph, TrainingInfo
-from onnx_workbench.viewer.places import name_of, path_to
-from onnx_workbench.viewer.selection import Item
-from onnx_workbench.viewer.text import display
-from onnx_workbench.viewer.tips import plain_tip
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.labels import name_of, path_to
+from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _Target = Item | Scope
 _KINDS = {Function: "function", TrainingInfo: "training"}

@@ -9,13 +9,13 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.viewer.icons import icon
-from onnx_workbench.viewer.places import name_of, place_text
-from onnx_workbench.viewer.text import display
-from onnx_workbench.viewer.theme import theme, themes
-from onnx_workbench.viewer.tips import plain_tip
-from onnx_workbench.viewer.widgets.flow import FlowLayout
-from onnx_workbench.viewer.workspace import Message, Workspace
+from onnx_workbench.viewer.core.context import Message, Workspace
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.labels import name_of, place_text
+from onnx_workbench.viewer.style.theme import theme, themes
+from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 
 _INFO_SECONDS = 8
 _MOST = 3  # shown at once; older ones make room

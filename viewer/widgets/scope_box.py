@@ -9,8 +9,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
 from onnx_workbench.model.ir.graph import Node
-from onnx_workbench.viewer.text import plural
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.style.formatting import plural
 
 _PART = 1
 

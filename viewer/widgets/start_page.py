@@ -18,11 +18,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.viewer.icons import icon
-from onnx_workbench.viewer.settings import RECENT_FILES, Settings
-from onnx_workbench.viewer.text import display
-from onnx_workbench.viewer.theme import themes
-from onnx_workbench.viewer.tips import plain_tip
+from onnx_workbench.viewer.core.settings import RECENT_FILES, Settings
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import themes
+from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _COLUMN_WIDTH = 560
 

@@ -10,14 +10,14 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QS
 
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import Type
-from onnx_workbench.viewer.icons import icon
-from onnx_workbench.viewer.jobs import Job, Jobs
-from onnx_workbench.viewer.places import name_of
-from onnx_workbench.viewer.selection import Item
-from onnx_workbench.viewer.text import display, plural, type_text
-from onnx_workbench.viewer.theme import theme, themes
-from onnx_workbench.viewer.widgets.still_label import StillLabel
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.jobs import Job, Jobs
+from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.style.formatting import display, plural, type_text
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.labels import name_of
+from onnx_workbench.viewer.style.theme import theme, themes
+from onnx_workbench.viewer.widgets.fixed_width_label import StillLabel
 
 _PATIENCE = 300  # ms before progress shows
 

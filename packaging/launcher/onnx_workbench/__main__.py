@@ -17,7 +17,7 @@ def main() -> int:
 
             child_main(sys.argv[2:])
             return 0
-    from onnx_workbench.viewer.cli import main as run
+    from onnx_workbench.viewer.cli.main import main as run
 
     return run(sys.argv[1:])
 

@@ -12,7 +12,7 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_at
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.viewer.canvas.view import GraphView
+from onnx_workbench.viewer.canvas.graph_view import GraphView
 from tests.viewer.canvas.painting import finish_painting
 
 HOSTILE_NAMES = (

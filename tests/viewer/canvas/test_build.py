@@ -5,10 +5,10 @@ import pytest
 
 from onnx_workbench.model.analysis.name_scopes import scope_tree
 from onnx_workbench.model.ir.graph import Function
-from onnx_workbench.viewer.canvas.build import Ids, build, initial_expansion, inner_graph
-from onnx_workbench.viewer.canvas.cards import Cards
-from onnx_workbench.viewer.canvas.drawing import WIDEST, Drawing, Kind, Options
-from onnx_workbench.viewer.canvas.fonts import Style, canvas_fonts
+from onnx_workbench.viewer.canvas.paint.fonts import Style, canvas_fonts
+from onnx_workbench.viewer.canvas.scene.box_factory import Cards
+from onnx_workbench.viewer.canvas.scene.builder import Ids, build, initial_expansion, inner_graph
+from onnx_workbench.viewer.canvas.scene.drawing import WIDEST, Drawing, Kind, Options
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain
 
 
@@ -273,7 +273,7 @@ def test_a_changed_node_is_looked_at_anew(small):
 
 def test_building_pauses_often():
     from onnx_workbench.model.analysis.value_types import declared_type
-    from onnx_workbench.viewer.canvas.build import Builder
+    from onnx_workbench.viewer.canvas.scene.builder import Builder
 
     graph = long_chain(3000).model().graph
     builder = Builder(graph, Options(), (), Ids(), Cards(canvas_fonts(), Options()), declared_type)

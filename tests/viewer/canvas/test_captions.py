@@ -8,14 +8,14 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_at
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, Shape
 from onnx_workbench.model.schemas import find
-from onnx_workbench.viewer.canvas import captions
+from onnx_workbench.viewer.canvas.scene import node_text
 from tests.viewer.canvas.graphs import Graphs
 
 
 def test_only_attributes_that_differ_from_their_default_have_a_row():
     node = Graphs().node("Conv", ["x", "w"], ["y"], group=1, strides=[2, 2], auto_pad="NOTSET")
-    assert [(row.name, row.text) for row in captions.attribute_rows(node, find("Conv", 18))] == [("strides", "2, 2")]
-    assert len(captions.attribute_rows(node, None)) == 3
+    assert [(row.name, row.text) for row in node_text.attribute_rows(node, find("Conv", 18))] == [("strides", "2, 2")]
+    assert len(node_text.attribute_rows(node, None)) == 3
 
 
 @pytest.mark.parametrize(
@@ -32,16 +32,16 @@ def test_only_attributes_that_differ_from_their_default_have_a_row():
     ],
 )
 def test_attribute_values_read_as_people_write_them(value, text):
-    assert captions.attribute_text(make_attribute("a", value)) == text
+    assert node_text.attribute_text(make_attribute("a", value)) == text
 
 
 def test_an_element_type_is_written_by_name():
-    assert captions.attribute_text(make_attribute("to", 7)) == "int64"
-    assert captions.attribute_text(make_attribute("to", 99)) == "type 99"
+    assert node_text.attribute_text(make_attribute("to", 7)) == "int64"
+    assert node_text.attribute_text(make_attribute("to", 99)) == "type 99"
 
 
 def test_a_reference_names_the_functions_attribute():
-    assert captions.attribute_text(Attribute("alpha", AttributeKind.FLOAT, reference="slope")) == "@slope"
+    assert node_text.attribute_text(Attribute("alpha", AttributeKind.FLOAT, reference="slope")) == "@slope"
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_reference_names_the_functions_attribute():
     ],
 )
 def test_small_constants_are_written_out_and_others_by_shape(array, text):
-    assert captions.tensor_text(ArrayTensor(np.asarray(array))) == text
+    assert node_text.tensor_text(ArrayTensor(np.asarray(array))) == text
 
 
 def test_a_constant_that_cannot_be_read_shows_its_shape():
@@ -65,8 +65,8 @@ def test_a_constant_that_cannot_be_read_shows_its_shape():
         def numpy(self):
             raise ModelError("gone")
 
-    assert captions.tensor_text(Broken(ElementType.FLOAT, (2, 1))) == "2×1"
-    assert captions.tensor_text(Broken(ElementType.FLOAT, (2,) * 3)) == "2×2×2"
+    assert node_text.tensor_text(Broken(ElementType.FLOAT, (2, 1))) == "2×1"
+    assert node_text.tensor_text(Broken(ElementType.FLOAT, (2,) * 3)) == "2×2×2"
 
 
 def test_large_constants_are_not_read():
@@ -76,32 +76,32 @@ def test_large_constants_are_not_read():
         def numpy(self):
             pytest.fail("read")
 
-    assert captions.tensor_text(InFile(ElementType.FLOAT, (2,))) == "2 values"
+    assert node_text.tensor_text(InFile(ElementType.FLOAT, (2,))) == "2 values"
 
 
 def test_sparse_constants_show_their_dense_shape():
     values = ArrayTensor(np.ones(1, np.float32))
-    assert captions.tensor_text(SparseTensor(values, ArrayTensor(np.zeros(1, np.int64)), (5, 7))) == "sparse 5×7"
+    assert node_text.tensor_text(SparseTensor(values, ArrayTensor(np.zeros(1, np.int64)), (5, 7))) == "sparse 5×7"
 
 
 def test_many_rows_end_in_how_many_are_left():
-    rows = [captions.Row(str(i), "", None) for i in range(30)]
-    shown = captions.limited(rows)
-    assert len(shown) == captions.MOST_ROWS
-    assert shown[-1].text == f"{30 - captions.MOST_ROWS + 1} more"
-    assert captions.limited(rows[: captions.MOST_ROWS]) == tuple(rows[: captions.MOST_ROWS])
+    rows = [node_text.Row(str(i), "", None) for i in range(30)]
+    shown = node_text.limited(rows)
+    assert len(shown) == node_text.MOST_ROWS
+    assert shown[-1].text == f"{30 - node_text.MOST_ROWS + 1} more"
+    assert node_text.limited(rows[: node_text.MOST_ROWS]) == tuple(rows[: node_text.MOST_ROWS])
 
 
 def test_lists_that_say_what_leaving_them_out_would_have_no_row():
     node = Graphs().node("Conv", ["x", "w"], ["y"], strides=[1, 1], dilations=[1, 2], pads=[0, 0, 0, 0])
-    assert [row.name for row in captions.attribute_rows(node, find("Conv", 18))] == ["dilations"]
+    assert [row.name for row in node_text.attribute_rows(node, find("Conv", 18))] == ["dilations"]
     old_pad = Graphs().node("Pad", ["x"], ["y"], pads=[0, 0])
-    assert [row.name for row in captions.attribute_rows(old_pad, find("Pad", 2))] == ["pads"]
+    assert [row.name for row in node_text.attribute_rows(old_pad, find("Pad", 2))] == ["pads"]
 
 
 def test_long_symbols_leave_the_rank_visible():
     shape = Shape(("DynamicDimension.0", 16, None, "batch"))
-    assert captions.short_shape(shape) == "Dynam…on.0×16×?×batch"
-    assert captions.short_shape(Shape((3,))) == "[3]"
-    assert captions.short_shape(Shape(())) == "scalar"
-    assert captions.short_shape(None) == ""
+    assert node_text.short_shape(shape) == "Dynam…on.0×16×?×batch"
+    assert node_text.short_shape(Shape((3,))) == "[3]"
+    assert node_text.short_shape(Shape(())) == "scalar"
+    assert node_text.short_shape(None) == ""

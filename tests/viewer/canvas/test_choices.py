@@ -12,10 +12,10 @@ from onnx_workbench.model.ir.devices import (
     ShardedDimension,
     ShardingSpec,
 )
-from onnx_workbench.viewer.canvas.build import build, initial_expansion
-from onnx_workbench.viewer.canvas.drawing import Kind, Options
-from onnx_workbench.viewer.canvas.export import part_of
-from onnx_workbench.viewer.settings import FOLD_SHARED, GROUPS
+from onnx_workbench.viewer.canvas.paint.export import part_of
+from onnx_workbench.viewer.canvas.scene.builder import build, initial_expansion
+from onnx_workbench.viewer.canvas.scene.drawing import Kind, Options
+from onnx_workbench.viewer.core.settings import FOLD_SHARED, GROUPS
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from tests.viewer.canvas.painting import wait
 

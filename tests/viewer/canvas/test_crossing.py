@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.analysis.subgraph_ports import argument, origin, result
 from onnx_workbench.model.ir.graph import Function
-from onnx_workbench.viewer.canvas.drawing import Kind
+from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from tests.viewer.canvas.graphs import Graphs
 from tests.viewer.canvas.painting import wait
 from tests.viewer.pointer import hover

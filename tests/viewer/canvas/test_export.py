@@ -11,15 +11,15 @@ from PIL import Image
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Cancelled, Progress
-from onnx_workbench.viewer.canvas import export
-from onnx_workbench.viewer.canvas.build import build
-from onnx_workbench.viewer.canvas.drawing import Kind, Options
-from onnx_workbench.viewer.canvas.export import export_scene, part_of, render_graph
 from onnx_workbench.viewer.canvas.layout import layout
-from onnx_workbench.viewer.canvas.painter import frame_colors
-from onnx_workbench.viewer.canvas.png import PngWriter
-from onnx_workbench.viewer.canvas.scene import Scene, request
-from onnx_workbench.viewer.theme import load_theme, theme
+from onnx_workbench.viewer.canvas.paint import export
+from onnx_workbench.viewer.canvas.paint.export import export_scene, part_of, render_graph
+from onnx_workbench.viewer.canvas.paint.painter import frame_colors
+from onnx_workbench.viewer.canvas.paint.png import PngWriter
+from onnx_workbench.viewer.canvas.scene.builder import build
+from onnx_workbench.viewer.canvas.scene.drawing import Kind, Options
+from onnx_workbench.viewer.canvas.scene.scene import Scene, request
+from onnx_workbench.viewer.style.theme import load_theme, theme
 from tests.model import builders
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, residual
 

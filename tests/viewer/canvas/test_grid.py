@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from onnx_workbench.viewer.canvas.grid import Grid
+from onnx_workbench.viewer.canvas.scene.spatial_grid import Grid
 
 coordinates = st.floats(-1e6, 1e6, allow_nan=False, width=32)
 sizes = st.one_of(st.floats(0, 300), st.floats(0, 1e6))

@@ -6,7 +6,7 @@ import pytest
 
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.ir.graph import Function
-from onnx_workbench.viewer.canvas.drawing import Kind, Options
+from onnx_workbench.viewer.canvas.scene.drawing import Kind, Options
 from tests.viewer.canvas.graphs import Graphs, residual
 from tests.viewer.canvas.painting import wait
 

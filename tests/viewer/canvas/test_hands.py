@@ -7,9 +7,9 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QNativeGestureEvent, QPointingDevice, QWheelEvent
 from PySide6.QtWidgets import QApplication, QGestureEvent, QPinchGesture, QToolTip
 
-from onnx_workbench.viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, Kind
-from onnx_workbench.viewer.canvas.labels import Labels
-from onnx_workbench.viewer.settings import WHEEL_ZOOMS
+from onnx_workbench.viewer.canvas.scene.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, Kind
+from onnx_workbench.viewer.canvas.scene.edge_labels import Labels
+from onnx_workbench.viewer.core.settings import WHEEL_ZOOMS
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from tests.viewer.canvas.painting import wait
 from tests.viewer.pointer import hover

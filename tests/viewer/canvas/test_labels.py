@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_workbench.viewer.canvas.build import build
-from onnx_workbench.viewer.canvas.captions import short_type
-from onnx_workbench.viewer.canvas.drawing import Kind, Options
-from onnx_workbench.viewer.canvas.fonts import canvas_fonts
-from onnx_workbench.viewer.canvas.labels import Labels
 from onnx_workbench.viewer.canvas.layout import layout
-from onnx_workbench.viewer.canvas.notes import Note
-from onnx_workbench.viewer.canvas.scene import Scene, request
-from onnx_workbench.viewer.text import shape_text
+from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
+from onnx_workbench.viewer.canvas.scene.builder import build
+from onnx_workbench.viewer.canvas.scene.drawing import Kind, Options
+from onnx_workbench.viewer.canvas.scene.edge_labels import Labels
+from onnx_workbench.viewer.canvas.scene.edge_notes import Note
+from onnx_workbench.viewer.canvas.scene.node_text import short_type
+from onnx_workbench.viewer.canvas.scene.scene import Scene, request
+from onnx_workbench.viewer.style.formatting import shape_text
 from tests.viewer.canvas.graphs import Graphs, long_chain
 
 NOTE = Note("−1.25 … 3.75")

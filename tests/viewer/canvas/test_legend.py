@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import QPoint, Qt
 
-from onnx_workbench.viewer.canvas.overhead import legend_size
+from onnx_workbench.viewer.canvas.paint.overlay import legend_size
 
 OPERATORS = "Operators of the graph"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QCoreApplication
 
-from onnx_workbench.viewer.canvas import marked, marks
-from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.canvas.paint import highlighted_surface, highlights
+from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.graphs import long_chain, settle
 from tests.viewer.held import let_take_turns
 
@@ -17,8 +17,8 @@ PER_TURN = 7
 def view(show, monkeypatch):
     view = show(long_chain(40).model())
     settle(view)
-    monkeypatch.setattr(marked, "_AT_ONCE", PER_TURN)
-    monkeypatch.setattr(marked, "_PER_TURN", PER_TURN)
+    monkeypatch.setattr(highlighted_surface, "_AT_ONCE", PER_TURN)
+    monkeypatch.setattr(highlighted_surface, "_PER_TURN", PER_TURN)
     return view
 
 
@@ -108,8 +108,8 @@ def test_a_closed_group_is_marked_until_the_last_of_its_nodes_is_not(show, qtbot
     view = show(long_chain(40, scopes=2).model())
     view.set_option_groups(True)
     qtbot.waitUntil(lambda: not view.is_busy)
-    monkeypatch.setattr(marked, "_AT_ONCE", at_once)
-    monkeypatch.setattr(marked, "_PER_TURN", PER_TURN)
+    monkeypatch.setattr(highlighted_surface, "_AT_ONCE", at_once)
+    monkeypatch.setattr(highlighted_surface, "_PER_TURN", PER_TURN)
     nodes = nodes_of(view)
     groups = boxes_of(view, nodes)
     assert len(groups) == 2
@@ -130,7 +130,7 @@ def test_very_many_marked_boxes_are_outlined_and_seen(show, monkeypatch, zoom):
     view.zoom_to(zoom)
     settle(view)
     plain = view.grab().toImage()
-    monkeypatch.setattr(marks, "_MOST_FINE", 0)
+    monkeypatch.setattr(highlights, "_MOST_FINE", 0)
     view.set_marks("selected", list(view.workspace.graph.nodes))
     image = view.grab().toImage()
     for node in view.workspace.graph.nodes:

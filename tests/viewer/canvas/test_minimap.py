@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import QEvent, QObject, QSize
 
 from onnx_workbench.model.ir.graph import Node
-from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.graphs import long_chain
 
 

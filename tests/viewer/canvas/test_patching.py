@@ -15,9 +15,9 @@ from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.viewer.canvas.drawing import Kind
-from onnx_workbench.viewer.canvas.patching import Patch, patched
-from onnx_workbench.viewer.canvas.scene import Scene
+from onnx_workbench.viewer.canvas.scene.drawing import Kind
+from onnx_workbench.viewer.canvas.scene.patch_drawing import Patch, patched
+from onnx_workbench.viewer.canvas.scene.scene import Scene
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import is_painted, wait
 from tests.viewer.painted import Painted

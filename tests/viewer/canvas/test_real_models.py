@@ -7,12 +7,12 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from onnx_workbench.model import load
-from onnx_workbench.viewer.canvas.build import build
-from onnx_workbench.viewer.canvas.drawing import Kind, Options
-from onnx_workbench.viewer.canvas.export import export_scene
 from onnx_workbench.viewer.canvas.layout import layout
-from onnx_workbench.viewer.canvas.scene import Scene, request
-from onnx_workbench.viewer.theme import load_theme
+from onnx_workbench.viewer.canvas.paint.export import export_scene
+from onnx_workbench.viewer.canvas.scene.builder import build
+from onnx_workbench.viewer.canvas.scene.drawing import Kind, Options
+from onnx_workbench.viewer.canvas.scene.scene import Scene, request
+from onnx_workbench.viewer.style.theme import load_theme
 
 
 @pytest.fixture(autouse=True)

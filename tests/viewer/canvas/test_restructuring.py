@@ -11,8 +11,8 @@ import pytest
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.history.steps import SetField, SetInput
 from onnx_workbench.model.ir.graph import Function, Node
-from onnx_workbench.viewer.canvas.build import build
-from onnx_workbench.viewer.canvas.drawing import Options
+from onnx_workbench.viewer.canvas.scene.builder import build
+from onnx_workbench.viewer.canvas.scene.drawing import Options
 from tests.viewer.canvas.graphs import Graphs, residual
 from tests.viewer.canvas.painting import wait
 

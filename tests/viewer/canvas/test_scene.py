@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnx_workbench.viewer.canvas import walking
-from onnx_workbench.viewer.canvas.build import build
-from onnx_workbench.viewer.canvas.drawing import HEADER, ROW, ROWS_PADDING, Options
+from onnx_workbench.viewer.canvas import keyboard_navigation
 from onnx_workbench.viewer.canvas.layout import layout
-from onnx_workbench.viewer.canvas.scene import Scene, request
+from onnx_workbench.viewer.canvas.scene.builder import build
+from onnx_workbench.viewer.canvas.scene.drawing import HEADER, ROW, ROWS_PADDING, Options
+from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from tests.viewer.canvas.graphs import Graphs
 
 
@@ -166,16 +166,16 @@ def test_arrow_keys_follow_edges_and_ranks():
     scene = scene_of(g.model().graph)
     relu, total = box(scene, "Relu"), box(scene, "Sum")
     negs = sorted(scene.drawing.edges[scene.drawing.edges[:, 0] == relu, 1].tolist(), key=lambda i: scene.rects[i, 0])
-    assert walking.step(scene, relu, "up") == box(scene, "x") == walking.first_box(scene)
-    assert walking.step(scene, relu, "down") in negs
-    assert walking.step(scene, negs[0], "right") == negs[1]
-    assert walking.step(scene, negs[1], "right") == negs[2]
-    assert walking.step(scene, negs[2], "right") == negs[2]
-    assert walking.step(scene, negs[2], "left") == negs[1]
-    assert walking.step(scene, negs[1], "down") == total
+    assert keyboard_navigation.step(scene, relu, "up") == box(scene, "x") == keyboard_navigation.first_box(scene)
+    assert keyboard_navigation.step(scene, relu, "down") in negs
+    assert keyboard_navigation.step(scene, negs[0], "right") == negs[1]
+    assert keyboard_navigation.step(scene, negs[1], "right") == negs[2]
+    assert keyboard_navigation.step(scene, negs[2], "right") == negs[2]
+    assert keyboard_navigation.step(scene, negs[2], "left") == negs[1]
+    assert keyboard_navigation.step(scene, negs[1], "down") == total
     turned = scene_of(g.model().graph, Options(direction="right"))
-    assert walking.step(turned, relu, "right") in negs
-    assert walking.step(turned, relu, "left") == 0
+    assert keyboard_navigation.step(turned, relu, "right") in negs
+    assert keyboard_navigation.step(turned, relu, "left") == 0
 
 
 def test_a_part_of_a_scene_keeps_places_and_inner_edges(small):

@@ -10,19 +10,19 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.viewer.canvas import surface
-from onnx_workbench.viewer.canvas.build import build
-from onnx_workbench.viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors
-from onnx_workbench.viewer.canvas.drawing import HEADER
-from onnx_workbench.viewer.canvas.fonts import canvas_fonts
-from onnx_workbench.viewer.canvas.labels import Labels
 from onnx_workbench.viewer.canvas.layout import layout
-from onnx_workbench.viewer.canvas.painter import ScenePainter, title_ground
-from onnx_workbench.viewer.canvas.picture import Picture
-from onnx_workbench.viewer.canvas.scene import Scene, request
-from onnx_workbench.viewer.canvas.strokes import flattened
-from onnx_workbench.viewer.canvas.viewport import Viewport
-from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.canvas.paint import surface
+from onnx_workbench.viewer.canvas.paint.backing_store import Picture
+from onnx_workbench.viewer.canvas.paint.batch_drawing import flattened
+from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
+from onnx_workbench.viewer.canvas.paint.painter import ScenePainter, title_ground
+from onnx_workbench.viewer.canvas.paint.viewport import Viewport
+from onnx_workbench.viewer.canvas.scene.builder import build
+from onnx_workbench.viewer.canvas.scene.coloring import by_heat, by_key, device_keys, heat_colors
+from onnx_workbench.viewer.canvas.scene.drawing import HEADER
+from onnx_workbench.viewer.canvas.scene.edge_labels import Labels
+from onnx_workbench.viewer.canvas.scene.scene import Scene, request
+from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import finish_painting, is_painted
 
@@ -166,7 +166,7 @@ def test_what_comes_into_view_beside_is_painted_in_one_strip():
 
 def test_strips_are_thinner_where_they_take_long(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("onnx_workbench.viewer.canvas.picture.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("onnx_workbench.viewer.canvas.paint.backing_store.time.perf_counter", lambda: now[0])
     heights = []
 
     def paint(_painter, area, scale):

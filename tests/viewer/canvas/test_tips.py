@@ -4,12 +4,12 @@ import pytest
 
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.devices import NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from onnx_workbench.viewer.canvas.build import build
-from onnx_workbench.viewer.canvas.colouring import device_keys
-from onnx_workbench.viewer.canvas.drawing import Options
 from onnx_workbench.viewer.canvas.layout import layout
-from onnx_workbench.viewer.canvas.scene import Hit, Scene, request
-from onnx_workbench.viewer.canvas.tips import sharding_lines, tip_of
+from onnx_workbench.viewer.canvas.scene.builder import build
+from onnx_workbench.viewer.canvas.scene.coloring import device_keys
+from onnx_workbench.viewer.canvas.scene.drawing import Options
+from onnx_workbench.viewer.canvas.scene.scene import Hit, Scene, request
+from onnx_workbench.viewer.canvas.tooltip_text import sharding_lines, tip_of
 from tests.viewer.canvas.graphs import long_chain
 
 

@@ -11,10 +11,10 @@ from onnx_workbench.model.edits import nodes as node_edits
 from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.canvas import picture
-from onnx_workbench.viewer.canvas.drawing import Kind
-from onnx_workbench.viewer.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
-from onnx_workbench.viewer.theme import theme, themes
+from onnx_workbench.viewer.canvas.paint import backing_store
+from onnx_workbench.viewer.canvas.scene.drawing import Kind
+from onnx_workbench.viewer.core.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
+from onnx_workbench.viewer.style.theme import theme, themes
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, settle
 from tests.viewer.canvas.painting import is_painted, wait
 
@@ -303,7 +303,7 @@ def test_a_trace_ends_with_the_last_of_its_nodes(show, qtbot, small):
 
 def test_heat_colours_and_legend(show, small, monkeypatch):
     for rows in ("_FIRST_ROWS", "_LEAST_ROWS", "_MOST_ROWS"):  # else by the time; borders round differently
-        monkeypatch.setattr(picture, rows, 64)
+        monkeypatch.setattr(backing_store, rows, 64)
     view = show(small.model())
     plain = view.grab().toImage()
     nodes = list(view.workspace.graph.nodes)

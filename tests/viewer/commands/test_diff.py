@@ -13,7 +13,7 @@ import pytest
 
 from onnx_workbench.model.edits import attributes, nodes
 from onnx_workbench.model.io.writer.save import save
-from onnx_workbench.viewer.cli import main
+from onnx_workbench.viewer.cli.main import main
 from tests.model import builders
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -90,7 +90,7 @@ def repository(tmp_path):
     config = [line for line in lines if line.startswith("git config")]
     assert len(config) == 2
     wrapper = tmp_path / "onnx-workbench"
-    start = "import sys; from onnx_workbench.viewer.cli import main; sys.exit(main(sys.argv[1:]))"
+    start = "import sys; from onnx_workbench.viewer.cli.main import main; sys.exit(main(sys.argv[1:]))"
     wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -c {shlex.quote(start)} "$@"\n', "utf-8")
     wrapper.chmod(0o755)
     folder = tmp_path / "repository"

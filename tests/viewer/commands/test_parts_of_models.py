@@ -7,7 +7,7 @@ import json
 import onnx
 import pytest
 
-from onnx_workbench.viewer.cli import main
+from onnx_workbench.viewer.cli.main import main
 
 TEXT = """<ir_version: 8, opset_import: ["": 12]> g (float[N,4] x) => (float[N,4] y)
  <float[4] w = {1.0,2.0,3.0,4.0}, float[4] v = {4.0,5.0,6.0,7.0}>

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from onnx_workbench.exec.inputs.sources import read_npz
-from onnx_workbench.viewer.cli import main
-from onnx_workbench.viewer.commands.run import size
+from onnx_workbench.viewer.cli.main import main
+from onnx_workbench.viewer.cli.run import size
 
 TEXT = '<ir_version: 10, opset_import: ["" : 21]> g (float[n,3] x) => (float[n,3] y) { a = Exp(x) y = Neg(a) }'
 X = np.array([[1, 2, 3]], np.float32)

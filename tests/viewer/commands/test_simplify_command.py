@@ -7,7 +7,7 @@ import json
 import onnx.parser
 
 from onnx_workbench.model.io.reader.read import load
-from onnx_workbench.viewer.cli import main
+from onnx_workbench.viewer.cli.main import main
 
 TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>

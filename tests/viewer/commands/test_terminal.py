@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onnx_workbench.viewer import cli
-from onnx_workbench.viewer.commands import terminal
+from onnx_workbench.viewer.cli import main, terminal
 
 
 class Terminal(io.StringIO):
@@ -36,13 +35,13 @@ def test_a_mistyped_command_is_told_rather_than_a_window_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened: list[list[str]] = []
-    monkeypatch.setattr(cli, "_open_windows", lambda models, **_: opened.append(models) or 0)
+    monkeypatch.setattr(main, "_open_windows", lambda models, **_: opened.append(models) or 0)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as end:
-        cli.main(["inf", "model.onnx"])
+        main.main(["inf", "model.onnx"])
     assert end.value.code == 2
     assert "'inf'; did you mean 'info'?" in capsys.readouterr().err
     Path("inf").touch()
     for models in (["inf"], ["test.onnx"], ["network"], ["-"]):
-        assert cli.main(models) == 0
+        assert main.main(models) == 0
         assert opened[-1] == models

@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from onnx_workbench.model.edits import attributes, initializers, nodes
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.comparison.beside import CompareBar
-from onnx_workbench.viewer.panels.compare import ComparePanel
-from onnx_workbench.viewer.settings import COMPARE_MERGED
-from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup
+from onnx_workbench.viewer.compare.side_by_side import CompareBar
+from onnx_workbench.viewer.core.settings import COMPARE_MERGED
+from onnx_workbench.viewer.panels.run_comparison import ComparePanel
+from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from tests.model import builders
 
 LONG = (

@@ -8,8 +8,8 @@ from onnx_workbench.model.edits import interface, nodes
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.actions.tools import show_beside
-from onnx_workbench.viewer.settings import COMPARE_MERGED
-from onnx_workbench.viewer.widgets.rename_field import RenameField
+from onnx_workbench.viewer.core.settings import COMPARE_MERGED
+from onnx_workbench.viewer.popups.rename_field import RenameField
 from tests.model import builders
 
 TEXT = """

@@ -5,8 +5,8 @@ from PySide6.QtCore import Qt
 from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs, SetGraphOutputs
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.viewer.widgets.choice_popup import Choice
-from onnx_workbench.viewer.widgets.connect import choose_input, choose_value
+from onnx_workbench.viewer.popups.choice_popup import Choice
+from onnx_workbench.viewer.popups.connect import choose_input, choose_value
 
 
 def chain(count):

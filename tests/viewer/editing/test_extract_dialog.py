@@ -7,7 +7,7 @@ import pytest
 from onnx_workbench.model.edits import split_remainder
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.viewer.dialogs.extract import ExtractDialog
-from onnx_workbench.viewer.passes import cutting
+from onnx_workbench.viewer.workflows import extract
 from tests.model import builders
 
 
@@ -122,7 +122,7 @@ def test_edits_go_on_when_the_dialog_is_gone(desk):
 @pytest.fixture
 def sliced(monkeypatch):
     """As with very many nodes."""
-    monkeypatch.setattr(cutting, "_FEW_NODES", 0)
+    monkeypatch.setattr(extract, "_FEW_NODES", 0)
 
 
 def begun(desk):

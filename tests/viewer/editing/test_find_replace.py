@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.text import regular_expressions
-from onnx_workbench.viewer import turns
+from onnx_workbench.viewer.core import turns
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
 from tests.model import builders
 

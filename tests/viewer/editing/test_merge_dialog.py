@@ -11,7 +11,7 @@ from shiboken6 import isValid
 from onnx_workbench.model.edits import attributes
 from onnx_workbench.model.ir.graph import Graph, TrainingInfo
 from onnx_workbench.viewer.dialogs.merge import MergeDialog
-from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup
+from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from tests.model import builders
 from tests.viewer.pointer import hover
 

@@ -19,14 +19,14 @@ from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.io.writer.storage_plan import Layout
 from onnx_workbench.viewer.actions.model import export_script, merge_file, replay_script
-from onnx_workbench.viewer.dialogs.ask_text import AskText
+from onnx_workbench.viewer.dialogs.custom_operators import OperatorSetsDialog
 from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 from onnx_workbench.viewer.dialogs.merge import MergeDialog
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog, parse_interface
-from onnx_workbench.viewer.dialogs.operator_sets import OperatorSetsDialog
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
-from onnx_workbench.viewer.files import operator_sets
-from onnx_workbench.viewer.widgets.operator_palette import OperatorPalette
+from onnx_workbench.viewer.dialogs.text_prompt import AskText
+from onnx_workbench.viewer.files import custom_operators
+from onnx_workbench.viewer.popups.operator_palette import OperatorPalette
 from tests.model import builders
 
 
@@ -59,7 +59,7 @@ def test_a_new_model_is_valid_and_runs(window, qtbot):
     desk.qtbot.keyClick(palette.field, Qt.Key.Key_Return)
     node = desk.node("Identity_0")
     desk.run("node.connect")
-    from onnx_workbench.viewer.widgets.connect import choose_value
+    from onnx_workbench.viewer.popups.connect import choose_value
 
     popup = choose_value(window, desk.workspace, node, 1)
     desk.qtbot.keyClicks(popup.field, "b")
@@ -306,7 +306,7 @@ def test_parts_merged_give_the_whole(desk):
     second = desk.window.tabs()[2].workspace
     desk.window.activate(desk.window.tabs()[1])
     desk.run("model.merge_tab")
-    from onnx_workbench.viewer.widgets.choice_popup import ChoicePopup
+    from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 
     popup = desk.child(ChoicePopup)
     desk.qtbot.keyClicks(popup.field, second.title)
@@ -399,7 +399,7 @@ def test_an_operator_set_is_listed_and_offered(desk, tmp_path):
     dialog.tree.setCurrentItem(dialog.tree.topLevelItem(0))
     desk.qtbot.mouseClick(dialog.remove_button, Qt.MouseButton.LeftButton)
     assert schemas.find("Blend", 1, "com.acme") is None
-    assert operator_sets.documents().opened == []
+    assert custom_operators.documents().opened == []
     dialog.close()
 
 

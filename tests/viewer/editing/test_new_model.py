@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QMenu
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog, new_model
 from onnx_workbench.viewer.panels.outline import OutlinePanel
-from onnx_workbench.viewer.widgets.operator_palette import OperatorPalette
+from onnx_workbench.viewer.popups.operator_palette import OperatorPalette
 from tests.viewer.editing.conftest import Desk
 from tests.viewer.editing.test_wire import body, drag
 from tests.viewer.pointer import hover

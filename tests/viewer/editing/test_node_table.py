@@ -15,11 +15,11 @@ from onnx_workbench.model.history.steps import SetAttribute, SetField
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.text import regular_expressions
-from onnx_workbench.viewer import slices, turns
+from onnx_workbench.viewer.core import slices, turns
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
-from onnx_workbench.viewer.qt_models import node_table
-from onnx_workbench.viewer.qt_models.node_table import NodeTableModel
-from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.tables import node_table_model
+from onnx_workbench.viewer.tables.node_table_model import NodeTableModel
 
 CONVS = """
 <ir_version: 10, opset_import: ["" : 21]>
@@ -103,7 +103,7 @@ def test_what_is_no_number_stands_between_numbers_and_texts(panel, desk):
 @pytest.fixture
 def sorting_slowly(monkeypatch):
     """As if there were very many nodes, and a slice over at once."""
-    monkeypatch.setattr(node_table, "AT_ONCE", 0)
+    monkeypatch.setattr(node_table_model, "AT_ONCE", 0)
     monkeypatch.setattr(slices, "SLICE_SECONDS", 0)
 
 

@@ -12,15 +12,15 @@ from PySide6.QtWidgets import QApplication
 from onnx_workbench.model.edits.interface import add_outputs
 from onnx_workbench.model.history.steps import SetAttribute, SetField
 from onnx_workbench.model.ir.attributes import make_attribute
-from onnx_workbench.viewer import patience
-from onnx_workbench.viewer.dialogs.ask_text import AskText
+from onnx_workbench.viewer.core import busy_cursor
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
+from onnx_workbench.viewer.dialogs.text_prompt import AskText
 from onnx_workbench.viewer.files.folders import journal_folder
 from onnx_workbench.viewer.panels import problems
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
 from onnx_workbench.viewer.panels.problems import ProblemsPanel
-from onnx_workbench.viewer.passes import applying, many
-from onnx_workbench.viewer.passes.whole import WholeEdit
+from onnx_workbench.viewer.workflows import edit_many, step_applier
+from onnx_workbench.viewer.workflows.background_edit import WholeEdit
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import recovered
@@ -143,9 +143,9 @@ def at_work(desk, qtbot, tmp_path):
 
 
 def make_large(monkeypatch):
-    monkeypatch.setattr(many, "MANY", 1)
+    monkeypatch.setattr(edit_many, "MANY", 1)
     monkeypatch.setattr(problems, "MANY", 1)
-    monkeypatch.setattr(applying, "_AT_ONCE", 0)
+    monkeypatch.setattr(step_applier, "_AT_ONCE", 0)
 
 
 def wait_for_end(desk):
@@ -309,5 +309,5 @@ def test_the_pointer_shows_that_much_is_done_undone_and_done_again(at_work, monk
 
     at_work.document.subscribe(look)
     assert shown() == [None] * 4
-    monkeypatch.setattr(patience, "_MANY", 2)
+    monkeypatch.setattr(busy_cursor, "_MANY", 2)
     assert shown() == [Qt.CursorShape.WaitCursor] * 4

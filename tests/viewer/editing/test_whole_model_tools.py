@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from onnx_workbench.model.edits.interface import remove_input
 from onnx_workbench.model.edits.nodes import change_operator, rename_node
 from onnx_workbench.model.ir.graph import Graph
-from onnx_workbench.viewer.passes import whole
+from onnx_workbench.viewer.workflows import background_edit
 from tests.model.snapshots import snapshot
 from tests.viewer.held import until_stopped
 
@@ -63,7 +63,7 @@ def done(desk):
 
 
 def idle(desk):
-    return not desk.workspace.findChildren(whole.WholeEdit)
+    return not desk.workspace.findChildren(background_edit.WholeEdit)
 
 
 @pytest.mark.parametrize("action_id", TOOLS)
@@ -96,15 +96,15 @@ def test_a_tool_that_finds_nothing_leaves_no_edit(tools, action_id):
 def test_an_edit_while_the_batch_is_set_is_kept(desk, monkeypatch):
     began, go_on = threading.Event(), threading.Event()
     desk.open(WITH_BATCH)
-    known = whole.known_of
+    known = background_edit.known_of
 
     def held(*given):
         began.set()
         go_on.wait(60)
         return known(*given)
 
-    monkeypatch.setattr(whole, "known_of", held)
-    whole.set_batch(desk.workspace, desk.workspace.graph, "n", "n")
+    monkeypatch.setattr(background_edit, "known_of", held)
+    background_edit.set_batch(desk.workspace, desk.workspace.graph, "n", "n")
     desk.qtbot.waitUntil(began.is_set)
     with desk.document.edit("Remove an input") as edit:
         remove_input(edit, desk.workspace.graph, desk.value("unused"))
@@ -115,7 +115,7 @@ def test_an_edit_while_the_batch_is_set_is_kept(desk, monkeypatch):
 
 def test_a_batch_that_nothing_follows_is_not_said_to_be_set(desk):
     desk.open(DISORDER.replace("float[4]", "float"))
-    whole.set_batch(desk.workspace, desk.workspace.graph, "n", "n")
+    background_edit.set_batch(desk.workspace, desk.workspace.graph, "n", "n")
     desk.qtbot.waitUntil(lambda: "There is nothing to change" in desk.messages())
     assert not any(title.startswith("The batch dimension") for title in desk.messages())
     assert desk.document.undo_title is None
@@ -123,7 +123,7 @@ def test_a_batch_that_nothing_follows_is_not_said_to_be_set(desk):
 
 def test_unused_inputs_of_a_graph_that_is_gone_are_told_of(desk):
     desk.open(WITH_BATCH)
-    whole.take_unused_inputs_away(desk.workspace, Graph("gone"))
+    background_edit.take_unused_inputs_away(desk.workspace, Graph("gone"))
     desk.qtbot.waitUntil(lambda: "The graph is not there any more" in desk.messages())
     done(desk)
     assert desk.document.undo_title is None
@@ -132,7 +132,7 @@ def test_unused_inputs_of_a_graph_that_is_gone_are_told_of(desk):
 def test_escape_on_the_graph_stops_a_tool(tools, monkeypatch):
     began = threading.Event()
 
-    monkeypatch.setattr(whole, "attempt", until_stopped(began))
+    monkeypatch.setattr(background_edit, "attempt", until_stopped(began))
     tools.run("model.inline_all")
     tools.qtbot.waitUntil(began.is_set)
     tools.qtbot.waitUntil(tools.window.status.work.isVisible)
@@ -143,7 +143,7 @@ def test_escape_on_the_graph_stops_a_tool(tools, monkeypatch):
 
 def test_stop_leaves_the_model_as_it_was(tools, monkeypatch):
     began, go_on = threading.Event(), threading.Event()
-    attempt = whole.attempt
+    attempt = background_edit.attempt
 
     def held(rehearsal, options, progress, **more):
         trial = attempt(rehearsal, options, progress, **more)
@@ -152,7 +152,7 @@ def test_stop_leaves_the_model_as_it_was(tools, monkeypatch):
         progress.check()
         return trial
 
-    monkeypatch.setattr(whole, "attempt", held)
+    monkeypatch.setattr(background_edit, "attempt", held)
     before = snapshot(tools.document.model)
     tools.run("model.inline_all")
     tools.qtbot.waitUntil(began.is_set)
@@ -176,7 +176,7 @@ def test_stop_while_the_model_is_copied(tools):
 
 def test_an_edit_meanwhile_is_kept(tools, monkeypatch):
     began, go_on = threading.Event(), threading.Event()
-    attempt = whole.attempt
+    attempt = background_edit.attempt
 
     def held(*given, **more):
         trial = attempt(*given, **more)
@@ -184,7 +184,7 @@ def test_an_edit_meanwhile_is_kept(tools, monkeypatch):
         go_on.wait(60)
         return trial
 
-    monkeypatch.setattr(whole, "attempt", held)
+    monkeypatch.setattr(background_edit, "attempt", held)
     tools.run("model.value_names")
     tools.qtbot.waitUntil(began.is_set)
     with tools.document.edit("Rename") as edit:

@@ -13,8 +13,8 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.writer.save import Saving
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
-from onnx_workbench.viewer.files import opening
-from onnx_workbench.viewer.files.saving import SaveOptions
+from onnx_workbench.viewer.files import read_model
+from onnx_workbench.viewer.files.save import SaveOptions
 from tests.viewer.opening import choose, titles
 
 
@@ -58,13 +58,13 @@ def slow_saves(monkeypatch):
 @pytest.fixture
 def slow_reads(monkeypatch):
     """Reads wait for `.set()`."""
-    gate, read = threading.Event(), opening.read
+    gate, read = threading.Event(), read_model.read
 
     def wait(name, progress):
         gate.wait(20)
         return read(name, progress)
 
-    monkeypatch.setattr(opening, "read", wait)
+    monkeypatch.setattr(read_model, "read", wait)
     yield gate
     gate.set()
 
@@ -72,7 +72,7 @@ def slow_reads(monkeypatch):
 @pytest.fixture
 def late_reads(monkeypatch):
     """What was read is given out after `.set()`."""
-    gate, read = threading.Event(), opening.read
+    gate, read = threading.Event(), read_model.read
     gate.has_read = threading.Event()
 
     def wait(name, progress):
@@ -81,7 +81,7 @@ def late_reads(monkeypatch):
         gate.wait(20)
         return model
 
-    monkeypatch.setattr(opening, "read", wait)
+    monkeypatch.setattr(read_model, "read", wait)
     yield gate
     gate.set()
 
@@ -122,12 +122,12 @@ def test_saving_again_while_a_save_is_written_is_no_conflict(window, qtbot, tab,
 @pytest.fixture
 def slow_preparing(monkeypatch):
     """Saves are prepared in as many slices as there can be."""
-    monkeypatch.setattr("onnx_workbench.viewer.slices.SLICE_SECONDS", -1.0)
+    monkeypatch.setattr("onnx_workbench.viewer.core.slices.SLICE_SECONDS", -1.0)
 
 
 @pytest.mark.parametrize("limit", [2000, 0])
 def test_edits_made_while_a_save_is_prepared_are_not_in_it(window, qtbot, tab, slow_preparing, monkeypatch, limit):
-    monkeypatch.setattr("onnx_workbench.viewer.files.preparation._MANY_STEPS", limit)
+    monkeypatch.setattr("onnx_workbench.viewer.files.save_preparation._MANY_STEPS", limit)
     rename(tab, "saved")
     window.files.save(tab)
     assert name_in(tab.path) == "before"
@@ -223,7 +223,7 @@ def test_a_model_that_does_not_fit_is_told_in_the_dialog_of_options(
 
 
 def test_a_save_that_is_prepared_shows_and_can_be_stopped(window, qtbot, tab, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.viewer.slices.Slices.go_on", lambda _self: None)  # it takes for ever
+    monkeypatch.setattr("onnx_workbench.viewer.core.slices.Slices.go_on", lambda _self: None)  # it takes for ever
     rename(tab, "saved")
     window.files.save(tab)
     title = f"Saving {tab.path.name}"
@@ -309,7 +309,7 @@ def test_a_save_that_fails_offers_another_place(window, qtbot, tab, tmp_path, mo
     assert titles(tab) == ["The model could not be saved"]
     assert tab.modified
     elsewhere = tmp_path / "elsewhere.onnx"
-    monkeypatch.setattr("onnx_workbench.viewer.dialogs.files.ask_save_model", lambda *_: elsewhere)
+    monkeypatch.setattr("onnx_workbench.viewer.dialogs.file_dialogs.ask_save_model", lambda *_: elsewhere)
     choose(qtbot, tab, "Save as…")
     qtbot.waitUntil(lambda: not tab.modified)
     assert name_in(elsewhere) == "mine"

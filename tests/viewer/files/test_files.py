@@ -6,8 +6,8 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QMessageBox
 
-from onnx_workbench.viewer.files import opening
-from onnx_workbench.viewer.files.opening import sample_model
+from onnx_workbench.viewer.files import read_model
+from onnx_workbench.viewer.files.read_model import sample_model
 from tests.viewer.held import hold_up
 from tests.viewer.opening import opened, rename, run, settled
 
@@ -95,7 +95,7 @@ def test_a_file_opens_once_and_is_gone_to_after_that(window, qtbot, write_model)
 
 def test_a_file_that_is_asked_for_again_while_it_is_read_opens_once(window, qtbot, write_model, monkeypatch):
     first, second = write_model("a.onnx"), write_model("b.onnx")
-    free = hold_up(monkeypatch, opening, "read")
+    free = hold_up(monkeypatch, read_model, "read")
     window.files.open([first, second, first])
     window.files.open([first])
     free.set()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtNetwork import QLocalSocket
 
-from onnx_workbench.viewer.files.handover import LARGEST, Request, address, hand_over
-from onnx_workbench.viewer.files.listener import Listener
+from onnx_workbench.viewer.files.instance_listener import Listener
+from onnx_workbench.viewer.files.single_instance import LARGEST, Request, address, hand_over
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="speaks to the socket itself")
 

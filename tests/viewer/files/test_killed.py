@@ -9,10 +9,10 @@ from onnx_workbench.model.history.steps import SetInitializer
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
-from onnx_workbench.viewer.comparison.pairing import Comparing
+from onnx_workbench.viewer.compare.model_comparison import Comparing
 from onnx_workbench.viewer.dialogs.merge import MergeDialog
 from onnx_workbench.viewer.files.folders import journal_folder
-from onnx_workbench.viewer.passes.many import change_many
+from onnx_workbench.viewer.workflows.edit_many import change_many
 from tests.model import builders
 from tests.model.recording.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot

@@ -209,7 +209,7 @@ def test_a_model_for_which_the_disk_has_no_room_shows_all_the_same(qtbot, window
 def test_a_model_shows_where_there_is_no_folder_for_it(qtbot, window, monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setattr("onnx_workbench.viewer.files.documents.journal_folder", lambda: tmp_path / "file" / "journals")
-    monkeypatch.setattr("onnx_workbench.viewer.files.keeper.journal_folder", lambda: tmp_path / "file" / "journals")
+    monkeypatch.setattr("onnx_workbench.viewer.files.autosave.journal_folder", lambda: tmp_path / "file" / "journals")
     tab = added(window, qtbot, builders.model())
     assert [message.title for message in tab.messages.messages] == ["A crash would lose edits"]
 

@@ -16,9 +16,9 @@ from onnx_workbench.model.io.tensors.array_files import write_array
 from onnx_workbench.model.io.writer.save import Saving
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
-from onnx_workbench.viewer.files import opening
-from onnx_workbench.viewer.panels.tensor import editing
-from onnx_workbench.viewer.passes import whole
+from onnx_workbench.viewer.files import read_model
+from onnx_workbench.viewer.tensor_view import editing
+from onnx_workbench.viewer.workflows import background_edit
 from tests.model import builders
 from tests.viewer.held import hold_up, until_stopped
 from tests.viewer.opening import choose, opened, rename, run, titles
@@ -282,7 +282,7 @@ def test_what_is_worked_out_on_a_copy_is_asked_about(qtbot, window, large_file, 
     tab = opened(window, qtbot, large_file)
     qtbot.waitUntil(lambda: tab.workspace.types.inferred is not None)
     began = Event()
-    monkeypatch.setattr(whole, "declare_all", until_stopped(began))
+    monkeypatch.setattr(background_edit, "declare_all", until_stopped(began))
     run(window, "model.write_types")
     qtbot.waitUntil(began.is_set)
     window.close()
@@ -343,9 +343,9 @@ def test_a_file_that_is_being_written_is_finished_before_the_window_closes(
 
 
 def test_an_edit_that_begins_while_the_file_is_read_again_is_not_lost(qtbot, window, large_file, monkeypatch, held_up):
-    gate, read = Event(), opening.read
+    gate, read = Event(), read_model.read
     tab = opened(window, qtbot, large_file)
-    monkeypatch.setattr(opening, "read", lambda *given: gate.wait(30) and read(*given))
+    monkeypatch.setattr(read_model, "read", lambda *given: gate.wait(30) and read(*given))
     window.files.reload(tab)
     panel = panel_of(qtbot, window, builders.value(tab.workspace.document, "w"))
     panel.pane.editing.fill([], "7")

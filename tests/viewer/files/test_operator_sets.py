@@ -5,8 +5,8 @@ import shiboken6
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.io.protobuf import operator_set_class
-from onnx_workbench.viewer.files.operator_sets import OperatorSets
-from onnx_workbench.viewer.settings import OPERATOR_SETS, Settings
+from onnx_workbench.viewer.core.settings import OPERATOR_SETS, Settings
+from onnx_workbench.viewer.files.custom_operators import OperatorSets
 
 
 @pytest.fixture

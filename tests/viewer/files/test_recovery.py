@@ -11,7 +11,7 @@ from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.history.steps import SetField, SetInitializer
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
-from onnx_workbench.viewer.files import opening, recovery
+from onnx_workbench.viewer.files import read_model, recovery
 from onnx_workbench.viewer.files.folders import journal_folder
 from tests.model import builders
 from tests.model.recording.crash import abandon
@@ -345,7 +345,7 @@ def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, mon
 def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, tmp_path, monkeypatch):
     """As where there is no home folder: it was told with the second edit."""
     (tmp_path / "file").touch()
-    monkeypatch.setattr("onnx_workbench.viewer.files.keeper.journal_folder", lambda: tmp_path / "file" / "journals")
+    monkeypatch.setattr("onnx_workbench.viewer.files.autosave.journal_folder", lambda: tmp_path / "file" / "journals")
     rename_first(qtbot, window, model_file)
     assert [m.title for m in window.tab.messages.messages] == ["A crash would lose edits"]
 
@@ -353,7 +353,7 @@ def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, t
 def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     recovery.offer(window)
-    free = hold_up(monkeypatch, opening, "read")
+    free = hold_up(monkeypatch, read_model, "read")
     window.files.open([model_file])
     press(qtbot, window, "Recover")
     assert window.tabs() == []

@@ -10,10 +10,10 @@ from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.writer.atomic_file import NewFile
 from onnx_workbench.model.io.writer.save import save
-from onnx_workbench.viewer.files import opening, recovery
+from onnx_workbench.viewer.core.settings import RELOAD_SILENTLY
+from onnx_workbench.viewer.files import read_model, recovery
 from onnx_workbench.viewer.files.folders import journal_folder
-from onnx_workbench.viewer.files.saving import SaveOptions
-from onnx_workbench.viewer.settings import RELOAD_SILENTLY
+from onnx_workbench.viewer.files.save import SaveOptions
 from tests.model import builders
 from tests.model.recording.crash import abandon
 from tests.model.recording.recorded_work import killed_now
@@ -181,7 +181,7 @@ def test_edits_that_come_once_a_file_was_replaced(window, qtbot, tab, another_pr
 @pytest.fixture
 def replaced_as_it_is_read(window, qtbot, tmp_path, monkeypatch, another_program):
     """A tab of a file that another program replaces, or removes, before it shows."""
-    path, read = tmp_path / "m.onnx", opening.read
+    path, read = tmp_path / "m.onnx", read_model.read
     save(builders.document().model, path)
 
     def open_then(meanwhile):
@@ -191,7 +191,7 @@ def replaced_as_it_is_read(window, qtbot, tmp_path, monkeypatch, another_program
             return model
 
         with monkeypatch.context() as patch:
-            patch.setattr(opening, "read", read_late)
+            patch.setattr(read_model, "read", read_late)
             return opened(window, qtbot, path)
 
     return open_then

@@ -6,9 +6,9 @@ import pytest
 from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits import attributes, nodes
-from onnx_workbench.viewer.comparison.pairing import Comparing
+from onnx_workbench.viewer.compare.model_comparison import Comparing
+from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.panels.differences import DifferencesPanel
-from onnx_workbench.viewer.workspace import Workspace
 from tests.model import builders
 
 

@@ -15,13 +15,13 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.text import regular_expressions
-from onnx_workbench.viewer import patience, turns
+from onnx_workbench.viewer.core import busy_cursor, turns
+from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.panels.find import FindPanel, fitted
 from onnx_workbench.viewer.panels.history import HistoryPanel
 from onnx_workbench.viewer.panels.outline import OutlinePanel
 from onnx_workbench.viewer.panels.problems import ProblemsPanel
-from onnx_workbench.viewer.qt_models.outline import ObjectRole
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.tables.outline_model import ObjectRole
 
 
 def shown(qtbot, panel):
@@ -283,7 +283,7 @@ def test_results_follow_edits(qtbot, workspace):
 
 
 def test_an_edit_in_the_middle_of_a_search_begins_it_anew(qtbot, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.viewer.turns.SLICE_MS", 0)  # one match a turn
+    monkeypatch.setattr("onnx_workbench.viewer.core.turns.SLICE_MS", 0)  # one match a turn
     graph = Graph("g")
     for number in range(8):
         SetInitializer(graph, Value(f"w{number}"), ArrayTensor(np.zeros(2, np.float32))).apply()
@@ -455,7 +455,7 @@ def test_the_pointer_shows_that_a_way_through_history_goes_over_very_much(qtbot,
 
     workspace.document.subscribe(look)
     for most in (101, 100):
-        monkeypatch.setattr(patience, "_MANY", most)
+        monkeypatch.setattr(busy_cursor, "_MANY", most)
         for row in (0, 1):
             panel._go(panel.model.index(row))
             qtbot.waitUntil(lambda: not panel._going.running)

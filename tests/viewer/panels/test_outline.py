@@ -12,14 +12,15 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphInputs
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.viewer import grouping, turns
-from onnx_workbench.viewer.canvas.drawing import Options
-from onnx_workbench.viewer.canvas.view import GraphView
+from onnx_workbench.viewer.canvas import grouping
+from onnx_workbench.viewer.canvas.graph_view import GraphView
+from onnx_workbench.viewer.canvas.scene.drawing import Options
+from onnx_workbench.viewer.core import turns
+from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.panels.outline import OutlinePanel
-from onnx_workbench.viewer.qt_models import outline, outline_rows
-from onnx_workbench.viewer.qt_models.outline import ObjectRole, OutlineModel
-from onnx_workbench.viewer.theme import theme
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.tables import outline_model, outline_rows
+from onnx_workbench.viewer.tables.outline_model import ObjectRole, OutlineModel
 from tests.viewer.canvas.graphs import residual
 
 
@@ -550,7 +551,7 @@ def test_groups_that_are_closed_tell_how_many_nodes_they_hold_now(blocks, qtbot,
 
 def test_very_many_nodes_that_have_other_names_are_called_by_them_at_once(blocks, qtbot, monkeypatch):
     """The outline was empty until the groups were known."""
-    monkeypatch.setattr(outline, "_MOST_SINGLY", 5)
+    monkeypatch.setattr(outline_model, "_MOST_SINGLY", 5)
     monkeypatch.setattr(grouping, "AT_ONCE", 5)
     document, tree, graph = blocks.workspace.document, blocks.tree, blocks.workspace.model.graph
     free = next(n for n in graph.nodes if n.name == "free3")

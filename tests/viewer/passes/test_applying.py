@@ -9,8 +9,8 @@ import pytest
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.viewer.passes import applying
-from onnx_workbench.viewer.passes.applying import Applying
+from onnx_workbench.viewer.workflows import step_applier
+from onnx_workbench.viewer.workflows.step_applier import Applying
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import turns_by_hand
@@ -19,7 +19,7 @@ from tests.viewer.held import turns_by_hand
 @pytest.fixture
 def sliced(monkeypatch):
     """As with many steps."""
-    monkeypatch.setattr(applying, "_AT_ONCE", 0)
+    monkeypatch.setattr(step_applier, "_AT_ONCE", 0)
 
 
 def entries(document: Document) -> list[tuple[str, list[SetField]]]:
@@ -65,7 +65,7 @@ def test_an_edit_in_between_ends_it(qtbot) -> None:
 
 @pytest.mark.usefixtures("sliced", "qapp")
 def test_it_can_be_stopped_before_anything_is_made(monkeypatch) -> None:
-    turn = turns_by_hand(monkeypatch, applying)
+    turn = turns_by_hand(monkeypatch, step_applier)
     document = builders.document()
     before = snapshot(document.model)
     told: list[bool] = []
@@ -81,7 +81,7 @@ def test_it_can_be_stopped_before_anything_is_made(monkeypatch) -> None:
 @pytest.mark.usefixtures("sliced", "qapp")
 @pytest.mark.parametrize("how", ["stopped", "edited"])
 def test_what_is_not_made_is_not_written_down_any_longer(monkeypatch, how) -> None:
-    turn = turns_by_hand(monkeypatch, applying)
+    turn = turns_by_hand(monkeypatch, step_applier)
     document, recording = builders.document(), mock.Mock(size=0)
     work = Applying(document, entries(document), lambda _all_made: None, recording=recording)
     (progress,) = recording.write_ahead.call_args.args
@@ -98,7 +98,7 @@ def test_what_is_not_made_is_not_written_down_any_longer(monkeypatch, how) -> No
 
 @pytest.mark.usefixtures("sliced", "qapp")
 def test_what_is_stopped_too_late_gets_the_rest_at_once(monkeypatch) -> None:
-    turn = turns_by_hand(monkeypatch, applying)
+    turn = turns_by_hand(monkeypatch, step_applier)
     document = builders.document()
     told: list[bool] = []
     work = Applying(document, entries(document), told.append)

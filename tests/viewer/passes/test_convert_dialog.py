@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
 from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
-from onnx_workbench.viewer.passes import applying
-from onnx_workbench.viewer.passes.converting import attempt
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.workflows import step_applier
+from onnx_workbench.viewer.workflows.convert import attempt
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import turns_by_hand, until_stopped
@@ -110,7 +110,7 @@ def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog,
     settled(dialog, qtbot)
 
     with monkeypatch.context() as patch:
-        patch.setattr("onnx_workbench.viewer.passes.converting.compare_models", until_stopped(began))
+        patch.setattr("onnx_workbench.viewer.workflows.convert.compare_models", until_stopped(began))
         dialog.ok.click()
         stop(dialog, qtbot, began)
         settled(dialog, qtbot)
@@ -226,7 +226,7 @@ def test_weights_in_and_out_are_a_way_of_saving(dialog, qtbot):
 
 def begin_long_change(dialog, qtbot, monkeypatch):
     """Have the dialog about to make a change that is long; the document."""
-    monkeypatch.setattr(applying, "_AT_ONCE", 0)
+    monkeypatch.setattr(step_applier, "_AT_ONCE", 0)
     document = dialog._workspace.document
     dialog.renamed["nodes"].setChecked(True)
     settled(dialog, qtbot)
@@ -256,7 +256,7 @@ def test_an_edit_before_a_long_change_lets_it_be_tried_out_anew(dialog, qtbot, m
 
 
 def test_escape_stops_a_long_change_that_is_not_made_yet(dialog, qtbot, monkeypatch):
-    turn = turns_by_hand(monkeypatch, applying)
+    turn = turns_by_hand(monkeypatch, step_applier)
     document = begin_long_change(dialog, qtbot, monkeypatch)
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     turn()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from onnx_workbench.model.edits import values
-from onnx_workbench.viewer.passes.rehearsing import Rehearsing
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.workflows.working_copies import Rehearsing
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import let_take_turns
@@ -30,7 +30,7 @@ def workspace(qapp, document):
 
 def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot, monkeypatch):
     monkeypatch.setattr(
-        "onnx_workbench.viewer.slices.SLICE_SECONDS", 0.0
+        "onnx_workbench.viewer.core.slices.SLICE_SECONDS", 0.0
     )  # hundreds of slices, however slow the machine
     found = []
     rehearsing = Rehearsing(workspace, found.append)

@@ -8,9 +8,9 @@ import pytest
 from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
+from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
-from onnx_workbench.viewer.passes import applying
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.workflows import step_applier
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import turns_by_hand, until_stopped
@@ -93,7 +93,7 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
 
     with monkeypatch.context() as patch:
-        patch.setattr("onnx_workbench.viewer.passes.simplifying.compare_models", until_stopped(began))
+        patch.setattr("onnx_workbench.viewer.workflows.simplify.compare_models", until_stopped(began))
         dialog.ok.click()
         qtbot.waitUntil(began.is_set, timeout=30_000)
         dialog._workspace.jobs.cancel_all()
@@ -111,13 +111,13 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
 @pytest.fixture
 def turn(monkeypatch):
     """Give what changes the model a turn: it has no others."""
-    return turns_by_hand(monkeypatch, applying)
+    return turns_by_hand(monkeypatch, step_applier)
 
 
 @pytest.fixture
 def about_to_change(dialog, qtbot, monkeypatch, turn):
     """The dialog when all is worked out and the model is to be changed in the turns that follow."""
-    monkeypatch.setattr(applying, "_AT_ONCE", 0)
+    monkeypatch.setattr(step_applier, "_AT_ONCE", 0)
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
     dialog.ok.click()
     qtbot.waitUntil(lambda: dialog.state.text().startswith("Changing the model"), timeout=30_000)

@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QToolButton
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.session import Breakpoint
-from onnx_workbench.viewer.canvas.drawing import HEADER
-from onnx_workbench.viewer.theme import theme
+from onnx_workbench.viewer.canvas.scene.drawing import HEADER
+from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.painting import finish_painting
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 

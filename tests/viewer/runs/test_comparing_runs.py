@@ -14,7 +14,7 @@ from onnx_workbench.exec.inputs.sources import Constant, Random
 from onnx_workbench.exec.inspect.statistics import Summary, describe
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits.values import rename_value
-from onnx_workbench.viewer.runs import comparing
+from onnx_workbench.viewer.run import compare
 from tests.viewer.runs.driving import ONNX_RUNTIME, edit, make_finite, needs_onnx_runtime, node, opened, run, value
 
 
@@ -40,7 +40,7 @@ def test_a_comparison_that_fails_is_over(window, qtbot, net, tmp_path):
     invitation = panel.summary.text()
     messages = []
     workspace.messaged.connect(messages.append)
-    panel.compare("gone", comparing.with_npz(workspace, tmp_path / "gone.npz"))
+    panel.compare("gone", compare.with_npz(workspace, tmp_path / "gone.npz"))
     qtbot.waitUntil(lambda: bool(messages) and not workspace.jobs.running)
     assert panel.summary.text() == invitation
 
@@ -52,7 +52,7 @@ def test_the_run_before_an_edit_differs_from_where_the_edit_was(window, qtbot, n
     edit(workspace, "relu", "alpha", 0.1)
     run(qtbot, workspace)
     panel = window.docks.open("compare")
-    found = compared(qtbot, panel, comparing.with_run_before(workspace))
+    found = compared(qtbot, panel, compare.with_run_before(workspace))
     assert {name for name, d in found.items() if d.max_abs} == {"r", "m", "y"}
     assert panel.first.name == "r"
     panel.go_to_divergence()
@@ -70,7 +70,7 @@ def test_fewer_bits_show_in_what_is_rounded_and_after_it(window, qtbot, net, pre
     run(qtbot, workspace)
     panel = window.docks.open("compare")
     chosen = [node(workspace, "relu")]
-    found = compared(qtbot, panel, comparing.with_precision(workspace, precision, chosen))
+    found = compared(qtbot, panel, compare.with_precision(workspace, precision, chosen))
     assert {name for name, d in found.items() if d.max_abs} == {"r", "m", "y"}
     exact = workspace.results.value_of(value(workspace, "r"))
     step = {"float16": 2**-10, "bfloat16": 2**-7, "int8": 1 / 255}[precision]
@@ -89,11 +89,11 @@ def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, t
     edit(second, "relu", "alpha", 0.0)
     run(qtbot, second)
     panel = window.docks.open("compare")
-    assert compared(qtbot, panel, comparing.with_model(second, first))["c"].max_abs == 0
+    assert compared(qtbot, panel, compare.with_model(second, first))["c"].max_abs == 0
     assert panel.first.name == "r"
     archive = tmp_path / "c.npz"
     np.savez(archive, c=second.results.value_of(value(second, "c")) + 1)
-    assert compared(qtbot, panel, comparing.with_npz(second, archive))["c"].max_abs == pytest.approx(1)
+    assert compared(qtbot, panel, compare.with_npz(second, archive))["c"].max_abs == pytest.approx(1)
 
 
 def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot, net, tmp_path):
@@ -106,7 +106,7 @@ def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot,
     edit(second, "relu", "alpha", 0.0)
     run(qtbot, second)
     panel = window.docks.open("compare")
-    found = compared(qtbot, panel, comparing.with_model(second, first))
+    found = compared(qtbot, panel, compare.with_model(second, first))
     assert found["c"].max_abs == 0, "its own inputs are others"
     assert panel.first.name == "r"
     assert first.results.current is None, "what it shows itself stays"
@@ -120,7 +120,7 @@ def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(wi
     edit(other, "mean", "axes", [2, 9])
     workspace.messaged.connect(told.append)
     panel = window.docks.open("compare")
-    found = compared(qtbot, panel, comparing.with_model(workspace, other))
+    found = compared(qtbot, panel, compare.with_model(workspace, other))
     assert {"c", "l", "r"} <= found.keys()
     assert not {"m", "y"} & found.keys()
     assert (found["c"].max_abs, panel.first.name) == (0, "r")
@@ -130,7 +130,7 @@ def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(wi
     bar = workspace.parent().messages
     assert [message.title for message in bar.messages] == ["Not every value could be compared"]
     edit(other, "mean", "axes", [2, 3])
-    found = compared(qtbot, panel, comparing.with_model(workspace, other))
+    found = compared(qtbot, panel, compare.with_model(workspace, other))
     assert "y" in found
     assert bar.messages == []
 
@@ -142,7 +142,7 @@ def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
     run(qtbot, workspace)
     workspace.messaged.connect(told.append)
     panel = window.docks.open("compare")
-    found = compared(qtbot, panel, comparing.with_precision(workspace, "float16", None))
+    found = compared(qtbot, panel, compare.with_precision(workspace, "float16", None))
     assert found["r"].max_abs > 0
     assert not {"m", "y"} & found.keys()
     assert told[0].detail.startswith("The run in float16 did not come to its end. ReduceMean failed")
@@ -156,10 +156,10 @@ def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, 
     run(qtbot, workspace)
     panel, overlays = window.docks.open("compare"), workspace.runs.overlays
     workspace.trigger("run.colour_memory")
-    same = comparing.with_record(workspace, workspace.results.current)
+    same = compare.with_record(workspace, workspace.results.current)
     compared(qtbot, panel, same)
     assert overlays.kind == "memory"
-    compared(qtbot, panel, comparing.with_run_before(workspace))
+    compared(qtbot, panel, compare.with_run_before(workspace))
     assert overlays.title.startswith("Error")
     compared(qtbot, panel, same)
     assert overlays.kind == ""
@@ -174,7 +174,7 @@ def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_p
     make_finite(workspace)
     run(qtbot, workspace)
     workspace.messaged.connect(told.append)
-    window.docks.open("compare").compare("other", comparing.with_model(workspace, other))
+    window.docks.open("compare").compare("other", compare.with_model(workspace, other))
     qtbot.waitUntil(lambda: bool(told) and not workspace.jobs.running, timeout=30_000)
     assert told[0].title == "other.onnx cannot be run with these inputs"
     assert "image" in told[0].detail
@@ -216,10 +216,10 @@ def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, n
     second.runs.inputs.set_source("x", Constant(1.0))
     run(qtbot, second)
     panel = window.docks.open("compare")
-    assert not any(d.max_abs for d in compared(qtbot, panel, comparing.with_model(second, first)).values())
+    assert not any(d.max_abs for d in compared(qtbot, panel, compare.with_model(second, first)).values())
     assert first.results.current is theirs, "what it shows itself stays"
     edit(first, "relu", "alpha", 0.0)
-    assert compared(qtbot, panel, comparing.with_model(second, first))["c"].max_abs == 0
+    assert compared(qtbot, panel, compare.with_model(second, first))["c"].max_abs == 0
     assert panel.first.name == "r", "compared with the model as it is"
 
 
@@ -237,7 +237,7 @@ def test_partners_in_another_open_model_get_the_same_inputs_whatever_it_ran_with
     run(qtbot, second)
     panel = window.docks.open("compare")
     partners = {v: value(first, "x" if v.name == "picture" else v.name) for v in second.model.graph.values()}
-    found = compared(qtbot, panel, comparing.with_partners(second, first, partners.get).prepare)
+    found = compared(qtbot, panel, compare.with_partners(second, first, partners.get).prepare)
     assert {"picture", "c", "y"} <= found.keys()
     assert not any(d.max_abs for d in found.values())
     assert first.results.current is theirs, "what it shows itself stays"
@@ -249,7 +249,7 @@ def test_onnx_runtime_agrees(window, qtbot, net):
     make_finite(workspace)
     run(qtbot, workspace)
     panel = window.docks.open("compare")
-    found = compared(qtbot, panel, comparing.with_onnxruntime(workspace))
+    found = compared(qtbot, panel, compare.with_onnxruntime(workspace))
     assert set(found) >= {"c", "l", "r", "m", "y"}
     assert all(d.within(1e-4, 1e-5) for d in found.values())
 
@@ -302,7 +302,7 @@ def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_p
     assert pick(qtbot, panel, "ONNX Runtime") == {(False, "a"): 0, (False, "h"): 0, (False, "y"): 0}
     archive = tmp_path / "h.npz"
     np.savez(archive, h=workspace.results.value_of(value(workspace, "h")))
-    assert compared(qtbot, panel, comparing.with_npz(workspace, archive))["h"].max_abs == 0
+    assert compared(qtbot, panel, compare.with_npz(workspace, archive))["h"].max_abs == 0
 
 
 def test_another_open_model_is_compared_in_its_functions_too(window, qtbot, tmp_path):
@@ -464,7 +464,7 @@ def test_values_of_another_model_are_not_brought_for_a_comparison_that_was_stopp
 
     theirs.fetch = until_stopped
     panel = window.docks.open("compare")
-    panel.compare("other", comparing.with_model(workspace, other))
+    panel.compare("other", compare.with_model(workspace, other))
     qtbot.waitUntil(begun.is_set)
     (job,) = workspace.jobs.running
     workspace.jobs.cancel_all()

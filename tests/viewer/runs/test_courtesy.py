@@ -13,9 +13,9 @@ from PySide6.QtTest import QTest
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.worker.client import WorkerSession
-from onnx_workbench.viewer.precedence import acts
-from onnx_workbench.viewer.settings import RUN_IN_PROCESS
-from onnx_workbench.viewer.slices import Slices, serving
+from onnx_workbench.viewer.core.precedence import acts
+from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.core.slices import Slices, serving
 from tests.viewer.runs.driving import idle, opened
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the cores of a process cannot be chosen")

@@ -11,8 +11,8 @@ from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.inspect.statistics import statistics
 from onnx_workbench.exec.inspect.thumbnails import Glimpse
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.viewer.runs.edge_notes import note_text, outline
-from onnx_workbench.viewer.settings import EDGE_NOTES, RUN_IN_PROCESS
+from onnx_workbench.viewer.core.settings import EDGE_NOTES, RUN_IN_PROCESS
+from onnx_workbench.viewer.run.edge_notes import note_text, outline
 from tests.viewer.canvas.painting import finish_painting
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, opened, run, value
 

@@ -13,11 +13,11 @@ from onnx_workbench.exec.inspect.compare import compare_values
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.steps import SetInput
-from onnx_workbench.viewer import results, slices
-from onnx_workbench.viewer.runs import comparing
-from onnx_workbench.viewer.runs.comparing import Outcome
-from onnx_workbench.viewer.runs.overlays import TITLES, Read, read_numbers
-from onnx_workbench.viewer.shifts import Shift
+from onnx_workbench.viewer.core import slices
+from onnx_workbench.viewer.core.shifts import Shift
+from onnx_workbench.viewer.run import compare, results
+from onnx_workbench.viewer.run.compare import Outcome
+from onnx_workbench.viewer.run.overlays import TITLES, Read, read_numbers
 from tests.viewer.runs.driving import ONNX_RUNTIME, edit, idle, make_bad, node, opened, run, value
 
 COUNT = 4000
@@ -240,7 +240,7 @@ def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace, 
     monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
     other.runs.run()
     take_turns(qtbot, 4)
-    panel.compare("other", comparing.with_model(workspace, other))
+    panel.compare("other", compare.with_model(workspace, other))
     take_turns(qtbot, 4)
     assert other.runs.is_running
     idle(qtbot, workspace)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.viewer.runs.overlays import read_numbers
+from onnx_workbench.viewer.run.overlays import read_numbers
 
 
 @pytest.mark.parametrize(

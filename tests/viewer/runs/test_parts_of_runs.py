@@ -4,8 +4,8 @@ import onnx
 import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant
-from onnx_workbench.viewer import results as results_of_runs
-from onnx_workbench.viewer.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.run import results as results_of_runs
 from tests.viewer.runs.driving import edit, idle, make_finite, node, opened, run, value
 from tests.viewer.runs.test_so_far import ENDLESS, SLOW, set_turns
 

@@ -10,8 +10,8 @@ from onnx_workbench.exec.inputs.images import ImageOptions
 from onnx_workbench.exec.inputs.sources import Constant, File, Random
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.edits.values import rename_value
-from onnx_workbench.viewer.panels.run.input_row import InputRow
-from onnx_workbench.viewer.runs import comparing
+from onnx_workbench.viewer.run import compare
+from onnx_workbench.viewer.run_panel.input_row import InputRow
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from tests.viewer.runs.driving import idle, node, opened, run, value
 
@@ -324,7 +324,7 @@ def test_the_verdict_of_a_comparison_is_read_whole_in_a_small_window(make_window
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     panel = window.docks.open("compare")
-    panel.compare("what it gave " * 5, comparing.with_precision(workspace, "bfloat16", None))
+    panel.compare("what it gave " * 5, compare.with_precision(workspace, "bfloat16", None))
     qtbot.waitUntil(lambda: "differ, first" in panel.summary.text(), timeout=30_000)
     label = panel.summary
     assert label.heightForWidth(label.width()) > 2 * label.fontMetrics().height(), "it goes on below"

@@ -17,11 +17,11 @@ from onnx_workbench.model.edits.nodes import delete_and_bridge, rename_node
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.types import SequenceType, Shape, TensorType
-from onnx_workbench.viewer.panels.run import outcome
-from onnx_workbench.viewer.results import info_of
-from onnx_workbench.viewer.runs.afterwards import take_up_run, write_run
-from onnx_workbench.viewer.runs.inputs import as_json, from_json
-from onnx_workbench.viewer.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.run.inputs import as_json, from_json
+from onnx_workbench.viewer.run.results import info_of
+from onnx_workbench.viewer.run.saved_runs import take_up_run, write_run
+from onnx_workbench.viewer.run_panel import outcome
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 
 # -- values ----------------------------------------------------------------------------------------------------
@@ -497,7 +497,7 @@ def test_what_a_node_gives_is_exported_by_its_name(window, qtbot, net, tmp_path,
         proposed.append(path.name)
         return tmp_path / "values.npz"
 
-    monkeypatch.setattr("onnx_workbench.viewer.panels.tensor.menu.ask_save", choose)
+    monkeypatch.setattr("onnx_workbench.viewer.tensor_view.menu.ask_save", choose)
     tensor.pane.menu.ask_export()
     idle(qtbot, workspace)
     assert proposed == ["c.npy"]

@@ -10,9 +10,9 @@ import pytest
 from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.history.steps import SetField, SetInput
-from onnx_workbench.viewer.runs import comparing
-from onnx_workbench.viewer.runs.afterwards import take_up_run, write_run
-from onnx_workbench.viewer.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.run import compare
+from onnx_workbench.viewer.run.saved_runs import take_up_run, write_run
 from tests.viewer.runs.driving import edit, idle, node, opened, run, value
 
 NESTED = """
@@ -101,7 +101,7 @@ def test_a_saved_run_is_shown_where_its_values_belong_without_running(window, qt
     run(qtbot, workspace)
     assert results.previous is before
     panel = window.docks.open("compare")
-    for reference in (comparing.with_record(workspace, before), comparing.with_npz(workspace, path)):
+    for reference in (compare.with_record(workspace, before), compare.with_npz(workspace, path)):
         panel.compare("saved", reference)
         idle(qtbot, workspace)
         assert panel.rows
@@ -249,7 +249,7 @@ def test_the_first_divergence_may_be_in_a_body(window, qtbot, nested, tmp_path):
         transaction.do(SetField(scale, "op_type", "Add"))
     run(qtbot, workspace)
     panel = window.docks.open("compare")
-    for reference in (comparing.with_run_before(workspace), comparing.with_npz(workspace, tmp_path / "run.npz")):
+    for reference in (compare.with_run_before(workspace), compare.with_npz(workspace, tmp_path / "run.npz")):
         panel.compare("before", reference)
         idle(qtbot, workspace)
         assert panel.first.name == "s", "what the last turn was given"

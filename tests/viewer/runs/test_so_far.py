@@ -6,8 +6,8 @@ import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.worker.process import Process
-from onnx_workbench.viewer.runs import marks
-from onnx_workbench.viewer.settings import CLOSED_PANELS, RUN_IN_PROCESS
+from onnx_workbench.viewer.core.settings import CLOSED_PANELS, RUN_IN_PROCESS
+from onnx_workbench.viewer.run import run_marks
 from tests.viewer.runs.driving import edit, idle, node, opened, run, value
 
 #: Two quick nodes, a loop of a second or so, a node after it, and a loop whose turns the input `n` counts.
@@ -74,7 +74,7 @@ def select(workspace, name):
 
 def test_what_was_quickly_computed_is_lit_while_a_long_node_goes_on(window, qtbot, workspace, monkeypatch):
     """Nothing else finishes that could bring it to light."""
-    monkeypatch.setattr(marks, "_AT_ONCE", 1)
+    monkeypatch.setattr(run_marks, "_AT_ONCE", 1)
     view = window.tabs()[-1].view
     quick, slow = (
         {box for name in names for box in view.scene.drawing.boxes_of(node(workspace, name))}

@@ -8,7 +8,7 @@ import pytest
 from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.inspect.statistics import Summary, describe
-from onnx_workbench.viewer.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
 from tests.viewer.runs.driving import idle, opened, run, value
 
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.viewer.dialogs.ask_text import AskText
+from onnx_workbench.viewer.dialogs.text_prompt import AskText
 from tests.viewer.pointer import hover
 from tests.viewer.runs.driving import edit, idle, make_finite, node, opened, run, value
 

@@ -6,8 +6,8 @@ from PySide6.QtGui import QRegion
 
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model
-from onnx_workbench.viewer.widgets.fields.rows import Field, LazyRows, Row, RowAction
-from onnx_workbench.viewer.widgets.fields.tree import RowTree
+from onnx_workbench.viewer.property_tree.rows import Field, LazyRows, Row, RowAction
+from onnx_workbench.viewer.property_tree.tree import RowTree
 
 FIELD = Field("Set", str, print)
 LONG = "too long to be shown whole in so narrow a list as this one is"

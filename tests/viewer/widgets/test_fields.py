@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QCompleter, QWidget
 
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model
-from onnx_workbench.viewer.widgets.fields.editors import LineField, escaped, needs_escapes, unescaped
-from onnx_workbench.viewer.widgets.fields.model import RowModel
-from onnx_workbench.viewer.widgets.fields.rows import Field, LazyRows, Row, Suggestion
-from onnx_workbench.viewer.widgets.fields.tree import RowTree
+from onnx_workbench.viewer.property_tree.editors import LineField, escaped, needs_escapes, unescaped
+from onnx_workbench.viewer.property_tree.model import RowModel
+from onnx_workbench.viewer.property_tree.rows import Field, LazyRows, Row, Suggestion
+from onnx_workbench.viewer.property_tree.tree import RowTree
 
 keys = st.lists(st.sampled_from("abcdef"), unique=True, max_size=6)
 trees = st.lists(st.tuples(st.sampled_from("abcdef"), st.one_of(st.none(), keys, st.integers(0, 5))), max_size=6)

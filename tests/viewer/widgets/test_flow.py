@@ -7,7 +7,7 @@ from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
-from onnx_workbench.viewer.widgets.flow import FlowLayout
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF
 
-from onnx_workbench.viewer.widgets.plots.histogram import Histogram
+from onnx_workbench.viewer.plots.histogram import Histogram
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
 
-from onnx_workbench.viewer.widgets.plots.lines import LinePlot
+from onnx_workbench.viewer.plots.line_plot import LinePlot
 
 
 def rows(count):

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QStyleOptionHeader, QStyleOptionViewItem
 
-from onnx_workbench.viewer.widgets.number_table import Cell, Column, MadeRows, NumberTable, Row
+from onnx_workbench.viewer.tables.number_table import Cell, Column, MadeRows, NumberTable, Row
 
 COLUMNS = (Column("Value", 0, number=False), Column("Operator", 18, number=False), Column("Time", 11), Column("Of", 14))
 

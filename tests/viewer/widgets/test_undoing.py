@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
-from onnx_workbench.viewer.widgets.undoing import pass_undo
+from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
 
 
 @pytest.fixture

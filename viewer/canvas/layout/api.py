@@ -9,11 +9,11 @@ import numpy as np
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.canvas.layout import compound, routes
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, extremes, rank_within, spans
-from onnx_workbench.viewer.canvas.layout.inplace import InPlace
-from onnx_workbench.viewer.canvas.layout.placed import Graph, Placed
+from onnx_workbench.viewer.canvas.layout.graph import Graph, Placed
+from onnx_workbench.viewer.canvas.layout.incremental import Matching, Unfit, Window
+from onnx_workbench.viewer.canvas.layout.previous_order import Before
 from onnx_workbench.viewer.canvas.layout.request import Floats, Ints, Layout, LayoutRequest
-from onnx_workbench.viewer.canvas.layout.traces import Before
-from onnx_workbench.viewer.canvas.layout.window import Matching, Unfit, Window
+from onnx_workbench.viewer.canvas.layout.resize_in_place import InPlace
 
 _MUCH = 0.25  # of the nodes
 _FEW_CHANGES = 32  # new nodes and edges up to which working them in beats laying out anew

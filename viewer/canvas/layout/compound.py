@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.canvas.layout import entries, flat, packing, routes
+from onnx_workbench.viewer.canvas.layout import container_entries, flat, packing, routes
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Real, dense, offsets, rank_within
-from onnx_workbench.viewer.canvas.layout.placed import Graph, Placed
+from onnx_workbench.viewer.canvas.layout.graph import Graph, Placed
+from onnx_workbench.viewer.canvas.layout.previous_order import Before
 from onnx_workbench.viewer.canvas.layout.problem import Level, Problem
-from onnx_workbench.viewer.canvas.layout.traces import Before
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ class Nesting:
     def _make_room(self, border: _Border) -> None:
         """See that every title leaves room for what enters beside it."""
         counts = np.bincount(border.home[~border.leaves], minlength=len(self.width))
-        self.entry_room = entries.room(self.graph.titles, counts, self.graph.spacing.edge)
+        self.entry_room = container_entries.room(self.graph.titles, counts, self.graph.spacing.edge)
         self.width = np.maximum(self.width, self.entry_room + self.graph.titles[:, 1])
 
     def _spread_own(self, container: Index, border: _Border) -> None:
@@ -154,7 +154,7 @@ class Nesting:
         enter = np.flatnonzero(~border.leaves)
         at = enter + len(x) - len(border.home)
         graph = self.graph
-        x[at] = entries.beside(x[at], border.home[enter], graph.titles, self.width, graph.spacing.edge)
+        x[at] = container_entries.beside(x[at], border.home[enter], graph.titles, self.width, graph.spacing.edge)
         return x
 
     def _led(
@@ -167,7 +167,7 @@ class Nesting:
         bands = [solution.bands[part] for part in solution.part[point].tolist()]
         top = solution.y[point]
         gaps = np.stack([top, top + [band[1, 0] - band[0, 1] for band in bands]], 1)
-        return entries.led(lines, others + moved, enters[point], gaps)
+        return container_entries.led(lines, others + moved, enters[point], gaps)
 
     def _problem(self, nodes: Index, across: Index, out: Index, into: Index, border: _Border) -> Problem:
         graph = self.graph

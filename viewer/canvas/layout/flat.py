@@ -11,10 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.canvas.layout import coordinates, fans, lanes, layered, ranks, routes, stacking
+from onnx_workbench.viewer.canvas.layout import (
+    component_stacking,
+    coordinates,
+    fan_out,
+    lanes,
+    layered,
+    ranks,
+    routes,
+)
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, spans
+from onnx_workbench.viewer.canvas.layout.component_stacking import Stack
 from onnx_workbench.viewer.canvas.layout.problem import Problem, Unique
-from onnx_workbench.viewer.canvas.layout.stacking import Stack
 
 _LOOP = 14.0  # px a self-loop swings out beside its node
 _ROOM = 0.10  # px of gap for every px that the widest swing in it goes sideways
@@ -40,7 +48,7 @@ def solve(problem: Problem, progress: Progress) -> Solution:
     edges = Unique(problem)
     loop = edges.source == edges.target
     back = ranks.back_edges(n, edges.source, edges.target) | loop
-    stack = stacking.stack(problem, edges, back, progress)
+    stack = component_stacking.stack(problem, edges, back, progress)
     progress.report(6, 10)
     looped = np.zeros(n, bool)
     looped[edges.source[loop]] = True
@@ -55,7 +63,7 @@ def _along(problem: Problem, stack: Stack, extent: coordinates.Extent, progress:
     """[V] x of everything; parts that were there before stay where they were as far as can be."""
     graph, order = stack.graph, stack.order
     part_of = np.concatenate([stack.part, stack.part[stack.owner[graph.dummy_trunk]]])
-    fresh = stacking.fresh_parts(problem.before, stack.part)
+    fresh = component_stacking.fresh_parts(problem.before, stack.part)
     x = np.zeros(graph.vertices)
     if stack.known is None or fresh.any():
         x = coordinates.place(graph, order, part_of, extent, progress)
@@ -67,7 +75,7 @@ def _along(problem: Problem, stack: Stack, extent: coordinates.Extent, progress:
 def _lane_sides(stack: Stack, edges: Unique) -> Mask:
     """[lines] whether the line's lane runs on the left: where its ends are nearer."""
     graph = stack.graph
-    where = fans.places(graph, stack.order)
+    where = fan_out.places(graph, stack.order)
     lines = len(stack.owner)
     lane = graph.lane
     total = np.bincount(stack.line[lane], where[edges.target[lane]], lines)

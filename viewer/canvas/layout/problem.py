@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense
+from onnx_workbench.viewer.canvas.layout.previous_order import Before
 from onnx_workbench.viewer.canvas.layout.request import Spacing
-from onnx_workbench.viewer.canvas.layout.traces import Before
 
 
 @dataclass(slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from onnx_workbench.viewer.canvas.tools.band import BandTool
 from onnx_workbench.viewer.canvas.tools.pan import PanTool
 from onnx_workbench.viewer.canvas.tools.pick import PickTool
+from onnx_workbench.viewer.canvas.tools.rubber_band import BandTool
 from onnx_workbench.viewer.canvas.tools.tool import Press, Tool
 from onnx_workbench.viewer.canvas.tools.wire import WireTool
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, Qt
 from onnx_workbench.viewer.canvas.tools.tool import Press, Tool
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.canvas.graph_view import GraphView
 
 
 class PanTool(Tool):

@@ -10,7 +10,7 @@ from onnx_workbench.viewer.canvas.tools.pan import PanTool
 from onnx_workbench.viewer.canvas.tools.tool import Press
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.canvas.graph_view import GraphView
 
 
 class PickTool(PanTool):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QPainter
 
-from onnx_workbench.viewer.canvas.scene import Hit
+from onnx_workbench.viewer.canvas.scene.scene import Hit
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.canvas.view import GraphView
+    from onnx_workbench.viewer.canvas.graph_view import GraphView
 
 #: A press that moves less than this is a click, in px.
 DRAG = 4.0

@@ -24,17 +24,17 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.name_index import ancestor_in
 from onnx_workbench.model.ir.types import TensorType, Type
-from onnx_workbench.viewer.canvas.build import inner_graph
-from onnx_workbench.viewer.canvas.drawing import Kind
-from onnx_workbench.viewer.canvas.scene import REACH, Hit
+from onnx_workbench.viewer.canvas.scene.builder import inner_graph
+from onnx_workbench.viewer.canvas.scene.drawing import Kind
+from onnx_workbench.viewer.canvas.scene.scene import REACH, Hit
 from onnx_workbench.viewer.canvas.tools.tool import Press, Tool
-from onnx_workbench.viewer.text import display, shape_text, type_text
-from onnx_workbench.viewer.theme import theme
-from onnx_workbench.viewer.widgets.connect import free_inputs, input_name, misfit
+from onnx_workbench.viewer.popups.connect import free_inputs, input_name, misfit
+from onnx_workbench.viewer.style.formatting import display, shape_text, type_text
+from onnx_workbench.viewer.style.theme import theme
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.canvas.view import GraphView
-    from onnx_workbench.viewer.widgets.operator_palette import Operator
+    from onnx_workbench.viewer.canvas.graph_view import GraphView
+    from onnx_workbench.viewer.popups.operator_palette import Operator
 
 _PORT = 5.0
 _SNAP = 14.0  # px on screen within which a port takes the wire
@@ -309,7 +309,7 @@ class WireTool(Tool):
         menu.popup(self.view.mapToGlobal(self._position.toPoint()))
 
     def _open_palette(self, graph: Graph) -> None:
-        from onnx_workbench.viewer.insertion import add_fed_by, operator_palette
+        from onnx_workbench.viewer.workflows.insert_operator import add_fed_by, operator_palette
 
         workspace, value = self.view.workspace, self.value
         known = workspace.types.type_of(value)

@@ -12,7 +12,7 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_at
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.text.types import parse_type
-from onnx_workbench.viewer.panels.inspector.lists import ListWindow
+from onnx_workbench.viewer.inspector.list_window import ListWindow
 from tests.viewer.panels.inspector.hands import begin, choose, index, press, relu, row, shown, write
 
 

@@ -6,7 +6,7 @@ from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.graph import QuantizationAnnotation
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.viewer.text import type_text
+from onnx_workbench.viewer.style.formatting import type_text
 from tests.viewer.panels.inspector.hands import choose, drag, index, press, relu, row, write
 
 

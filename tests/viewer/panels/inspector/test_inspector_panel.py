@@ -9,9 +9,9 @@ from onnx_workbench.model.history.steps import InsertNode, SetAttribute, SetFiel
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType
-from onnx_workbench.viewer.panels.inspector import nodes as inspector_nodes
-from onnx_workbench.viewer.text import type_text
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.inspector import nodes as inspector_nodes
+from onnx_workbench.viewer.style.formatting import type_text
 from tests.viewer.panels.inspector.hands import begin, drag, index, press, relu, row, shown, write
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.core.context import Workspace
 from tests.model import builders
 from tests.viewer.panels.tensor.hands import opened
 

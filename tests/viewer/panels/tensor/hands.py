@@ -5,7 +5,7 @@ from PySide6.QtCore import QTimer
 
 from onnx_workbench.model.edits.initializers import add_initializer
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
-from onnx_workbench.viewer.panels.tensor import TensorPanel
+from onnx_workbench.viewer.tensor_view.panel import TensorPanel
 
 
 def opened(qtbot, workspace):

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLabel
 
 from onnx_workbench.model.history.steps import SetInitializer
 from onnx_workbench.model.ir.tensors import ArrayTensor
-from onnx_workbench.viewer.panels.tensor.readers import TensorReader
+from onnx_workbench.viewer.tensor_view.readers import TensorReader
 from tests.viewer.panels.tensor.hands import facts, put, select, settled
 
 

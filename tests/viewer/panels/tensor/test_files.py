@@ -10,7 +10,7 @@ from onnx_workbench.model.edits import tensors
 from onnx_workbench.model.io.tensors.array_files import read_tensor
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.viewer.settings import LAST_FOLDER
+from onnx_workbench.viewer.core.settings import LAST_FOLDER
 from tests.viewer.panels.tensor.hands import put, select
 
 START = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -291,7 +291,7 @@ def test_numbers_have_no_picture_and_a_right_click_opens_the_menu(qtbot, panel, 
 
 
 def test_nothing_is_asked_for_where_there_is_nothing_to_export(panel, messages, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.viewer.panels.tensor.menu.ask_save", lambda *_: pytest.fail("asked for a file"))
+    monkeypatch.setattr("onnx_workbench.viewer.tensor_view.menu.ask_save", lambda *_: pytest.fail("asked for a file"))
     panel.workspace.selection.clear()
     panel.pane.show_targets([])
     panel.pane.menu.ask_export()

@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton
 
-from onnx_workbench.viewer.panels.tensor.header import PaneHeader
+from onnx_workbench.viewer.tensor_view.header import PaneHeader
 
 WIDTH = 300
 

@@ -5,8 +5,8 @@ import onnx
 
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
-from onnx_workbench.viewer.panels.tensor.readers import TensorReader, first_slice
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.tensor_view.readers import TensorReader, first_slice
 from tests.viewer.panels.tensor.hands import facts, opened
 
 
@@ -39,7 +39,7 @@ def test_ranges_of_a_file_give_what_the_whole_gives(tmp_path, monkeypatch):
     proto.external_data.add(key="location", value="w.data")
     graph = onnx.helper.make_graph([], "g", [], [], [proto])
     (tmp_path / "m.onnx").write_bytes(onnx.helper.make_model(graph).SerializeToString())
-    monkeypatch.setattr("onnx_workbench.viewer.panels.tensor.readers.KEPT_BYTES", 16)
+    monkeypatch.setattr("onnx_workbench.viewer.tensor_view.readers.KEPT_BYTES", 16)
     reader = TensorReader(load(tmp_path / "m.onnx").graph.initializers[0].initializer)
     which = first_slice(array.shape).through((2, 0, 0))
     assert reader.plane(which, range(0, 5, 2), range(1, 7, 3)).tolist() == array[2, 0:5:2, 1:7:3].tolist()

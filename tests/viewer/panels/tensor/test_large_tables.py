@@ -10,16 +10,16 @@ from PySide6.QtGui import QGuiApplication
 
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
-from onnx_workbench.viewer.panels.tensor.readers import TensorReader
-from onnx_workbench.viewer.panels.tensor.table import PartLabel
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.tensor_view.readers import TensorReader
+from onnx_workbench.viewer.tensor_view.table import PartLabel
 from tests.viewer.panels.tensor.hands import opened, put, select, settled
 
 
 @pytest.fixture
 def in_file(qtbot, tmp_path, monkeypatch):
     """A panel on a tensor that is read from its file as one looks, and its numbers."""
-    monkeypatch.setattr("onnx_workbench.viewer.panels.tensor.readers.KEPT_BYTES", 16)
+    monkeypatch.setattr("onnx_workbench.viewer.tensor_view.readers.KEPT_BYTES", 16)
     array = np.arange(300 * 200, dtype=np.float32).reshape(300, 200)
     (tmp_path / "w.data").write_bytes(array.tobytes())
     proto = onnx.TensorProto(name="w", data_type=1, dims=array.shape, data_location=1)
@@ -82,12 +82,12 @@ def test_between_blocks_that_are_copied_there_is_nothing(qtbot, panel, chain):
 @pytest.fixture
 def small_tables(monkeypatch):
     """No table has more than ten rows and columns."""
-    monkeypatch.setattr("onnx_workbench.viewer.qt_models.tensor._MOST_ROWS", 10)
-    monkeypatch.setattr("onnx_workbench.viewer.qt_models.tensor._MOST_COLUMNS", 10)
+    monkeypatch.setattr("onnx_workbench.viewer.tables.tensor_model._MOST_ROWS", 10)
+    monkeypatch.setattr("onnx_workbench.viewer.tables.tensor_model._MOST_COLUMNS", 10)
 
 
 def test_too_many_cells_are_not_copied_and_that_is_told(qtbot, panel, chain, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.viewer.panels.tensor.table._MOST_COPIED", 5)
+    monkeypatch.setattr("onnx_workbench.viewer.tensor_view.table._MOST_COPIED", 5)
     select(qtbot, panel, put(chain, np.arange(6).reshape(2, 3)))
     QGuiApplication.clipboard().setText("before")
     heard = []

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.viewer.panels.tensor.mosaics import Tiles, mosaic
-from onnx_workbench.viewer.panels.tensor.pictures import Wish, image
-from onnx_workbench.viewer.panels.tensor.readers import ArrayReader, Slice
+from onnx_workbench.viewer.tensor_view.feature_maps import Tiles, mosaic
+from onnx_workbench.viewer.tensor_view.pictures import Wish, image
+from onnx_workbench.viewer.tensor_view.readers import ArrayReader, Slice
 
 MAPS = np.random.default_rng(0).standard_normal((1, 16, 1300, 1250), dtype=np.float32)
 WHICH = Slice((0, 0, 0, 0), 2, 3)

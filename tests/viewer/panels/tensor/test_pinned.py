@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits import tensors
 from onnx_workbench.model.edits.tensors import Place
-from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.run.results import Record
 from tests.model import builders
 from tests.viewer.panels.tensor.hands import look, put, select, settled
 

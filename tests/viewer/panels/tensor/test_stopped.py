@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PySide6.QtWidgets import QLabel
 
-from onnx_workbench.viewer.panels.tensor import pictures
-from onnx_workbench.viewer.panels.tensor.readers import TensorReader
+from onnx_workbench.viewer.tensor_view import pictures
+from onnx_workbench.viewer.tensor_view.readers import TensorReader
 from tests.viewer.panels.tensor.hands import facts, put, select, settled
 
 

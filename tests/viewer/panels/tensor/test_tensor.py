@@ -20,10 +20,10 @@ from onnx_workbench.model.io.tensors.array_files import read_tensor
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.viewer.panels.tensor.readers import TensorReader
-from onnx_workbench.viewer.results import Record
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.tensor_view.readers import TensorReader
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
-from onnx_workbench.viewer.workspace import Workspace
 from tests.model import builders
 from tests.viewer.panels.tensor.hands import facts, opened, put, select
 from tests.viewer.pointer import hover

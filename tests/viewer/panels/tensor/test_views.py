@@ -18,14 +18,14 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Graph, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.viewer.panels.tensor import pictures
-from onnx_workbench.viewer.panels.tensor.pane import _PICTURE_WORK
-from onnx_workbench.viewer.panels.tensor.readers import TensorReader
-from onnx_workbench.viewer.panels.tensor.subject import Subject, Target
-from onnx_workbench.viewer.panels.tensor.views import first_view
-from onnx_workbench.viewer.results import Record
-from onnx_workbench.viewer.widgets.plots.colormap import NOT_FINITE, table
-from onnx_workbench.viewer.workspace import Workspace
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.plots.colormap import NOT_FINITE, table
+from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.tensor_view import pictures
+from onnx_workbench.viewer.tensor_view.pane import _PICTURE_WORK
+from onnx_workbench.viewer.tensor_view.readers import TensorReader
+from onnx_workbench.viewer.tensor_view.tensor_source import Subject, Target
+from onnx_workbench.viewer.tensor_view.view_kinds import first_view
 from tests.viewer.panels.tensor.hands import look, opened, put, select, settled
 from tests.viewer.pointer import hover
 

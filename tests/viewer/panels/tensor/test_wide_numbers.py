@@ -6,13 +6,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF
 
 from onnx_workbench.model.progress import SILENT
-from onnx_workbench.viewer.panels.tensor.mosaics import mosaic
-from onnx_workbench.viewer.panels.tensor.pictures import Wish, heatmap, series
-from onnx_workbench.viewer.panels.tensor.readers import ArrayReader, DifferenceReader, first_slice
-from onnx_workbench.viewer.qt_models.tensor import number_cell, short_cell
-from onnx_workbench.viewer.text import number_text
-from onnx_workbench.viewer.theme import monospace
-from onnx_workbench.viewer.widgets.plots.colormap import NOT_FINITE
+from onnx_workbench.viewer.plots.colormap import NOT_FINITE
+from onnx_workbench.viewer.style.formatting import number_text
+from onnx_workbench.viewer.style.theme import monospace
+from onnx_workbench.viewer.tables.tensor_model import number_cell, short_cell
+from onnx_workbench.viewer.tensor_view.feature_maps import mosaic
+from onnx_workbench.viewer.tensor_view.pictures import Wish, heatmap, series
+from onnx_workbench.viewer.tensor_view.readers import ArrayReader, DifferenceReader, first_slice
 from tests.viewer.panels.tensor.hands import look, put, select
 
 

@@ -1,0 +1,148 @@
+"""Which groups a graph has: its name scopes, or, where names tell none, the blocks it repeats.
+
+One for each document, so that canvas and outline show the same groups and each tree is made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.model.analysis.name_scopes import ScopeTree, scope_tree
+from onnx_workbench.model.ir.graph import Graph
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.core.model_signals import Changes
+from onnx_workbench.viewer.core.slices import Latest, Slices
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.analysis.block_tree import Blocks
+
+#: Up to so many nodes a tree is made in less time than a person notices.
+AT_ONCE = 4000
+
+
+class Grouping(QObject):
+    """Keeps the trees of graphs as they are now, and the blocks of each: no block comes or goes by an edit.
+
+    GUI thread only.
+    """
+
+    regrouped = Signal(object)  # Graph: it has other groups than before, though nobody edited it
+
+    def __init__(self, changes: Changes, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._blocks: dict[Graph, Blocks | None] = {}  # None: it has name scopes, or blocks were not worth it
+        self._asked: set[Graph] = set()  # graphs whose blocks are shown, worthwhile or not
+        self._search = Latest(self)
+        self._trees: dict[Graph, ScopeTree] = {}
+        self._making: dict[Graph, tuple[Slices[ScopeTree], list[Callable[[], object]]]] = {}
+        changes.structure_changed.connect(self._forget)
+        changes.nodes_changed.connect(lambda nodes: self._forget({node.graph for node in nodes}))
+
+    # -- trees -----------------------------------------------------------------------------------------------
+
+    def tree(self, graph: Graph) -> ScopeTree:
+        """The groups of a graph as it is now; made at once where nobody waited for it."""
+        tree = self._trees.get(graph)
+        if tree is None:
+            tree = self._trees[graph] = self._make(graph)
+        return tree
+
+    def is_ready(self, graph: Graph) -> bool:
+        """Whether `tree` takes no time."""
+        return graph in self._trees or len(graph.nodes) <= AT_ONCE
+
+    def when_ready(self, graph: Graph, call: Callable[[], object]) -> None:
+        """Call when `tree` takes no time: now, or when the tree was made a few milliseconds at a time."""
+        if self.is_ready(graph):
+            call()
+        elif graph in self._making:
+            self._making[graph][1].append(call)
+        else:
+            self._start(graph, [call])
+
+    def _start(self, graph: Graph, calls: list[Callable[[], object]]) -> None:
+        work = partial(self._make, graph)
+        self._making[graph] = Slices(work, partial(self._made, graph), partial(self._failed, graph), self), calls
+
+    def _make(self, graph: Graph, progress: Progress = SILENT) -> ScopeTree:
+        blocks = self._blocks.get(graph)
+        if blocks is None:
+            return scope_tree(graph, progress)
+        from onnx_workbench.model.analysis.block_tree import block_tree
+
+        return block_tree(graph, blocks, progress)
+
+    def _made(self, graph: Graph, tree: ScopeTree) -> None:
+        _, calls = self._making.pop(graph)
+        self._trees[graph] = tree
+        for call in calls:
+            call()
+
+    def _failed(self, graph: Graph, error: Exception) -> None:
+        del self._making[graph]
+        raise error
+
+    def _forget(self, graphs: set[Graph | None]) -> None:
+        """Graphs were edited: their trees are made anew, for whoever waits now or asks later."""
+        for graph in graphs:
+            if graph is None:
+                continue
+            self._trees.pop(graph, None)
+            if graph in self._making:
+                work, calls = self._making.pop(graph)
+                work.cancel()
+                self._start(graph, calls)
+        self._search.begin_anew()
+
+    # -- blocks ----------------------------------------------------------------------------------------------
+
+    def has_blocks(self, graph: Graph) -> bool:
+        """Whether the groups of a graph are blocks, and not name scopes."""
+        return self._blocks.get(graph) is not None
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether blocks are being looked for."""
+        return self._search.running
+
+    def prepare(self, graph: Graph, *, asked: bool, ready: Callable[[], object]) -> bool:
+        """Look for blocks where that is still to be done; then `ready` is called. False: `tree` is right already.
+
+        `asked`: a person wants groups, so that whatever is found will do. Call when the tree is ready.
+        """
+        if graph in self._blocks and (self._blocks[graph] is not None or not asked or graph in self._asked):
+            return False
+        if self.tree(graph).root.children:
+            self._blocks[graph] = None
+            return False
+
+        def done(blocks: Blocks) -> None:
+            if asked:
+                self._asked.add(graph)
+            if asked or blocks.are_worthwhile:
+                self._blocks[graph] = blocks
+                self._trees.pop(graph, None)
+                self.when_ready(graph, lambda: self.regrouped.emit(graph))
+            else:
+                self._blocks[graph] = None
+            ready()
+
+        def failed() -> None:
+            self._blocks[graph] = None
+            ready()
+
+        def search(progress: Progress) -> Blocks:
+            from onnx_workbench.model.analysis.block_tree import find_blocks  # brings numpy
+
+            return find_blocks(graph, progress)
+
+        self._search.begin(search, done, failed=failed)
+        return True
+
+    def stop(self) -> None:
+        """Give up a search: nobody waits for it any more."""
+        self._search.stop()

@@ -1,0 +1,62 @@
+"""From box to box with the arrow keys: along the edges, and between neighbours of a rank. No Qt."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from onnx_workbench.viewer.canvas.scene.drawing import Kind
+from onnx_workbench.viewer.canvas.scene.scene import Scene
+from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
+
+Way = Literal["up", "down", "left", "right"]
+
+
+def step(scene: Scene, box: int, way: Way) -> int:
+    """The box an arrow key leads to from another; the same one where there is none that way."""
+    down = scene.drawing.options.direction == "down"
+    forward, backward = ("down", "up") if down else ("right", "left")
+    across = 0 if down else 1
+    edges = scene.drawing.edges
+    if way == forward:
+        found = edges[edges[:, 0] == box, 1]
+    elif way == backward:
+        found = edges[edges[:, 1] == box, 0]
+    else:
+        return _sibling(scene, box, across, after=way in ("right", "down"))
+    found = np.unique(found[found != box]).astype(np.intp)
+    return _nearest(scene, box, found, across)
+
+
+def _nearest(scene: Scene, box: int, found: Ids, across: int) -> int:
+    if not len(found):
+        return box
+    middle = scene.rects[:, across] + scene.rects[:, across + 2] / 2
+    return int(found[np.argmin(np.abs(middle[found] - middle[box]))])
+
+
+def _sibling(scene: Scene, box: int, across: int, *, after: bool) -> int:
+    """The next box of the same rank; where the rank ends, the next one that stands at the same height."""
+    parents = scene.drawing.parents
+    along = 1 - across
+    low = scene.rects[:, along]
+    high = low + scene.rects[:, along + 2]
+    beside = (parents == parents[box]) & (low < high[box]) & (high > low[box])
+    beside[box] = False
+    place = scene.rects[:, across]
+    found = np.flatnonzero(beside & (place > place[box] if after else place < place[box]))
+    if not len(found):
+        return box
+    return int(found[np.argmin(np.abs(place[found] - place[box]))])
+
+
+def first_box(scene: Scene) -> int:
+    """Where walking begins: the first input, or the topmost box; -1 in an empty scene."""
+    if not len(scene.rects):
+        return -1
+    inputs = np.flatnonzero(scene.kinds == Kind.INPUT)
+    if len(inputs):
+        return int(inputs[0])
+    along = 1 if scene.drawing.options.direction == "down" else 0
+    return int(np.argmin(scene.rects[:, along]))

@@ -1,0 +1,429 @@
+"""After an edit: new nodes and edges are worked into the layout that is there; everything else stays.
+
+What makes this cheap and safe is the shape of routes: at the height of a rank's band every route is upright. So a
+new band can be cut in anywhere by stretching what is below, and a route is known by its x at each band it passes.
+`Unfit` says that an edit does not fit in; then the caller lays out anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.canvas.layout import routes
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
+from onnx_workbench.viewer.canvas.layout.graph import Graph, Placed
+
+_NEAR = 0.25  # px within which heights count as equal
+_FREE = 300.0  # px a new node may lie beside where it would like to be, rather than get a rank of its own
+_MOST_SIZED = 256  # nodes of other sizes: each is a look at all edges, and at those of all it pushes aside
+
+
+class Unfit(Exception):
+    """The edit cannot be worked in without moving what should stay."""
+
+
+@dataclass(slots=True)
+class Matching:
+    """Which old node and edge each new one is, -1 for new ones."""
+
+    node: Index  # [N]
+    edge: Index  # [E]
+
+
+@dataclass(slots=True)
+class _Route:
+    """An edge's route by its ends and its x at each band between."""
+
+    start: tuple[float, float]
+    passes: list[float]
+    end: tuple[float, float]
+
+
+class Window:
+    """One edit being worked in; used once."""
+
+    def __init__(self, old: Placed, old_graph: Graph, graph: Graph, match: Matching, progress: Progress) -> None:
+        self.graph, self.match, self.progress = graph, match, progress
+        known = match.node >= 0
+        origin = np.maximum(match.node, 0)
+
+        def carried(values: Real) -> Real:
+            return np.where(known, values[origin], 0.0)
+
+        self.x, self.y = carried(old.x), carried(old.y)
+        self.width, self.height = carried(old.width), carried(old.height)
+        self.rank = np.where(known, old.rank[origin], -1)
+        self.part = np.where(known, old.part[origin], -1)
+        self.bands = list(old.bands)
+        kept = match.edge >= 0
+        self.edges = np.flatnonzero(kept)
+        self.lines = old.lines.take(match.edge[kept])
+        self.old, self.old_graph = old, old_graph
+        self.redrawn: dict[int, _Route] = {}
+        self.free_starts, self.free_ends = self._freed_ports()
+
+    def solve(self) -> Placed:
+        """Work everything in, or raise Unfit."""
+        graph = self.graph
+        new = np.flatnonzero(self.match.node < 0)
+        self.width[new], self.height[new] = graph.width[new], graph.height[new]
+        for node in self._in_order(new):
+            self.progress.check()
+            self._insert(node)
+        sized = (self.match.node >= 0) & (
+            (np.abs(self.width - graph.width) > 0.01) | (np.abs(self.height - graph.height) > 0.01)
+        )
+        if np.count_nonzero(sized) > _MOST_SIZED:
+            raise Unfit
+        for node in np.flatnonzero(sized).tolist():
+            self.progress.check()
+            self._resize(node)
+        for edge in np.flatnonzero(self.match.edge < 0).tolist():
+            self.progress.check()
+            self._connect(edge)
+        self._redraw()
+        return Placed(
+            self.x, self.y, self.width, self.height, self.rank, self.lines, self.part, self.bands, nested=False
+        )
+
+    # -- where a new node goes ---------------------------------------------------------------------------------
+
+    def _freed_ports(self) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
+        """Offsets from the node's middle at which edges that are gone used to start and end."""
+        new_of = np.full(len(self.old.x), -1)
+        known = np.flatnonzero(self.match.node >= 0)
+        new_of[self.match.node[known]] = known
+        gone = np.ones(len(self.old.lines.starts) - 1, bool)
+        gone[self.match.edge[self.edges]] = False
+        starts: dict[int, list[float]] = {}
+        ends: dict[int, list[float]] = {}
+        old = self.old
+        for edge in np.flatnonzero(gone).tolist():
+            first, last = int(old.lines.starts[edge]), int(old.lines.starts[edge + 1]) - 1
+            for node, point, found in (
+                (int(self.old_graph.source[edge]), first, starts),
+                (int(self.old_graph.target[edge]), last, ends),
+            ):
+                middle = old.x[node] + old.width[node] / 2
+                if new_of[node] >= 0:
+                    found.setdefault(int(new_of[node]), []).append(float(old.lines.points[point, 0] - middle))
+        return starts, ends
+
+    def _in_order(self, new: Index) -> list[int]:
+        """New nodes so that each comes after the new nodes it takes from."""
+        graph = self.graph
+        inner = (self.match.node[graph.source] < 0) & (self.match.node[graph.target] < 0)
+        waiting = {int(v): 0 for v in new}
+        after: dict[int, list[int]] = {int(v): [] for v in new}
+        for s, t in zip(graph.source[inner].tolist(), graph.target[inner].tolist(), strict=True):
+            after[s].append(t)
+            waiting[t] += 1
+        order = [v for v, count in waiting.items() if not count]
+        for v in order:
+            for t in after[v]:
+                waiting[t] -= 1
+                if not waiting[t]:
+                    order.append(t)
+        if len(order) < len(waiting):
+            raise Unfit
+        return order
+
+    def _insert(self, node: int) -> None:
+        graph = self.graph
+        before = graph.source[graph.target == node]
+        after = graph.target[graph.source == node]
+        before, after = before[self.rank[before] >= 0], after[self.rank[after] >= 0]
+        parts = np.unique(self.part[np.concatenate([before, after])])
+        if len(parts) > 1:
+            raise Unfit
+        if not len(parts):
+            self._insert_alone(node)
+            return
+        part = int(parts[0])
+        self.part[node] = part
+        middle = self.x + self.width / 2
+        wish = float(np.median(middle[np.concatenate([before, after])])) - self.width[node] / 2
+        low = int(self.rank[before].max()) if len(before) else int(self.rank[after].min()) - 2
+        high = int(self.rank[after].min()) if len(after) else int(self.rank[before].max()) + 2
+        if high <= low:
+            raise Unfit
+        rank = low + 1
+        bands = self.bands[part]
+        place = None
+        if rank < high and 0 <= rank < len(bands):
+            place = self._free_place(part, rank, node, wish)
+        if place is None:
+            rank = min(max(rank, 0), len(bands))
+            self._cut_in(part, rank, float(self.height[node]))
+            place = wish
+        self.rank[node] = rank
+        band = self.bands[part][rank]
+        self.x[node] = place
+        self.y[node] = band.mean() - self.height[node] / 2
+        self._settle(part, rank, node)
+
+    def _insert_alone(self, node: int) -> None:
+        """A node without edges goes below everything."""
+        placed = self.rank >= 0
+        bottom = float((self.y + self.height)[placed].max()) + self.graph.spacing.component if placed.any() else 0.0
+        self.part[node], self.rank[node] = len(self.bands), 0
+        self.y[node] = bottom
+        self.x[node] = float(self.x[placed].min()) if placed.any() else 0.0
+        self.bands.append(np.array([[bottom, bottom + self.height[node]]]))
+
+    def _free_place(self, part: int, rank: int, node: int, wish: float) -> float | None:
+        """Left border of the nearest place in the band where the node disturbs nothing; None if far."""
+        top, bottom = self.bands[part][rank]
+        if self.height[node] > bottom - top + _NEAR:
+            return None
+        spacing = self.graph.spacing
+        members = self._members(part, rank)
+        _, passing = self._passing(part, rank)
+        low = np.concatenate([self.x[members] - spacing.node, passing - spacing.edge])
+        high = np.concatenate([self.x[members] + self.width[members] + spacing.node, passing + spacing.edge])
+        place = _nearest_free(low, high, wish, float(self.width[node]))
+        return place if abs(place - wish) <= _FREE else None
+
+    def _members(self, part: int, rank: int) -> Index:
+        return np.flatnonzero((self.part == part) & (self.rank == rank))
+
+    def _passing(self, part: int, rank: int) -> tuple[Index, Real]:
+        """Lines (numbers in `lines`) that pass the band without ending there, and their x."""
+        middle = float(self.bands[part][rank].mean())
+        points = self.lines.points
+        owner = self.lines.owners()
+        low, high = np.minimum(points[:-1, 1], points[1:, 1]), np.maximum(points[:-1, 1], points[1:, 1])
+        hit = (low <= middle) & (high > middle) & (owner[:-1] == owner[1:])
+        line = owner[:-1][hit]
+        edge = self.edges[line]
+        s, t = self.graph.source[edge], self.graph.target[edge]
+        here = (self.part[s] == part) & (self.rank[s] != rank) & (self.rank[t] != rank)
+        return line[here], points[:-1, 0][hit][here]
+
+    # -- making room -------------------------------------------------------------------------------------------
+
+    def _cut_in(self, part: int, rank: int, height: float) -> None:
+        """A new, empty band before the band that has this rank now."""
+        bands = self.bands[part]
+        gap = self.graph.spacing.rank
+        top = float(bands[rank - 1, 1]) + gap if rank else float(bands[0, 0])
+        self._stretch(part, top - gap if rank else top - 1, height + gap, after=rank - 1)
+        bands = self.bands[part]
+        self.bands[part] = np.concatenate([bands[:rank], [[top, top + height]], bands[rank:]])
+        self.rank[(self.part == part) & (self.rank >= rank)] += 1
+
+    def _stretch(self, part: int, y: float, by: float, after: int) -> None:
+        """Move everything of the part below y down, and parts below the part too; routes stay upright at y."""
+        bottom = float(self.bands[part][-1, 1])
+        below = np.array([float(b[0, 0]) > bottom for b in self.bands])
+        below[part] = False
+        moves = below[np.maximum(self.part, 0)] & (self.part >= 0)
+        moves |= (self.part == part) & (self.rank > after)
+        self.y[moves] += by
+        owner = self.lines.owners()
+        source = self.graph.source[self.edges]
+        of_point = self.part[source[owner]]
+        points = self.lines.points
+        is_start = np.zeros(len(points), bool)
+        is_start[self.lines.starts[:-1]] = True
+        inner = (of_point == part) & (points[:, 1] > y - _NEAR)
+        swings = inner | ((of_point == part) & (np.append(points[1:, 1], -np.inf) > y + _NEAR))
+        held = swings & is_start & (self.rank[source[owner]] <= after)
+        points = points.copy()
+        points[(inner & ~held) | below[of_point], 1] += by
+        # These swing from y, or from above where a node got less high: their upright run to the next band is new.
+        again = np.flatnonzero(held)
+        extra = points[again].copy()
+        extra[:, 1] = y + by
+        self.lines = routes.Polylines(
+            np.insert(points, again + 1, extra, axis=0),
+            self.lines.starts + np.searchsorted(again, self.lines.starts, side="left"),
+        )
+        bands = [b + by if below[i] else b for i, b in enumerate(self.bands)]
+        own = bands[part].copy()
+        own[after + 1 :] += by
+        bands[part] = own
+        self.bands = bands
+
+    def _settle(self, part: int, rank: int, node: int) -> None:
+        """Push what stands in a band aside, as little as possible, until the node has its room."""
+        spacing = self.graph.spacing
+        members = self._members(part, rank)
+        lines, passing = self._passing(part, rank)
+        spots, number = np.unique(np.round(passing, 2), return_inverse=True)
+        width = np.concatenate([self.width[members], np.zeros(len(spots))])
+        middle = np.concatenate([self.x[members] + self.width[members] / 2, spots])
+        solid = np.concatenate([np.ones(len(members), bool), np.zeros(len(spots), bool)])
+        order = np.lexsort((~solid, middle))
+        fixed = np.flatnonzero(order == np.flatnonzero(members == node)[0])[0]
+        moved = _make_room(middle[order], width[order], solid[order], int(fixed), spacing.node, spacing.edge)
+        target = np.empty(len(middle))
+        target[order] = moved
+        shift = target - middle
+        for k in np.flatnonzero(np.abs(shift[: len(members)]) > 0.01).tolist():
+            self._shift_node(int(members[k]), float(shift[k]))
+        for line, place in zip(lines.tolist(), (target[len(members) :])[number].tolist(), strict=True):
+            edge = int(self.edges[line])
+            if abs(place - float(passing[np.flatnonzero(lines == line)[0]])) > 0.01:
+                first = int(self.rank[self.graph.source[edge]])
+                self._route(edge).passes[rank - first - 1] = place
+        self._redraw()
+
+    def _shift_node(self, node: int, by: float) -> None:
+        self.x[node] += by
+        graph = self.graph
+        for edge in np.flatnonzero((graph.source == node) & (self.match.edge >= 0)).tolist():
+            route = self._route(edge)
+            route.start = (route.start[0] + by, route.start[1])
+        for edge in np.flatnonzero((graph.target == node) & (self.match.edge >= 0)).tolist():
+            route = self._route(edge)
+            route.end = (route.end[0] + by, route.end[1])
+
+    def _resize(self, node: int) -> None:
+        part, rank = int(self.part[node]), int(self.rank[node])
+        width, height = float(self.graph.width[node]), float(self.graph.height[node])
+        top, bottom = (float(v) for v in self.bands[part][rank])
+        if height > bottom - top:
+            self._stretch(part, bottom, height - (bottom - top), after=rank)
+            own = self.bands[part].copy()
+            own[rank, 1] = top + height
+            self.bands[part] = own
+        self.x[node] += (self.width[node] - width) / 2
+        self.width[node], self.height[node] = width, height
+        self.y[node] = float(self.bands[part][rank].mean()) - height / 2
+        graph = self.graph
+        for edge in np.flatnonzero((graph.source == node) & (self.match.edge >= 0)).tolist():
+            route = self._route(edge)
+            route.start = (self._port(edge, node, route.start[0], start=True), float(self.y[node]) + height)
+        for edge in np.flatnonzero((graph.target == node) & (self.match.edge >= 0)).tolist():
+            route = self._route(edge)
+            route.end = (self._port(edge, node, route.end[0], start=False), float(self.y[node]))
+        self._redraw()
+        self._settle(part, rank, node)
+
+    def _port(self, edge: int, node: int, x: float, start: bool) -> float:
+        given = (self.graph.source_ports if start else self.graph.target_ports)[edge]
+        left, right = float(self.x[node]), float(self.x[node] + self.width[node])
+        return min(max(x, left), right) if np.isnan(given) else left + float(given)
+
+    # -- routes ------------------------------------------------------------------------------------------------
+
+    def _route(self, edge: int) -> _Route:
+        """The route of a known edge, to be changed; `_redraw` puts it back."""
+        found = self.redrawn.get(edge)
+        if found is None:
+            line = int(np.searchsorted(self.edges, edge))
+            points = self.lines.points[self.lines.starts[line] : self.lines.starts[line + 1]]
+            s, t = int(self.graph.source[edge]), int(self.graph.target[edge])
+            if self.rank[s] >= self.rank[t]:
+                raise Unfit  # goes backwards: only a cyclic graph has these
+            bands = self.bands[int(self.part[s])][int(self.rank[s]) + 1 : int(self.rank[t])]
+            passes = np.interp(bands.mean(1), points[:, 1], points[:, 0]).tolist() if len(bands) else []
+            found = _Route(
+                (float(points[0, 0]), float(points[0, 1])), passes, (float(points[-1, 0]), float(points[-1, 1]))
+            )
+            self.redrawn[edge] = found
+        return found
+
+    def _connect(self, edge: int) -> None:
+        """Route a new edge: upright through all bands between, at the free x nearest to both ends."""
+        s, t = int(self.graph.source[edge]), int(self.graph.target[edge])
+        if self.part[s] != self.part[t] or self.rank[s] >= self.rank[t]:
+            raise Unfit
+        start_x = self._new_port(edge, s, self.free_starts, start=True)
+        end_x = self._new_port(edge, t, self.free_ends, start=False)
+        start = (start_x, float(self.y[s] + self.height[s]))
+        end = (end_x, float(self.y[t]))
+        between = (self.part == self.part[s]) & (self.rank > self.rank[s]) & (self.rank < self.rank[t])
+        count = int(self.rank[t] - self.rank[s] - 1)
+        passes: list[float] = []
+        if count:
+            gap = self.graph.spacing.edge
+            bands = self.bands[int(self.part[s])]
+            top, bottom = bands[self.rank[s] + 1, 0], bands[self.rank[t] - 1, 1]
+            a, b = self.lines.points[:-1], self.lines.points[1:]
+            own = self.lines.owners()
+            beside = (own[:-1] == own[1:]) & (a[:, 1] < bottom) & (b[:, 1] > top) & (a[:, 0] == b[:, 0])
+            low = np.concatenate([self.x[between] - gap, a[beside, 0] - gap / 2])
+            high = np.concatenate([(self.x + self.width)[between] + gap, a[beside, 0] + gap / 2])
+            passes = [_nearest_free(low, high, (start_x + end_x) / 2, 0.0)] * count
+        self.redrawn[edge] = _Route(start, passes, end)
+        self._redraw()
+
+    def _new_port(self, edge: int, node: int, freed: dict[int, list[float]], start: bool) -> float:
+        given = (self.graph.source_ports if start else self.graph.target_ports)[edge]
+        if not np.isnan(given):
+            return float(self.x[node] + given)
+        offsets = freed.get(node)
+        reach = float(self.width[node]) / 2
+        if offsets:
+            return float(self.x[node] + reach + min(max(offsets.pop(0), -reach), reach))
+        ends = self.graph.source if start else self.graph.target
+        used = np.flatnonzero(ends[self.edges] == node)
+        at = self.lines.starts[:-1][used] if start else self.lines.starts[1:][used] - 1
+        taken = self.lines.points[at, 0]
+        pitch = min(16.0, 2 * reach / (len(taken) + 2))
+        place = _nearest_free(taken - pitch * 0.99, taken + pitch * 0.99, float(self.x[node]) + reach, 0.0)
+        return float(min(max(place, self.x[node]), self.x[node] + self.width[node]))
+
+    def _redraw(self) -> None:
+        """Put the changed routes in among the others."""
+        if not self.redrawn:
+            return
+        numbers = np.array(sorted(self.redrawn))
+        drawn = [self._anchors(edge, self.redrawn[edge]) for edge in numbers.tolist()]
+        starts = np.cumsum([0, *map(len, drawn)])
+        fresh = routes.straighten(routes.Polylines(np.concatenate(drawn), starts))
+        at = np.searchsorted(self.edges, numbers)
+        known = np.append(self.edges, -1)[at] == numbers
+        self.lines = self.lines.spliced(at, known, fresh)
+        self.edges = np.insert(self.edges, at[~known], numbers[~known])
+        self.redrawn = {}
+
+    def _anchors(self, edge: int, route: _Route) -> Real:
+        part, rank = int(self.part[self.graph.source[edge]]), int(self.rank[self.graph.source[edge]])
+        bands = self.bands[part]
+        points = [route.start, (route.start[0], float(bands[rank, 1]))]
+        for i, x in enumerate(route.passes, rank + 1):
+            points += [(x, float(bands[i, 0])), (x, float(bands[i, 1]))]
+        points += [(route.end[0], float(bands[rank + len(route.passes) + 1, 0])), route.end]
+        unique = [points[0]] + [b for a, b in pairwise(points) if a != b]
+        return np.array(unique if len(unique) > 1 else points[:2])
+
+
+def _nearest_free(low: Real, high: Real, wish: float, width: float) -> float:
+    """The x nearest to the wish so that x … x + width lies in no open interval low … high."""
+    if not len(low):
+        return wish
+    order = np.argsort(low)
+    low, high = low[order], np.maximum.accumulate(high[order])
+    ends = np.concatenate([[-np.inf], high])
+    begins = np.concatenate([low, [np.inf]])
+    fits = begins - ends >= width
+    x = np.clip(wish, ends[fits], begins[fits] - width)
+    return float(x[np.abs(x - wish).argmin()])
+
+
+def _make_room(middle: Real, width: Real, solid: Mask, fixed: int, node_gap: float, edge_gap: float) -> Real:
+    """Push items in order away from the fixed one, each only as far as its neighbour makes it."""
+    result = middle.copy()
+
+    def least(i: int, j: int) -> float:
+        gap = node_gap if solid[i] and solid[j] else edge_gap if solid[i] or solid[j] else 0.0
+        return float((width[i] + width[j]) / 2 + gap)
+
+    for i in range(fixed + 1, len(result)):
+        bound = result[i - 1] + least(i - 1, i)
+        if result[i] >= bound - 0.01:
+            break
+        result[i] = bound
+    for i in range(fixed - 1, -1, -1):
+        bound = result[i + 1] - least(i, i + 1)
+        if result[i] <= bound + 0.01:
+            break
+        result[i] = bound
+    return result

@@ -1,0 +1,53 @@
+"""Where things were in a layout before, along the ranks: what a new layout keeps the order of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Real
+from onnx_workbench.viewer.canvas.layout.graph import Placed
+
+
+@dataclass(slots=True)
+class Before:
+    """An old layout, and which of its nodes and edges the nodes and edges of a new graph are."""
+
+    placed: Placed
+    node: Index  # [N] old numbers, -1 for new ones
+    edge: Index  # [E] the same
+    keys: Real  # [N] where the nodes were; new ones where what they are joined to was
+
+    def along(self, edge: Index, y: Real) -> Real:
+        """The x of old routes at given heights; NaN where the edge is new or ends before."""
+        lines = self.placed.lines
+        result = np.full(len(edge), np.nan)
+        known = np.flatnonzero((edge >= 0) & ~np.isnan(y))
+        if not len(known) or len(lines.points) < 2:
+            return result
+        x_of, y_of = lines.points[:, 0], lines.points[:, 1]
+        low = float(y_of.min()) - 1.0
+        height = float(y_of.max()) - low + 1.0
+        # Routes go down, so their points are sorted by route and height; those of cycles give some x or other.
+        places = np.maximum.accumulate(lines.owners() * height + (y_of - low))
+        wanted = edge[known] * height + np.clip(y[known] - low, 0.0, height)
+        last = lines.starts[edge[known] + 1] - 1
+        after = np.clip(np.searchsorted(places, wanted), lines.starts[edge[known]] + 1, last)
+        a, b = after - 1, after
+        step = y_of[b] - y_of[a]
+        share = np.clip((y[known] - y_of[a]) / np.where(np.abs(step) < 1e-6, 1.0, step), 0.0, 1.0)
+        result[known] = x_of[a] + (x_of[b] - x_of[a]) * share
+        return result
+
+    def heights(self, node: Index, ranks: Index) -> Real:
+        """The middles of old bands, so many ranks below (or above) old nodes; NaN where there are none."""
+        placed = self.placed
+        counts = np.array([len(band) for band in placed.bands], np.int64)
+        starts = np.cumsum(counts) - counts
+        middles = np.concatenate([band.mean(1) for band in placed.bands])
+        at = np.maximum(node, 0)
+        part = placed.part[at]
+        rank = placed.rank[at] + ranks
+        there = (node >= 0) & (rank >= 0) & (rank < counts[part])
+        return np.where(there, middles[np.where(there, starts[part] + rank, 0)], np.nan)

@@ -1,0 +1,1 @@
+"""Painting a scene: on the screen, as SVG, PNG and PDF."""

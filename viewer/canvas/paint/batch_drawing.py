@@ -1,0 +1,153 @@
+"""Rectangles, lines and curves drawn many at once: arrays are handed to Qt as they lie in memory.
+
+Curves become lines on screen: Qt draws a thick line many times as fast as it strokes a path, and of a curve a million
+px long only the lines in view need be drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import shiboken6
+from numpy.typing import NDArray
+from PySide6.QtCore import QLineF, QPointF, QRectF
+from PySide6.QtGui import QPaintEngine, QPainter, QPainterPath, QPolygonF
+
+from onnx_workbench.viewer.canvas.scene.scene import Real
+
+Area = tuple[float, float, float, float]  # left, top, right, bottom
+
+_ARROW = 7.0
+_OFF = 0.15  # device px that a line may be off its curve
+_MOST_LINES = 256  # of one piece
+_PARTS = 16  # that a piece of more lines is cut into, to leave out those that are not seen
+_OVERLAP = 0.3  # device px that lines of one curve reach beyond where they meet, so that no gap shows
+
+
+def draw_rects(painter: QPainter, rects: NDArray[np.float64]) -> None:
+    """Draw [N, 4] left, top, width, height."""
+    if len(rects):
+        rects = np.ascontiguousarray(rects, np.float64)
+        first = shiboken6.wrapInstance(rects.ctypes.data, QRectF)
+        painter.drawRects(cast("Any", first), len(rects))
+
+
+def draw_lines(painter: QPainter, lines: NDArray[np.float64]) -> None:
+    """Draw [N, 4] x, y, x, y."""
+    if len(lines):
+        lines = np.ascontiguousarray(lines, np.float64)
+        first = shiboken6.wrapInstance(lines.ctypes.data, QLineF)
+        painter.drawLines(cast("Any", first), len(lines))
+
+
+def draw_curves(painter: QPainter, pieces: Real, scale: float, area: Area) -> None:
+    """Draw what lies in an area of cubic pieces [P, 4, 2]; as true curves where the paper is larger than any screen."""
+    if painter.paintEngine().type() == QPaintEngine.Type.Pdf:
+        for piece in pieces:
+            painter.drawPath(curve_path(piece[None]))
+    else:
+        draw_lines(painter, flattened(pieces, scale, area))
+
+
+def flattened(pieces: Real, scale: float, area: Area) -> NDArray[np.float64]:
+    """[N, 4] the lines that cubic pieces [P, 4, 2] look like at a scale, of those in an area.
+
+    Which lines a piece has does not depend on the area: what is drawn for two adjoining ones fits together.
+    """
+    if not len(pieces):
+        return np.zeros((0, 4))
+    bends = np.abs(pieces[:, :2] - 2 * pieces[:, 1:3] + pieces[:, 2:]).max((1, 2)) * scale
+    exact = np.sqrt(np.maximum(bends, 1e-9) * (0.75 / _OFF))
+    steps = 2 ** np.clip(np.ceil(np.log2(exact)), 0, np.log2(_MOST_LINES)).astype(np.int64)
+    found = []
+    for number in np.unique(steps).tolist():
+        chosen = pieces[steps == number]
+        if number > _PARTS:
+            chosen = _on_curves(_SPLIT, chosen).reshape(-1, 4, 2)
+            chosen, number = chosen[_touching(chosen, area)], number // _PARTS
+        found.append(_lines(chosen, number))
+    lines = np.concatenate(found)
+    lines = lines[_reaching(np.minimum(lines[:, :2], lines[:, 2:]), np.maximum(lines[:, :2], lines[:, 2:]), area)]
+    along = lines[:, 2:] - lines[:, :2]
+    along *= (_OVERLAP / scale) / np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-9)[:, None]
+    lines[:, :2] -= along
+    lines[:, 2:] += along
+    return lines
+
+
+def _touching(points: Real, area: Area) -> NDArray[np.bool_]:
+    """[N] which of N groups of points [N, K, 2] reach into an area."""
+    low, high = points[:, 0], points[:, 0]
+    for number in range(1, points.shape[1]):  # many times as fast as a minimum along so short an axis
+        low, high = np.minimum(low, points[:, number]), np.maximum(high, points[:, number])
+    return _reaching(low, high, area)
+
+
+def _reaching(low: Real, high: Real, area: Area) -> NDArray[np.bool_]:
+    """[N] which of N rectangles, by their corners [N, 2], reach into an area."""
+    left, top, right, bottom = area
+    return np.asarray((low[:, 0] <= right) & (low[:, 1] <= bottom) & (high[:, 0] >= left) & (high[:, 1] >= top))
+
+
+def _lines(pieces: Real, steps: int) -> Real:
+    """Cubic pieces [P, 4, 2] as lines [P * steps, 4]."""
+    points = _on_curves(_weights(np.linspace(0.0, 1.0, steps + 1)), pieces)
+    return np.concatenate([points[:, :-1], points[:, 1:]], 2).reshape(-1, 4)
+
+
+def _on_curves(weights: Real, pieces: Real) -> Real:
+    """[P, K, 2] points of cubic pieces [P, 4, 2], by what each [K, 4] takes of the four."""
+    across = weights @ pieces.transpose(1, 0, 2).reshape(4, -1)
+    return across.reshape(len(weights), -1, 2).transpose(1, 0, 2)
+
+
+def _weights(t: Real) -> Real:
+    """[K, 4] what the points at some parameters take of a piece's four."""
+    return np.stack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3], 1)
+
+
+def _split(parts: int) -> Real:
+    """[parts * 4, 4] what the points of equal parts of a piece take of its four."""
+    t = np.linspace(0.0, 1.0, parts + 1)
+    slopes = 3 * np.stack([-((1 - t) ** 2), (1 - t) * (1 - 3 * t), t * (2 - 3 * t), t**2], 1) / (3 * parts)
+    ends = _weights(t)
+    return np.stack([ends[:-1], ends[:-1] + slopes[:-1], ends[1:] - slopes[1:], ends[1:]], 1).reshape(-1, 4)
+
+
+_SPLIT = _split(_PARTS)
+
+
+def curve_path(pieces: Real) -> QPainterPath:
+    """One path through cubic pieces [P, 4, 2]; a piece that does not continue the one before starts anew."""
+    path = QPainterPath()
+    end: tuple[float, float] | None = None
+    for (x0, y0), (x1, y1), (x2, y2), (x3, y3) in pieces.tolist():
+        if end != (x0, y0):
+            path.moveTo(x0, y0)
+        path.cubicTo(x1, y1, x2, y2, x3, y3)
+        end = (x3, y3)
+    return path
+
+
+def ending_in(area: Area, pieces: Real, ids: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Those of some of all pieces [P, 4, 2] whose arrowheads may reach into an area; where many meet, few do."""
+    tips = pieces[ids, 3]
+    return ids[_reaching(tips - _ARROW, tips + _ARROW, area)]
+
+
+def arrow_at(piece: Real, size: float = _ARROW) -> QPolygonF:
+    """The arrowhead at the end of an edge, from its last piece [4, 2]."""
+    return QPolygonF([QPointF(x, y) for x, y in arrow_points(piece, size)])
+
+
+def arrow_points(piece: Real, size: float = _ARROW) -> list[tuple[float, float]]:
+    """The corners of an arrowhead, its tip first."""
+    (x0, y0), (x1, y1) = piece[2].tolist(), piece[3].tolist()
+    if x0 == x1 and y0 == y1:
+        x0, y0 = piece[0].tolist()
+    length = ((x1 - x0) ** 2 + (y1 - y0) ** 2) ** 0.5 or 1.0
+    ux, uy = (x1 - x0) / length, (y1 - y0) / length
+    bx, by = x1 - ux * size, y1 - uy * size
+    half = size * 0.42
+    return [(x1, y1), (bx - uy * half, by + ux * half), (bx + uy * half, by - ux * half)]

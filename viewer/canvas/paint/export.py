@@ -1,0 +1,324 @@
+"""A graph as an image: PNG, SVG or PDF, of everything, of what is in view, or of what is selected.
+
+Needs a QGuiApplication for fonts and painting but no window and no display (platform "offscreen"). A scene is
+immutable, so `export_scene` may run in a thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal
+
+import numpy as np
+from PySide6.QtCore import QMarginsF, QRectF, QSaveFile, QSizeF
+from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
+
+from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.block_tree import groups_of
+from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
+from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Graph
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.canvas.layout import Direction, layout
+from onnx_workbench.viewer.canvas.paint.batch_drawing import Area
+from onnx_workbench.viewer.canvas.paint.fonts import Fonts
+from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, legend_size, paint_legend_at, paint_legend_frame
+from onnx_workbench.viewer.canvas.paint.painter import ScenePainter
+from onnx_workbench.viewer.canvas.paint.png import PngWriter
+from onnx_workbench.viewer.canvas.paint.svg import SvgWriter
+from onnx_workbench.viewer.canvas.scene.builder import build, initial_expansion
+from onnx_workbench.viewer.canvas.scene.coloring import Colouring, by_category
+from onnx_workbench.viewer.canvas.scene.drawing import Options
+from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN as REACH
+from onnx_workbench.viewer.canvas.scene.edge_labels import Labels
+from onnx_workbench.viewer.canvas.scene.edge_notes import NoteOf, no_note
+from onnx_workbench.viewer.canvas.scene.scene import Scene, request
+from onnx_workbench.viewer.style.theme import Theme, load_theme
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.canvas.paint.surface import Surface
+
+MARGIN = 24.0
+#: A PNG has at most so many px on a side and in all; a larger graph is drawn smaller. Few programs open more.
+PNG_SIDE = 65_500
+PNG_PIXELS = 250_000_000
+#: A PDF page has at most 200 inches on a side.
+PDF_SIDE = 14_400.0
+#: Texts shrunk further than this cannot be read.
+READABLE = 0.5
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+_BAND_PIXELS = 8_000_000
+_SHARP_PIXELS = 30_000_000  # images that stay below this are drawn at twice the size
+_POINTS = 0.75  # of a px at 96 dpi
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written: its size in px (PDF: points), and how far it had to be shrunk (1.0: not at all)."""
+
+    path: Path
+    width: int
+    height: int
+    scale: float
+
+    @property
+    def loss(self) -> str:
+        """What was lost by shrinking, and how to keep it; empty where nothing was."""
+        if self.scale >= 1:
+            return ""
+        format_ = self.path.suffix.lower().removeprefix(".").upper()
+        percent = f"{self.scale * 100:.0f}" if self.scale >= 0.1 else f"{self.scale * 100:.1f}"
+        small = ", too small to read without zooming in" if format_ == "PDF" else ", too small to read"
+        unread = small if self.scale < READABLE else ""
+        return f"It was shrunk to {percent} % to fit into a {format_}{unread}. An SVG has no limit."
+
+
+def render_graph(
+    graph: Graph,
+    path: str | os.PathLike[str],
+    *,
+    direction: Direction = "down",
+    theme: Literal["light", "dark"] = "light",
+    groups: bool | None = None,
+    progress: Progress = SILENT,
+) -> Exported:
+    """Draw a graph up, lay it out and write it, without a window; makes a QGuiApplication when there is none.
+
+    It is drawn as it is first seen in a window: a large one (`groups` None), or any, as its groups.
+    """
+    application = QGuiApplication.instance() or QGuiApplication(["onnx-workbench"])
+    schemas.preload()
+    options = Options(direction=direction, groups=groups)
+    expanded: set[Hashable] = set()
+    tree = ScopeTree(Scope((), ""), {})
+    if options.are_grouped(graph):
+        tree, has_blocks = groups_of(graph, progress, asked=groups is True)
+        expanded = set() if has_blocks else initial_expansion(tree)
+    drawing = build(graph, options, expanded, tree_of=lambda _graph: tree)
+    progress.check()
+    scene = Scene(drawing, layout(request(drawing), progress))
+    result = export_scene(scene, path, load_theme(theme), progress=progress)
+    del application  # kept until here
+    return result
+
+
+def export_scene(
+    scene: Scene,
+    path: str | os.PathLike[str],
+    theme: Theme,
+    *,
+    area: Area | None = None,
+    colouring: Colouring | None = None,
+    type_of: TypeOf = declared_type,
+    note_of: NoteOf = no_note,
+    progress: Progress = SILENT,
+) -> Exported:
+    """Write a scene, or an area of it, in the form the file's extension names, with a legend of colours below.
+
+    For a selection give `scene.only(boxes)`. The file is replaced only when all is written. ModelError when the
+    extension is none of SUFFIXES, there is nothing to draw, or the file cannot be written.
+    """
+    target = Path(path)
+    if not scene.boxes:
+        raise ModelError("There is nothing to draw", "The graph has no nodes, inputs or outputs.")
+    shades = colouring or by_category(scene, theme)
+    fonts = Fonts()  # its own: exports run in threads
+    labels = Labels(scene, fonts, type_of, note_of)
+    picture = _Picture(scene, theme, area, shades, fonts, labels, progress)
+    match target.suffix.lower():
+        case ".png":
+            return picture.png(target)
+        case ".svg":
+            return picture.svg(target)
+        case ".pdf":
+            return picture.pdf(target)
+        case _:
+            raise ModelError(f"Cannot draw into {target.name}", f"The name ends with one of {', '.join(SUFFIXES)}.")
+
+
+def part_of(
+    surface: Surface, which: Literal["all", "view", "selection"], selected: Iterable[object] = ()
+) -> tuple[Scene, Area | None, Colouring | None]:
+    """What of a canvas to export: a scene, the area of it to show (None: all), and its colours (None: the usual).
+
+    ModelError when there is nothing.
+    """
+    scene = surface.scene
+    if scene is None:
+        raise ModelError("There is nothing to draw yet", "The graph is still being laid out.")
+    if which == "all":
+        return scene, None, surface.colouring
+    if which == "view":
+        return scene, surface.viewport.area, surface.colouring
+    boxes = [box for item in selected for box in scene.drawing.boxes_for(item)]
+    if not boxes:
+        raise ModelError("There is nothing to draw", "Nothing that is selected is in this graph.")
+    kept = np.unique(np.array(boxes, np.intp))
+    colouring = surface.colouring
+    if colouring is not None:
+        colouring = replace(colouring, indices=colouring.indices[kept])
+    return scene.only(kept), None, colouring
+
+
+def _with_labels(bounds: Area, labels: Labels) -> Area:
+    """So much that labels which reach out beside the boxes are whole."""
+    left, top, right, bottom = bounds
+    sides = [labels.in_rect(edge - REACH, top, edge + REACH, bottom) for edge in (left, right)]
+    rects = [label.rect for side in sides for label in side]
+    left = min([left, *(rect[0] for rect in rects)])
+    return left, top, max([right, *(rect[0] + rect[2] for rect in rects)]), bottom
+
+
+class _Picture:
+    def __init__(
+        self,
+        scene: Scene,
+        theme: Theme,
+        area: Area | None,
+        colouring: Colouring,
+        fonts: Fonts,
+        labels: Labels,
+        progress: Progress,
+    ) -> None:
+        self._theme = theme
+        self._fonts = fonts
+        self._legend = colouring.legend
+        self._progress = progress
+        self._area = _with_labels(scene.bounds, labels) if area is None else area
+        self._margin = MARGIN if area is None else 0.0
+        self._painter = ScenePainter(scene, fonts, theme, labels, colouring)
+        self._svg = SvgWriter(scene, fonts, theme, labels, colouring)
+
+    @property
+    def _outer(self) -> Area:
+        left, top, right, bottom = self._area
+        margin = self._margin
+        if self._legend is not None:
+            wide, high = legend_size(self._legend, self._fonts)
+            right = max(right, left + wide + 2 * (LEGEND_MARGIN - margin))
+            bottom += high + 2 * LEGEND_MARGIN - margin
+        return left - margin, top - margin, right + margin, bottom + margin
+
+    @property
+    def _legend_place(self) -> tuple[float, float]:
+        return self._outer[0] + LEGEND_MARGIN, self._area[3] + LEGEND_MARGIN
+
+    def _paint(self, painter: QPainter, area: Area, scale: float, progress: Progress = SILENT) -> None:
+        """The scene, and the legend in the strip below it."""
+        if self._legend is None:
+            self._painter.paint(painter, area, scale, progress)
+            return
+        left, top, right, _ = self._outer
+        bottom = self._area[3]
+        if area[1] < bottom:
+            painter.save()
+            painter.setClipRect(QRectF(left, top, right - left, bottom - top))
+            self._painter.paint(painter, (*area[:3], min(area[3], bottom)), scale, progress)
+            painter.restore()
+        (left, top), colors = self._legend_place, self._theme
+        frame = QRectF(left, top, *legend_size(self._legend, self._fonts))
+        paint_legend_frame(painter, frame, colors.panel, colors.border)
+        paint_legend_at(painter, left, top, self._legend, self._fonts, colors)
+
+    @property
+    def _size(self) -> tuple[float, float]:
+        left, top, right, bottom = self._outer
+        return max(right - left, 1.0), max(bottom - top, 1.0)
+
+    def png(self, path: Path) -> Exported:
+        """In bands; shrunk to the cap, or doubled where that stays small."""
+        wide, high = self._size
+        scale = min(PNG_SIDE / wide, PNG_SIDE / high, (PNG_PIXELS / (wide * high)) ** 0.5)
+        scale = min(scale, 2.0 if wide * high * 4 <= _SHARP_PIXELS else 1.0)
+        width, height = max(int(wide * scale), 1), max(int(high * scale), 1)
+        rows = max(min(_BAND_PIXELS // width, height), 1)
+        with _replacing(path) as file:
+            writer = PngWriter(file, width, height)
+            for top in range(0, height, rows):
+                self._progress.report(top, height, "Writing PNG")
+                writer.write(self._band(top, min(rows, height - top), width, scale))
+            writer.close()
+        return Exported(path, width, height, scale)
+
+    def _band(self, top: int, rows: int, width: int, scale: float) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+        image = QImage(width, rows, QImage.Format.Format_RGB888)
+        image.fill(self._theme.canvas)
+        left_edge, top_edge = self._outer[:2]
+        painter = QPainter(image)
+        painter.translate(-left_edge * scale, -top_edge * scale - top)
+        painter.scale(scale, scale)
+        area = (
+            left_edge,
+            top_edge + top / scale,
+            left_edge + width / scale,
+            top_edge + (top + rows) / scale,
+        )
+        self._paint(painter, area, scale)
+        painter.end()
+        stride = image.bytesPerLine()
+        pixels = np.frombuffer(image.constBits(), np.uint8).reshape(rows, stride)
+        return pixels[:, : width * 3].reshape(rows, width, 3).copy()
+
+    def svg(self, path: Path) -> Exported:
+        """At full size, whatever that is."""
+        with _replacing(path) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n")
+            self._svg.write(text, self._outer, self._legend_place, self._progress)
+            text.detach()
+        wide, high = self._size
+        return Exported(path, round(wide), round(high), 1.0)
+
+    def pdf(self, path: Path) -> Exported:
+        """One page of the graph's size, as vectors."""
+        wide, high = self._size
+        scale = min(1.0, PDF_SIDE / (wide * _POINTS), PDF_SIDE / (high * _POINTS))
+        page = QSizeF(wide * _POINTS * scale, high * _POINTS * scale)
+        file = QSaveFile(str(path))
+        if not file.open(QSaveFile.OpenModeFlag.WriteOnly):
+            raise ModelError(f"Cannot write {path.name}", file.errorString())
+        writer = QPdfWriter(file)
+        writer.setCreator("ONNX Workbench")
+        writer.setTitle(path.stem)
+        writer.setResolution(1200)
+        writer.setPageLayout(
+            QPageLayout(
+                QPageSize(page, QPageSize.Unit.Point, "graph", QPageSize.SizeMatchPolicy.ExactMatch),
+                QPageLayout.Orientation.Portrait,
+                QMarginsF(0, 0, 0, 0),
+            )
+        )
+        painter = QPainter(writer)
+        zoom = writer.width() / wide
+        painter.fillRect(0, 0, writer.width(), writer.height(), self._theme.canvas)
+        painter.scale(zoom, zoom)
+        painter.translate(-self._outer[0], -self._outer[1])
+        try:
+            self._paint(painter, self._outer, 1.0, self._progress)
+        finally:
+            painter.end()
+        if not file.commit():
+            raise ModelError(f"Cannot write {path.name}", file.errorString())
+        return Exported(path, round(page.width()), round(page.height()), scale)
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` when all went well; the old one stays when not."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "xb") as file:
+            yield file
+        part.replace(path)
+    except OSError as error:
+        raise ModelError(f"Cannot write {path.name}", error.strerror or str(error)) from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)

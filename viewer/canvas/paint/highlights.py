@@ -1,0 +1,274 @@
+"""What is drawn over the picture in every frame: hover, selection, search matches, problems, stale and changed.
+
+Marks are sets of model objects; here they become boxes and edges of the scene that is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QPainter, QPen
+
+from onnx_workbench.model.analysis.topology import Wire
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.viewer.canvas.paint.batch_drawing import Area, arrow_at, curve_path, draw_curves, draw_rects
+from onnx_workbench.viewer.canvas.paint.breakpoint_markers import paint_next, paint_stops
+from onnx_workbench.viewer.canvas.paint.painter import BLOCKS_BELOW, RADIUS
+from onnx_workbench.viewer.canvas.scene.drawing import Kind
+from onnx_workbench.viewer.canvas.scene.scene import Real, Scene
+from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
+from onnx_workbench.viewer.style.theme import Theme
+
+_BADGE = 8.0
+_NOTHING = np.zeros(0, np.intp)
+#: Kinds of marks that are a sign on a corner of the box: how it differs from the one in another model.
+SIGNS = ("+", "−", "~", "→", "=")
+#: Kinds whose edges are drawn anew, over what the picture has.
+_PATHS = ("selected", "taken", "given", "came", "went", "hovered")
+_MANY_EDGES = 200  # of more, those in view are found by place
+_MOST_FINE = 400  # more than this many marks in view are drawn without rounding and smoothing
+
+
+@dataclass
+class SceneMarks:
+    """The marked boxes and edges of one scene, ascending, by kind of mark.
+
+    Kinds: "selected", "hovered", "matches", "errors", "stale", "changed", "traced": what lies up- or downstream,
+    all else is dimmed while there is any; "taken" and "given": what would go into a part and come out of it; "came"
+    and "went": wires of the newer or the older of two models; and SIGNS, written on the boxes.
+    """
+
+    scene: Scene
+    boxes: dict[str, Ids] = field(default_factory=dict)
+    edges: dict[str, list[int]] = field(default_factory=dict)
+    _counts: dict[str, Ids] = field(default_factory=dict)  # how many of the marked objects each of the boxes shows
+
+    def set(self, kind: str, items: Iterable[object]) -> None:
+        """Find what is marked."""
+        self.put(kind, *self.find(items))
+
+    def put(self, kind: str, boxes: list[int], edges: list[int]) -> None:
+        """Show marks on what `find` found."""
+        self.boxes[kind], self._counts[kind] = np.unique(np.array(boxes, np.intp), return_counts=True)
+        self.edges[kind] = edges
+
+    def take_off(self, kind: str, nodes: Sequence[Node]) -> None:
+        """Mark some nodes, which are marked, no longer; a closed group keeps its mark for the sake of others in it."""
+        boxes, counts = self.boxes[kind], self._counts[kind]
+        gone, times = np.unique(np.array(self.scene.drawing.boxes_of_nodes(nodes), np.intp), return_counts=True)
+        gone, at_gone, at_box = np.intersect1d(gone, boxes, assume_unique=True, return_indices=True)
+        counts[at_box] -= times[at_gone]
+        self.boxes[kind], self._counts[kind] = boxes[counts > 0], counts[counts > 0]
+
+    def find(self, items: Iterable[object]) -> tuple[list[int], list[int]]:
+        """The boxes and the edges that show some objects, in no order. About 0.2 µs a node."""
+        drawing, items = self.scene.drawing, list(items)
+        are_nodes = set(map(type, items)) == {Node}  # there may be many
+        nodes = cast("list[Node]", items) if are_nodes else [item for item in items if isinstance(item, Node)]
+        boxes = drawing.boxes_of_nodes(nodes)
+        edges: list[int] = []
+        for item in () if are_nodes else items:
+            if isinstance(item, Node):
+                continue
+            if isinstance(item, Wire):
+                ends = set(drawing.boxes_of(item.node))
+                edges += [edge for edge in drawing.edges_of(item.value) if int(drawing.edges[edge, 1]) in ends]
+                continue
+            boxes += drawing.boxes_of(item)
+            if isinstance(item, Value):
+                edges += drawing.edges_of(item)
+                if item.producer is None and item.initializer is not None:
+                    boxes += [index for node in item.consumers for index in drawing.boxes_of(node)]
+        return boxes, edges
+
+    def paint(
+        self, painter: QPainter, theme: Theme, area: Area, scale: float, write: Callable[[Ids], object] = lambda _: None
+    ) -> None:
+        """Draw all marks in an area; the painter is in scene coordinates, `scale` in device px per scene px.
+
+        `write` gets the pieces of edges that were drawn over, to write anew what stands on them.
+        """
+        if self._has("traced"):
+            in_view = self.scene.box_grid.in_rect(*area)
+            plain = in_view[self.scene.kinds[in_view] != Kind.CONTAINER]
+            self._veil(painter, np.setdiff1d(plain, self.boxes["traced"]), theme, 150)
+        self._veil(painter, self._in(area, "stale"), theme, 130)
+        self._outline(painter, self._in(area, "matches"), theme.match, 4.0, scale)
+        self._paths(painter, "came", theme.added, 2.0, area, scale)
+        self._paths(painter, "went", theme.removed, 2.0, area, scale, dashed=True)
+        self._paths(painter, "selected", theme.accent, 2.0, area, scale)
+        self._outline(painter, self._in(area, "selected"), theme.accent, 2.0, scale)
+        for kind, color, dashed in (("taken", theme.changed, False), ("given", theme.error, True)):
+            self._paths(painter, kind, color, 3.0, area, scale, dashed=dashed)
+            self._outline(painter, self._in(area, kind), color, 3.0, scale)
+        self._paths(painter, "hovered", theme.accent, 2.0, area, scale)
+        self._outline(painter, self._in(area, "hovered"), theme.accent, 1.0, scale)
+        write(self._drawn_over(area))
+        self._stops(painter, area, theme, scale)
+        if self._has("errors") or self._has("failures"):
+            self._badges(painter, np.union1d(self._in(area, "errors"), self._in(area, "failures")), theme, scale)
+        if self._has("changed"):
+            self._dots(painter, self._in(area, "changed"), theme, scale)
+        for sign in filter(self._has, SIGNS) if scale >= BLOCKS_BELOW else ():
+            self._signs(painter, self._in(area, sign), sign, theme, scale)
+
+    def _drawn_over(self, area: Area) -> Ids:
+        edges = list({edge for kind in _PATHS for edge in self.edges.get(kind, ())})
+        if not edges:
+            return _NOTHING
+        return self._pieces_of(edges, area)
+
+    def _has(self, kind: str) -> bool:
+        return bool(len(self.boxes.get(kind, ())))
+
+    def _in(self, area: Area, kind: str) -> Ids:
+        """The boxes with a mark in an area; costs the number of marks, not of boxes."""
+        if not self._has(kind):
+            return _NOTHING
+        marked = self.boxes[kind]
+        left, top, right, bottom = area
+        corners = self.scene.corners[marked]
+        touching = (
+            (corners[:, 0] <= right) & (corners[:, 2] >= left) & (corners[:, 1] <= bottom) & (corners[:, 3] >= top)
+        )
+        return marked[touching]
+
+    def _veil(self, painter: QPainter, boxes: Ids, theme: Theme, alpha: int) -> None:
+        if len(boxes):
+            painter.setPen(Qt.PenStyle.NoPen)
+            veil = QColor(theme.canvas)
+            veil.setAlpha(alpha)
+            painter.setBrush(veil)
+            draw_rects(painter, self.scene.rects[boxes])
+
+    def _outline(self, painter: QPainter, boxes: Ids, color: QColor, width: float, scale: float) -> None:
+        if not len(boxes):
+            return  # in most frames, and for most kinds
+        if len(boxes) > _MOST_FINE:
+            self._fill_outlines(painter, self.scene.rects[boxes], color, width / scale)
+            return
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        pen = QPen(color, width)
+        pen.setCosmetic(True)
+        painter.setPen(pen)
+        out = width / 2 / scale
+        rects = self.scene.rects[boxes] + np.array([-out, -out, 2 * out, 2 * out])
+        if scale < BLOCKS_BELOW:
+            draw_rects(painter, rects)
+            return
+        for index, (left, top, wide, high) in zip(boxes.tolist(), rects.tolist(), strict=True):
+            kind = self.scene.boxes[index].kind
+            radius = high / 2 if kind in (Kind.INPUT, Kind.OUTPUT, Kind.OUTER) else RADIUS + out
+            painter.drawRoundedRect(QRectF(left, top, wide, high), radius, radius)
+
+    def _fill_outlines(self, painter: QPainter, rects: Real, color: QColor, width: float) -> None:
+        """Outlines of very many boxes, as filled strips: Qt strokes a rectangle twenty times as slowly as it fills it.
+
+        Small boxes become blocks.
+        """
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(color)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        around = rects + np.array([-width, -width, 2 * width, 2 * width])
+        small = (rects[:, 2:] < 2 * width).any(1)
+        left, top, wide, high = around[~small].T
+        thin = np.full(len(left), width)
+        above, below = (left, top, wide, thin), (left, top + high - width, wide, thin)
+        before, behind = (left, top, thin, high), (left + wide - width, top, thin, high)
+        strips = np.concatenate([np.stack(side, 1) for side in (above, below, before, behind)])
+        draw_rects(painter, np.concatenate([around[small], strips]))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+
+    def _paths(
+        self,
+        painter: QPainter,
+        kind: str,
+        color: QColor,
+        width: float,
+        area: Area,
+        scale: float,
+        *,
+        dashed: bool = False,
+    ) -> None:
+        edges = self.edges.get(kind)
+        if not edges:
+            return
+        scene = self.scene
+        pen = QPen(color, max(width, 1.5 / scale))
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        pieces = self._pieces_of(edges, area)
+        if dashed:
+            pen.setDashPattern([3.0, 2.0])
+            painter.setPen(pen)
+            painter.drawPath(curve_path(scene.pieces[pieces]))
+        else:
+            draw_curves(painter, scene.pieces[pieces], scale, area)
+        if scale >= BLOCKS_BELOW:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(color)
+            for piece in scene.pieces[pieces[scene.is_last[pieces]]]:
+                painter.drawConvexPolygon(arrow_at(piece, 9.0))
+
+    def _pieces_of(self, edges: list[int], area: Area) -> Ids:
+        """The pieces of some edges that lie in an area, ascending."""
+        scene = self.scene
+        if len(edges) > _MANY_EDGES:
+            pieces = scene.piece_grid.in_rect(*area)
+            return pieces[np.isin(scene.piece_edges[pieces], edges)]
+        pieces = scene.pieces_of_all(np.unique(edges))
+        low, high = scene.pieces[pieces].min(1), scene.pieces[pieces].max(1)
+        inside: Ids = pieces[((low <= area[2:]) & (high >= area[:2])).all(1)]
+        return inside
+
+    def _stops(self, painter: QPainter, area: Area, theme: Theme, scale: float) -> None:
+        scene = self.scene
+        for kind in ("conditions", "breakpoints"):
+            boxes = [box for box in self._in(area, kind).tolist() if scene.kinds[box] != Kind.OUTPUT]
+            pills = (Kind.INPUT, Kind.OUTER)  # marked themselves, instead of each edge that leaves them
+            edges = [e for e in self.edges.get(kind, ()) if scene.kinds[scene.drawing.edges[e, 0]] not in pills]
+            paint_stops(painter, theme, scene, boxes, edges, scale, full=kind == "breakpoints")
+        paint_next(painter, theme, scene, self._in(area, "next").tolist(), scale)
+
+    def _badges(self, painter: QPainter, boxes: Ids, theme: Theme, scale: float) -> None:
+        radius = max(_BADGE, 4.0 / scale) if scale >= BLOCKS_BELOW else 4.0 / scale
+        for index in boxes.tolist():
+            left, top, width, _ = self.scene.rect(index)
+            centre = QPointF(left + width - 1, top + 1)
+            painter.setPen(QPen(theme.canvas, radius / 5))
+            painter.setBrush(theme.error)
+            painter.drawEllipse(centre, radius, radius)
+            if scale >= BLOCKS_BELOW:
+                pen = QPen(theme.canvas, radius / 4)
+                pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+                painter.setPen(pen)
+                painter.drawLine(centre - QPointF(0, radius * 0.5), centre + QPointF(0, radius * 0.1))
+                painter.drawPoint(centre + QPointF(0, radius * 0.52))
+
+    def _dots(self, painter: QPainter, boxes: Ids, theme: Theme, scale: float) -> None:
+        radius = 4.0 if scale >= BLOCKS_BELOW else 3.0 / scale
+        painter.setPen(QPen(theme.canvas, radius / 4))
+        painter.setBrush(theme.changed)
+        for index in boxes.tolist():
+            left, top, _, _ = self.scene.rect(index)
+            painter.drawEllipse(QPointF(left + 1, top + 1), radius, radius)
+
+    def _signs(self, painter: QPainter, boxes: Ids, sign: str, theme: Theme, scale: float) -> None:
+        """The same size at every zoom, so that they can be told apart."""
+        half = _BADGE / min(scale, 1.0)
+        font = QFont(painter.font())
+        font.setPixelSize(round(1.9 * half))
+        font.setBold(True)
+        painter.setFont(font)
+        for index in boxes.tolist():
+            left, top, _, _ = self.scene.rect(index)
+            place = QRectF(left - half, top - half, 2 * half, 2 * half)
+            painter.setPen(QPen(theme.text, half / 8))
+            painter.setBrush(theme.canvas)
+            painter.drawRoundedRect(place, half / 2, half / 2)
+            painter.drawText(place, Qt.AlignmentFlag.AlignCenter, sign)

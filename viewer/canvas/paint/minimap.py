@@ -1,0 +1,257 @@
+"""The whole graph small in a corner of the canvas, with the part in view; press or drag to go there.
+
+A graph is often a thousand times taller than wide, so the map may be stretched: it shows where things lie, not how
+they look. It comes where it covers no node and stays in that corner: nodes that come below it then show through.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QColor, QEnterEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QWheelEvent
+from PySide6.QtWidgets import QWidget
+
+from onnx_workbench.viewer.canvas.paint.batch_drawing import draw_rects
+from onnx_workbench.viewer.canvas.scene.coloring import by_category
+from onnx_workbench.viewer.canvas.scene.drawing import Kind
+from onnx_workbench.viewer.style.theme import theme, themes
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.canvas.paint.surface import Surface
+
+_LONG = 190
+_SHORT = 96
+_PART = 16  # of the canvas: it covers no more, for there are nodes below
+_LEAST = 36  # px: smaller, nothing can be told from it
+_MARGIN = 12
+_PADDING = 5.0
+_LEAST_FRAME = 6.0
+_CORNERS = ((1, 1), (1, 0), (0, 0))  # right or left, below or above; legends come to the one that is left
+_REST = 150  # ms without a move of the canvas, after which it looks what is below it
+_FAINT = 0.45  # opacity where there are nodes below
+
+
+class Minimap(QWidget):
+    """Hidden while the whole graph is in view anyway, in a canvas too small for it, or when switched off."""
+
+    def __init__(self, surface: Surface) -> None:
+        super().__init__(surface)
+        self._surface = surface
+        self._map: QPixmap | None = None
+        self._wanted = True
+        self._corner = _CORNERS[0]
+        self.is_faint = False  # it covers nodes
+        self._rest = QTimer(self, singleShot=True, interval=_REST)
+        self._rest.timeout.connect(self._settle)
+        self._room = QSize()  # of the canvas when the corner was chosen
+        self.setAccessibleName("Overview of the graph")
+        self.setCursor(Qt.CursorShape.ArrowCursor)
+        surface.scene_changed.connect(self._forget)
+        surface.viewport_changed.connect(self._follow)
+        themes().themeChanged.connect(self._forget)
+        surface.legend.installEventFilter(self)
+        self.hide()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it shows where it makes sense."""
+        return self._wanted
+
+    def set_wanted(self, wanted: bool) -> None:
+        """Switch it on or off."""
+        self._wanted = wanted
+        self._follow()
+
+    def place(self) -> None:
+        """Stand in a corner, as the graph stands or lies."""
+        scene = self._surface.scene
+        tall = scene is None or scene.height >= scene.width
+        size = QSize(_SHORT, _LONG) if tall else QSize(_LONG, _SHORT)
+        limit = QSize(self._surface.width() // 4, self._surface.height() // 2)
+        size = size.boundedTo(limit)
+        part = _PART * size.width() * size.height() / max(self._surface.width() * self._surface.height(), 1)
+        if part > 1:
+            size /= sqrt(part)
+        self.resize(size)
+        self.move(self._spot(self._corner))
+        self._follow()
+
+    def _spot(self, corner: tuple[int, int]) -> QPoint:
+        room = self._surface.size() - self.size() - QSize(2 * _MARGIN, 2 * _MARGIN)
+        return QPoint(_MARGIN + corner[0] * room.width(), _MARGIN + corner[1] * room.height())
+
+    def _come(self) -> None:
+        """Stand in a corner where there are no nodes, if there is one."""
+        self._room = self._surface.size()
+        self._corner = next((one for one in _CORNERS if not self._covers(one)), _CORNERS[0])
+        self.move(self._spot(self._corner))
+        self._look_below()
+
+    def _settle(self) -> None:
+        """The canvas rests: in one of another size, choose the corner anew."""
+        if self._surface.scene is not None and self.isVisible() and self._room != self._surface.size():
+            self._come()
+        else:
+            self._look_below()
+
+    def _look_below(self) -> None:
+        """Let nodes below be seen. From corner to corner it goes for the legend alone: what hops about disturbs."""
+        if self._surface.scene is None:
+            return
+        if self._is_legend_at(self._corner):
+            self._corner = next((one for one in _CORNERS if not self._is_legend_at(one)), self._corner)
+            self.move(self._spot(self._corner))
+        self.is_faint = self._covers(self._corner)
+        self.update()
+
+    def _is_legend_at(self, corner: tuple[int, int]) -> bool:
+        legend = self._surface.legend
+        return legend.isVisible() and legend.geometry().intersects(QRect(self._spot(corner), self.size()))
+
+    def _covers(self, corner: tuple[int, int]) -> bool:
+        """Whether there is something to see below that corner."""
+        scene = self._surface.scene
+        assert scene is not None
+        if self._is_legend_at(corner):
+            return True
+        place, to_scene = QRect(self._spot(corner), self.size()), self._surface.viewport.to_scene
+        found = scene.box_grid.in_rect(*to_scene(place.left(), place.top()), *to_scene(place.right(), place.bottom()))
+        return bool((scene.kinds[found] != Kind.CONTAINER).any())
+
+    def _forget(self) -> None:
+        self._map = None
+        self.place()
+        self.update()
+
+    def _follow(self) -> None:
+        """The surface is painted anew, and this with it: painted by itself, it would have all below painted twice."""
+        scene = self._surface.scene
+        visible = False
+        if scene is not None and self._wanted and len(scene.rects):
+            left, top, right, bottom = self._surface.viewport.area
+            visible = left > 0 or top > 0 or right < scene.width or bottom < scene.height
+            visible = visible and min(self.width(), self.height()) >= _LEAST
+        if visible and self.isHidden():
+            self._come()
+        self._rest.start()
+        self.setVisible(visible)
+
+    def _scale(self) -> tuple[float, float]:
+        scene = self._surface.scene
+        assert scene is not None
+        room = self.width() - 2 * _PADDING, self.height() - 2 * _PADDING
+        sx, sy = room[0] / max(scene.width, 1.0), room[1] / max(scene.height, 1.0)
+        return (min(sx, 6 * sy), min(sy, 6 * sx)) if max(sx, sy) < 40 * min(sx, sy) else (sx, sy)
+
+    def _offset(self) -> tuple[float, float]:
+        scene = self._surface.scene
+        assert scene is not None
+        sx, sy = self._scale()
+        return (self.width() - scene.width * sx) / 2, (self.height() - scene.height * sy) / 2
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """The map, then the frame of what is in view."""
+        scene = self._surface.scene
+        if scene is None:
+            return
+        ratio = self.devicePixelRatioF()
+        size = QSize(round(self.width() * ratio), round(self.height() * ratio))
+        if self._map is None or self._map.size() != size:
+            self._map = self._draw_map(size, ratio)
+        painter = QPainter(self)
+        painter.setOpacity(_FAINT if self.is_faint and not self.underMouse() else 1.0)
+        painter.drawPixmap(0, 0, self._map)
+        colors = theme()
+        sx, sy = self._scale()
+        ox, oy = self._offset()
+        left, top, right, bottom = self._surface.viewport.area
+        frame = QRectF(QPointF(left * sx + ox, top * sy + oy), QPointF(right * sx + ox, bottom * sy + oy))
+        grow = max(_LEAST_FRAME - frame.width(), 0.0) / 2, max(_LEAST_FRAME - frame.height(), 0.0) / 2
+        frame = frame.adjusted(-grow[0], -grow[1], grow[0], grow[1])
+        frame = frame.intersected(QRectF(1.5, 1.5, self.width() - 3, self.height() - 3))
+        fill = QColor(colors.accent)
+        fill.setAlpha(40)
+        painter.fillRect(frame, fill)
+        painter.setPen(QPen(colors.accent, 0))
+        painter.drawRect(frame)
+        painter.end()
+
+    def _draw_map(self, size: QSize, ratio: float) -> QPixmap:
+        scene = self._surface.scene
+        assert scene is not None
+        colors = theme()
+        pixmap = QPixmap(size)
+        pixmap.setDevicePixelRatio(ratio)
+        pixmap.fill(colors.panel)
+        painter = QPainter(pixmap)
+        sx, sy = self._scale()
+        ids = np.flatnonzero(scene.kinds != Kind.CONTAINER)
+        rects = scene.rects[ids] * np.array([sx, sy, sx, sy])
+        rects[:, :2] += np.array(self._offset())
+        np.maximum(rects[:, 2:], 1.0, out=rects[:, 2:])
+        shades = by_category(scene, colors)
+        painter.setPen(Qt.PenStyle.NoPen)
+        rects, used = _seen(rects * ratio, shades.indices[ids])
+        for number in np.unique(used).tolist():
+            painter.setBrush(shades.palette[number])
+            draw_rects(painter, rects[used == number] / ratio)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(colors.border, 1.0))
+        # On a screen of 125 % a widget may end within a pixel, which is not shown.
+        width, height = (int(side * ratio) / ratio for side in (self.width(), self.height()))
+        painter.drawRect(QRectF(0.5, 0.5, width - 1, height - 1))
+        painter.end()
+        return pixmap
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The legend comes, or grows."""
+        if event.type() in (QEvent.Type.Show, QEvent.Type.Resize):
+            self._rest.start()
+        return super().eventFilter(watched, event)
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        """It is looked at."""
+        self.update()
+        super().enterEvent(event)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """The nodes are looked at."""
+        self._rest.start()
+        self.update()
+        super().leaveEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Go there."""
+        self._surface.go_to(*self._meant(event.position()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Follow while pressed."""
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._surface.centre_on(*self._meant(event.position()))
+
+    def _meant(self, position: QPointF) -> tuple[float, float]:
+        """The point of the scene that a point of the map stands for."""
+        sx, sy = self._scale()
+        ox, oy = self._offset()
+        return (position.x() - ox) / sx, (position.y() - oy) / sy
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Zoom the canvas around its middle."""
+        self._surface.zoom_to(self._surface.zoom * 1.2 ** (event.angleDelta().y() / 120.0))
+        event.accept()
+
+
+def _seen(rects: NDArray[np.float64], colors: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The boxes on whole pixels and their colours, each that is there once: of a hundred thousand, a few thousand."""
+    columns = [*np.round(rects).astype(np.int64).T, colors.astype(np.int64)]
+    least = [int(column.min(initial=0)) for column in columns]
+    spans = [int(column.max(initial=0)) - low + 1 for column, low in zip(columns, least, strict=True)]
+    key = np.zeros(len(rects), np.int64)
+    for column, low, span in zip(columns, least, spans, strict=True):
+        key = key * span + (column - low)
+    found = np.stack(np.unravel_index(np.unique(key), spans), 1) + least
+    return found[:, :-1].astype(np.float64), found[:, -1]

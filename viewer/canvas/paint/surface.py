@@ -1,0 +1,443 @@
+"""The widget below the canvas: shows a scene through a viewport in frames that never take long.
+
+Panning moves the picture, zooming stretches it; what is missing is painted strip by strip, a few milliseconds per
+frame, and until then the picture before shows through. Knows nothing of models or the workspace.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
+from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QRegion, QResizeEvent
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
+
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.types import Type
+from onnx_workbench.viewer.canvas import keyboard_navigation
+from onnx_workbench.viewer.canvas.paint.backing_store import Picture
+from onnx_workbench.viewer.canvas.paint.batch_drawing import Area
+from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
+from onnx_workbench.viewer.canvas.paint.highlights import SceneMarks
+from onnx_workbench.viewer.canvas.paint.legend import LegendCard
+from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, paint_group_names, paint_notice
+from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM, ScenePainter
+from onnx_workbench.viewer.canvas.paint.viewport import LARGEST, Viewport
+from onnx_workbench.viewer.canvas.scene.coloring import Colouring
+from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN, Labels
+from onnx_workbench.viewer.canvas.scene.edge_notes import Note
+from onnx_workbench.viewer.canvas.scene.scene import Moved, Scene
+from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
+from onnx_workbench.viewer.style.theme import theme
+
+#: What painting may take in one frame.
+FILL_SECONDS = 0.005
+#: While zooming goes on, the stretched picture will do; it is painted anew when the wheel has rested this long.
+SETTLE_SECONDS = 0.06
+
+#: A graph that fits only smaller than this is shown from its beginning instead.
+READABLE = 0.6
+
+_AROUND = 32.0  # px beside a route that moved: its arrowhead, and how far it was away
+_ROOM = 200  # px beside a dialog that are worth showing something there
+_MARKED = 10  # px around a box that a mark on it may take
+_MOST_APART = 50  # of more areas than this, all of a frame is painted anew
+_BLURRED = 2.5  # stretched further than this, the picture is painted anew even while zooming goes on
+
+
+class Surface(QWidget):
+    """Paints a scene. `viewport_changed` comes after every pan, zoom and resize."""
+
+    viewport_changed = Signal()
+    zoom_changed = Signal(float)
+    scene_changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.viewport = Viewport()
+        self.scene: Scene | None = None
+        self.fonts = canvas_fonts()
+        self.legend = LegendCard(self)
+        self.marks: SceneMarks | None = None
+        self._painter: ScenePainter | None = None
+        self._labels: Labels | None = None
+        self._colouring: Colouring | None = None
+        self._picture: Picture | None = None
+        self._stale: Picture | None = None
+        self._zoomed_at = 0.0
+        self._fitted: tuple[float, float, float] | None = None  # where all was last brought into view
+        self._focus_by_key = False
+        self._top = 0  # of the window, when it was resized last
+        self._is_pushed = False
+        self._refresh = QTimer(self)
+        self._refresh.setSingleShot(True)
+        self._refresh.timeout.connect(self.update)
+        self.setAutoFillBackground(False)
+
+    def type_of(self, value: Value) -> Type | None:
+        """The type written beside the edges of a value."""
+        return value.type
+
+    def note_of(self, _value: Value) -> Note | None:
+        """What a run says beside the edges of a value."""
+        return None
+
+    @property
+    def hint(self) -> str:
+        """What stands where there are no nodes."""
+        return "This graph has no nodes."
+
+    # -- what is shown ---------------------------------------------------------------------------------------
+
+    def set_scene(self, scene: Scene | None) -> None:
+        """Show a scene; the viewport stays as it is."""
+        self.scene = scene
+        self._colouring = None
+        self.marks = SceneMarks(scene) if scene is not None else None
+        self.repaint_scene()
+        if scene is None:
+            self._stale = None
+            self.legend.show_legend(None)
+        self.scene_changed.emit()
+
+    def set_colouring(self, colouring: Colouring | None) -> None:
+        """Colour the headers in another way; None for operator categories."""
+        self._colouring = colouring
+        self.legend.show_legend(None if colouring is None else colouring.legend)
+        self.repaint_scene()
+
+    def repaint_scene(self) -> None:
+        """Colours or labels changed: paint everything anew."""
+        scene = self.scene
+        self._painter = self._labels = None
+        if scene is not None:
+            self._labels = Labels(scene, self.fonts, self.type_of, self.note_of)
+            self._painter = ScenePainter(scene, self.fonts, theme(), self._labels, self._colouring)
+        self._repaint_all()
+
+    def repaint_boxes(self, boxes: Iterable[int], edges: Iterable[int]) -> None:
+        """What some boxes and the labels of some edges say changed, all else stayed: paint only those anew."""
+        scene = self.scene
+        if scene is None or self._labels is None:
+            return
+        areas = scene.corners[list(boxes)].tolist()
+        if edges := list(edges):
+            self._labels.forget(edges)
+            starts, reach = scene.layout.route_starts, self._labels.reach
+            ends = scene.layout.route_points[[*starts[edges], *(starts[1:][edges] - 1)]].tolist()
+            areas += [(x - reach, y - MARGIN, x + reach, y + MARGIN) for x, y in {(x, y) for x, y in ends}]
+        self._repaint_areas(areas)
+
+    def repaint_moved(self, boxes: Iterable[int], moved: Moved, edges: Iterable[int]) -> None:
+        """Some boxes changed their sizes where they stand: paint them and the routes around them anew."""
+        scene = self.scene
+        if scene is None or self._painter is None:
+            return
+        self._painter.forget(moved.pieces)
+        around = scene.pieces[moved.pieces].reshape(-1, 4, 2)
+        routes = np.concatenate([around.min(1) - _AROUND, around.max(1) + _AROUND], 1)
+        self._repaint_areas(np.concatenate([moved.before, routes]).tolist())
+        self.repaint_boxes(boxes, {*moved.edges, *edges})
+
+    def _repaint_areas(self, areas: Collection[Area]) -> None:
+        """Paint some areas of the scene anew, and nothing beside them where they are few."""
+        picture, are_few = self._picture, len(areas) <= _MOST_APART
+        for area in areas:
+            if picture is not None:
+                picture.invalidate(area)
+            if are_few:
+                self.update(self.viewport.rect_of(area).adjusted(-_MARKED, -_MARKED, _MARKED, _MARKED))
+        if not are_few:
+            self.update()
+
+    def labelled_at(self, x: float, y: float) -> int:
+        """The edge whose label is written at a point of the scene, or -1."""
+        if self._labels is None or self.viewport.device_scale < ROWS_FROM:
+            return -1
+        return self._labels.edge_at(x, y)
+
+    def repaint_labels(self) -> None:
+        """The types or notes of any values changed: write all labels anew."""
+        if self._labels is not None:
+            self._labels.forget()
+        if self._picture is None or self._picture.scale >= ROWS_FROM:  # from afar none is written
+            self._repaint_all()
+
+    def _repaint_all(self) -> None:
+        if self._picture is not None and self._picture.share > 0.5:
+            self._stale = self._picture  # shows through while the new one is painted: nothing blinks
+        self._picture = None
+        self.update()
+
+    @property
+    def colouring(self) -> Colouring | None:
+        """What `set_colouring` set."""
+        return self._colouring
+
+    @property
+    def zoom(self) -> float:
+        """1.0 is 100 %."""
+        return self.viewport.scale
+
+    @property
+    def smallest_zoom(self) -> float:
+        """Zooming out ends a little beyond the whole graph."""
+        if self.scene is None:
+            return 0.05
+        whole = min(self.width() / max(self.scene.width, 1.0), self.height() / max(self.scene.height, 1.0))
+        return min(whole * 0.6, 0.1)
+
+    # -- moving ----------------------------------------------------------------------------------------------
+
+    def pan_by(self, dx: float, dy: float) -> None:
+        """Move the view over the scene, in widget px."""
+        viewport = self.viewport
+        viewport.x += round(dx * viewport.ratio)
+        viewport.y += round(dy * viewport.ratio)
+        self._moved()
+
+    def zoom_at(self, factor: float, x: float, y: float) -> None:
+        """Zoom by a factor; what is at a point of the widget stays there."""
+        scale = min(max(self.viewport.scale * factor, self.smallest_zoom), LARGEST)
+        if scale != self.viewport.scale:
+            self._zoomed_at = time.perf_counter()
+            self.viewport.zoom_at(scale, x, y)
+            self._moved()
+            self.zoom_changed.emit(scale)
+
+    def zoom_to(self, scale: float) -> None:
+        """Set the zoom, around the middle."""
+        self.zoom_at(scale / self.viewport.scale, self.width() / 2, self.height() / 2)
+
+    def zoom_in(self) -> None:
+        """One step larger."""
+        self.zoom_at(1.25, self.width() / 2, self.height() / 2)
+
+    def zoom_out(self) -> None:
+        """One step smaller."""
+        self.zoom_at(1 / 1.25, self.width() / 2, self.height() / 2)
+
+    def fit_area(self, area: Area, margin: float = 24.0, taken: tuple[float, float] = (0.0, 0.0)) -> None:
+        """Show an area of the scene as large as it fits, at most at 100 %, beside what something over it takes."""
+        self.viewport.fit(area, margin, taken)
+        self._moved()
+        self.zoom_changed.emit(self.viewport.scale)
+
+    def fit(self) -> None:
+        """Show everything, beside the legend where that would cover some of it."""
+        if self.scene is not None:
+            self.fit_area(self.scene.bounds)
+            if (taken := self._taken_by_legend(self.scene)) is not None:
+                self.fit_area(self.scene.bounds, taken=taken)
+            self._fitted = self._position()
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether everything was brought into view and nobody moved since."""
+        return self._fitted == self._position()
+
+    def _position(self) -> tuple[float, float, float]:
+        return self.viewport.x, self.viewport.y, self.viewport.scale
+
+    def _taken_by_legend(self, scene: Scene) -> tuple[float, float] | None:
+        """Widths at the left and below to keep free of boxes; None when it covers none, or more than it tells of."""
+        if self.legend.isHidden():
+            return None
+        viewport, size = self.viewport, self.legend.size()
+        wide, high = size.width() + LEGEND_MARGIN, size.height() + LEGEND_MARGIN
+        right, top = viewport.to_scene(wide, viewport.height - high)
+        if not ((scene.corners[:, 0] < right) & (scene.corners[:, 3] > top)).any():
+            return None
+        taken = max(((wide, 0.0), (0.0, high)), key=lambda sides: viewport.fitting(scene.bounds, 24.0, sides))
+        return taken if viewport.fitting(scene.bounds, 24.0, taken) > viewport.scale / 2 else None
+
+    def centre_on(self, x: float, y: float) -> None:
+        """Bring a point of the scene into the middle."""
+        self.viewport.put(x, y, self.width() / 2, self.height() / 2)
+        self._moved()
+
+    def go_to(self, x: float, y: float) -> None:
+        """Bring a far point of the scene into the middle: a jump, where `centre_on` may be a part of a drag."""
+        self.centre_on(x, y)
+
+    def show_beginning(self) -> None:
+        """Where the graph starts, in a readable size."""
+        scene = self.scene
+        first = keyboard_navigation.first_box(scene) if scene is not None else -1
+        if scene is None or first < 0:
+            return
+        left, top, width, height = scene.rect(first)
+        viewport = self.viewport
+        if scene.drawing.options.direction == "down":
+            viewport.scale = min(max((self.width() - 48) / max(scene.width, 1.0), READABLE), 1.0)
+            viewport.put(left + width / 2, top, self.width() / 2, 32.0)
+        else:
+            viewport.scale = min(max((self.height() - 48) / max(scene.height, 1.0), READABLE), 1.0)
+            viewport.put(left, top + height / 2, 32.0, self.height() / 2)
+        self._moved()
+        self.zoom_changed.emit(viewport.scale)
+
+    def show_area(self, area: Area, margin: float = 48.0) -> None:
+        """Bring an area into view with as little movement as possible; its middle when it does not fit.
+
+        In view is not what lies below a dialog, as far as there is room beside it.
+        """
+        viewport = self.viewport
+        left, top = viewport.to_widget(area[0], area[1])
+        right, bottom = viewport.to_widget(area[2], area[3])
+        first, last = self._clear_span()
+        dx = _least_shift(left - first, right - first, last - first, margin)
+        dy = _least_shift(top, bottom, self.height(), margin)
+        if dx or dy:
+            self.pan_by(dx, dy)
+
+    def _clear_span(self) -> tuple[int, int]:
+        """From where to where, in pixels across, no dialog of this window lies over the graph."""
+        first, last = 0, self.width()
+        for dialog in QApplication.topLevelWidgets():
+            owner = dialog.parentWidget()
+            if not isinstance(dialog, QDialog) or not dialog.isVisible() or owner is None:
+                continue
+            frame = dialog.frameGeometry()
+            over = QRect(self.mapFromGlobal(frame.topLeft()), frame.size())
+            if owner.window() is self.window() and over.intersects(self.rect()):
+                sides = (first, min(over.left(), last)), (max(over.right() + 1, first), last)
+                first, last = max(sides, key=lambda side: side[1] - side[0])
+        return (first, last) if last - first >= _ROOM else (0, self.width())
+
+    def _moved(self) -> None:
+        if self.scene is not None:
+            self.viewport.keep_near(self.scene.bounds)
+        self.update()
+        self.viewport_changed.emit()
+
+    # -- frames ----------------------------------------------------------------------------------------------
+
+    def _current_picture(self) -> Picture | None:
+        """The picture of this viewport, complete or not; the one before is kept to show through."""
+        if self._painter is None or self.width() < 2 or self.height() < 2:
+            return None
+        picture = self._picture
+        if picture is not None and picture.fits(self.viewport):
+            picture.move_to(self.viewport)
+            return picture
+        if picture is not None and (picture.share > 0.5 or self._stale is None):
+            self._stale = picture
+        self._picture = Picture(self.viewport, theme().canvas)
+        return self._picture
+
+    def _may_fill(self) -> bool:
+        """Whether to paint now, or to go on stretching while the wheel turns."""
+        stale = self._stale
+        if stale is None or time.perf_counter() - self._zoomed_at > SETTLE_SECONDS:
+            return True
+        stretch = self.viewport.device_scale / stale.scale
+        return not 1 / _BLURRED < stretch < _BLURRED
+
+    def _fit_to_widget(self) -> None:
+        viewport = self.viewport
+        viewport.ratio, old = self.devicePixelRatioF(), viewport.ratio
+        if viewport.ratio != old:
+            viewport.x = round(viewport.x * viewport.ratio / old)
+            viewport.y = round(viewport.y * viewport.ratio / old)
+        viewport.width, viewport.height = self.width(), self.height()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """One frame, or the part of one that something above it lays bare."""
+        self._fit_to_widget()
+        painter = QPainter(self)
+        colors = theme()
+        picture = self._current_picture()
+        if picture is not None and not picture.is_complete:
+            self._fill(picture, event)
+        if picture is None or not picture.is_complete:
+            painter.fillRect(self.rect(), colors.canvas)
+            if self._stale is not None:
+                self._stale.draw(painter, self.viewport)
+        if picture is not None:
+            picture.draw(painter, self.viewport)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self.paint_over(painter)
+        painter.end()
+
+    def _fill(self, picture: Picture, event: QPaintEvent) -> None:
+        """Paint what may be painted now; the rest comes in the frames that follow.
+
+        Not where this is a part of a frame that does not show it, as something above the canvas asks for: others
+        would not show what was painted, and a frame that is shown in two parts would take twice as long.
+        """
+        if not self._may_fill():
+            self._refresh.start(int(SETTLE_SECONDS * 1000) + 5)
+            return
+        missing = picture.pending_in(self.visibleRegion() if self.isVisible() else QRegion(self.rect()))
+        if self._painter is not None and missing.subtracted(event.region()).isEmpty():
+            picture.fill(self._painter.paint, FILL_SECONDS)
+        if picture.is_complete:
+            self._refresh.stop()
+        else:
+            self._refresh.start(0)
+
+    def paint_over(self, painter: QPainter) -> None:
+        """Marks, names from afar, focus."""
+        colors, viewport = theme(), self.viewport
+        if self.scene is None:
+            return
+        if self.marks is not None:
+            painter.save()
+            painter.translate(-viewport.x / viewport.ratio, -viewport.y / viewport.ratio)
+            painter.scale(viewport.scale, viewport.scale)
+            self.marks.paint(painter, colors, viewport.area, viewport.scale, lambda p: self._write_on(painter, p))
+            painter.restore()
+        paint_group_names(painter, self.scene, viewport, self.fonts, colors)
+        if not self.scene.boxes:
+            self.paint_notice(painter, self.hint)
+        if self._focus_by_key and self.hasFocus():
+            painter.setPen(QPen(colors.accent, 2.0))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
+
+    def _write_on(self, painter: QPainter, pieces: Ids) -> None:
+        """No mark strikes through what is written beside an edge or on an opened body."""
+        if self._painter is not None:
+            self._painter.paint_texts_on(painter, pieces, self.viewport.area, self.viewport.device_scale)
+
+    def paint_notice(self, painter: QPainter, text: str) -> None:
+        """One line in the middle."""
+        paint_notice(painter, self.viewport, text, self.fonts, theme())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the middle where it is; all, where a message pushes the upper edge: what is pointed at stays there."""
+        old, top = event.oldSize(), self.mapTo(self.window(), QPoint()).y()
+        grown = self.height() - old.height()
+        self._is_pushed, self._top = top - self._top == -grown != 0, top
+        if old.isValid() and old.width() > 1:
+            self.viewport.x -= round((self.width() - old.width()) / 2 * self.viewport.ratio)
+            self.viewport.y -= round((grown if self._is_pushed else grown / 2) * self.viewport.ratio)
+        self.legend.place()
+        self._fit_to_widget()
+        self._moved()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Who came by keyboard sees where the focus is; who clicked knows."""
+        by_key = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason, Qt.FocusReason.ShortcutFocusReason)
+        self._focus_by_key = event.reason() in by_key
+        super().focusInEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Fonts and styles change the picture."""
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self.repaint_scene()
+        super().changeEvent(event)
+
+
+def _least_shift(low: float, high: float, size: float, margin: float) -> float:
+    margin = min(margin, size / 4)
+    if high - low > size - 2 * margin:
+        return (low + high - size) / 2 if low > margin or high < size - margin else 0.0
+    if low < margin:
+        return low - margin
+    if high > size - margin:
+        return high - (size - margin)
+    return 0.0

@@ -1,0 +1,99 @@
+"""Which part of a scene is seen: scale and place, always on whole device pixels so that the picture can be moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRect, QRectF
+
+from onnx_workbench.viewer.canvas.paint.batch_drawing import Area
+
+LARGEST = 8.0
+#: At 100 % and above, fitting does not enlarge.
+NATURAL = 1.0
+
+
+@dataclass(slots=True)
+class Viewport:
+    """Scene px to widget px: `widget = scene * scale - origin / ratio`.
+
+    `scale` is logical px per scene px, `ratio` device px per logical px, `x` and `y` the origin in device px.
+    """
+
+    width: int = 1
+    height: int = 1
+    ratio: float = 1.0
+    scale: float = 1.0
+    x: int = 0
+    y: int = 0
+
+    @property
+    def device_scale(self) -> float:
+        """Device px per scene px."""
+        return self.scale * self.ratio
+
+    @property
+    def device_size(self) -> tuple[int, int]:
+        """The widget in device px, rounded up."""
+        return -int(-self.width * self.ratio // 1), -int(-self.height * self.ratio // 1)
+
+    @property
+    def area(self) -> Area:
+        """What is seen, in scene coordinates."""
+        left, top = self.to_scene(0, 0)
+        right, bottom = self.to_scene(self.width, self.height)
+        return left, top, right, bottom
+
+    def to_scene(self, x: float, y: float) -> tuple[float, float]:
+        """A point of the widget in the scene."""
+        return (x * self.ratio + self.x) / self.device_scale, (y * self.ratio + self.y) / self.device_scale
+
+    def to_widget(self, x: float, y: float) -> tuple[float, float]:
+        """A point of the scene in the widget."""
+        return (x * self.device_scale - self.x) / self.ratio, (y * self.device_scale - self.y) / self.ratio
+
+    def rect_of(self, area: Area) -> QRect:
+        """An area of the scene in the widget, with the pixels it has a part of."""
+        (left, top), (right, bottom) = self.to_widget(*area[:2]), self.to_widget(*area[2:])
+        return QRectF(left, top, right - left, bottom - top).toAlignedRect()
+
+    def put(self, scene_x: float, scene_y: float, x: float, y: float) -> None:
+        """Move so that a point of the scene is at a point of the widget."""
+        self.x = round(scene_x * self.device_scale - x * self.ratio)
+        self.y = round(scene_y * self.device_scale - y * self.ratio)
+
+    def zoom_at(self, scale: float, x: float, y: float) -> None:
+        """Set the scale; the point of the scene at a point of the widget stays there."""
+        scene_x, scene_y = self.to_scene(x, y)
+        self.scale = scale
+        self.put(scene_x, scene_y, x, y)
+
+    def fitting(self, area: Area, margin: float, taken: tuple[float, float] = (0.0, 0.0)) -> float:
+        """The largest scale at which an area fits; `taken` are px that something takes at the left and below."""
+        left, top, right, bottom = area
+        wide, high = max(right - left, 1.0), max(bottom - top, 1.0)
+        room = max(self.width - taken[0] - 2 * margin, 16.0), max(self.height - taken[1] - 2 * margin, 16.0)
+        return min(room[0] / wide, room[1] / high)
+
+    def fit(self, area: Area, margin: float = 24.0, taken: tuple[float, float] = (0.0, 0.0)) -> None:
+        """Show an area as large as it fits, in the middle."""
+        left, top, right, bottom = area
+        self.scale = min(self.fitting(area, margin, taken), NATURAL)
+        middle = (self.width + taken[0]) / 2, (self.height - taken[1]) / 2
+        self.put((left + right) / 2, (top + bottom) / 2, *middle)
+
+    def keep_near(self, area: Area, rest: float = 48.0) -> None:
+        """Do not lose the area: some of it stays in view."""
+        left, top = self.to_widget(area[0], area[1])
+        right, bottom = self.to_widget(area[2], area[3])
+        self.x += round((_excess(left, right, self.width, rest)) * self.ratio)
+        self.y += round((_excess(top, bottom, self.height, rest)) * self.ratio)
+
+
+def _excess(low: float, high: float, size: float, rest: float) -> float:
+    """How far to move the view so that low..high overlaps 0..size by `rest`."""
+    if high < rest:
+        return high - rest
+    if low > size - rest:
+        return low - (size - rest)
+    return 0.0

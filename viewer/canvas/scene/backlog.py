@@ -1,0 +1,54 @@
+"""What an edit of very many objects touched, brought up to date in the picture a little in each turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from PySide6.QtCore import QObject
+
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.viewer.core.model_signals import Touched
+from onnx_workbench.viewer.core.shifts import SLICE_SECONDS, Shift
+
+_PIECE = 100  # objects between two looks at the clock
+
+
+class Backlog(QObject):
+    """Hands to `look` what is to be looked at again, some at a time, except while `is_busy`.
+
+    Objects may have changed again since, or be gone: whoever looks takes them as they are now. GUI thread only.
+    """
+
+    def __init__(
+        self, look: Callable[[Touched], object], is_busy: Callable[[], bool], parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._look = look
+        self._is_busy = is_busy
+        self._objects: dict[Node | Value, None] = {}
+        self._shift = Shift(self._work, self)
+
+    def add(self, objects: Iterable[Node | Value]) -> None:
+        """Have these looked at, each once, in no order."""
+        self._objects.update(dict.fromkeys(objects))
+        self._shift.start()
+
+    def clear(self) -> None:
+        """Everything is drawn anew, or nothing any more."""
+        self._objects = {}
+        self._shift.stop()
+
+    def _work(self) -> None:
+        end = time.perf_counter() + SLICE_SECONDS
+        while self._objects and not self._is_busy() and time.perf_counter() < end:
+            piece = Touched()
+            for _ in range(min(_PIECE, len(self._objects))):
+                one, _ = self._objects.popitem()
+                if isinstance(one, Node):
+                    piece.nodes.add(one)
+                else:
+                    piece.values.add(one)
+            self._look(piece)
+        if not self._objects:
+            self._shift.stop()

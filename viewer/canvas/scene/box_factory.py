@@ -1,0 +1,219 @@
+"""Boxes with their texts and sizes: what a node, pill, group or container says, and how much room that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.types import Type
+from onnx_workbench.model.schemas import Schema, find
+from onnx_workbench.viewer.canvas.scene import node_text
+from onnx_workbench.viewer.canvas.scene.drawing import (
+    BUTTON,
+    HEADER,
+    NARROWEST,
+    PILL,
+    ROW,
+    ROWS_PADDING,
+    SIDE,
+    STACK,
+    WIDEST,
+    Box,
+    Button,
+    Kind,
+    Measure,
+    Options,
+    Style,
+)
+from onnx_workbench.viewer.canvas.scene.node_text import Row
+from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.theme import operator_category
+
+_GAP = 10.0  # between the columns of a row, between title and note
+_WIDEST_TITLE = 230.0
+_TITLE_LIMIT = 200
+
+
+class Cards:
+    """Makes boxes, and remembers those of nodes until told that they changed: texts are looked up once."""
+
+    def __init__(self, measure: Measure, options: Options) -> None:
+        self._measure = measure
+        self._options = options
+        self._schemas: dict[tuple[str, str, int], Schema | None] = {}
+        self._nodes: dict[Node, Box] = {}
+
+    @property
+    def options(self) -> Options:
+        """What they were made for."""
+        return self._options
+
+    def forget(self, nodes: Iterable[Node]) -> None:
+        """These changed: look at them anew."""
+        for node in nodes:
+            self._nodes.pop(node, None)
+
+    def node(self, node: Node, key: Hashable, parent: int, buttons: tuple[Button, ...]) -> Box:
+        """The card of a node, its constants and folded Constants as rows."""
+        known = self._nodes.get(node)
+        if known is not None and known.buttons == buttons:
+            if known.parent == parent and known.key == key:
+                return known
+            return Box(
+                Kind.NODE, node, key, known.title, known.note, known.rows, known.category, buttons, parent,
+                known.width, known.height, known.names_width,
+            )  # fmt: skip
+        title, note = self._header(node)
+        box = self._sized(
+            Kind.NODE, node, key, title, note, self._rows(node), _category(node, buttons), buttons, parent,
+        )  # fmt: skip
+        self._nodes[node] = box
+        return box
+
+    def pill(self, kind: Kind, value: Value, key: Hashable, parent: int, type_: Type | None) -> Box:
+        """The pill of a value that enters or leaves a graph: its name and type."""
+        measure = self._measure
+        title = measure.elided(display(value.name, _TITLE_LIMIT) or "(unnamed)", Style.NAME, 180.0, middle=True)
+        if kind is Kind.OUTER and not value.is_defined and value.graph is None:
+            note = "not defined"
+        else:
+            note = node_text.value_text(value, type_)
+        if value.initializer is not None:
+            note = node_text.tensor_text(value.initializer)
+        note = measure.elided(" · ".join(filter(None, (note, node_text.split_text(value)))), Style.ROW, 200.0)
+        width = measure.width(title, Style.NAME) + PILL
+        if note:
+            width += _GAP + measure.width(note, Style.ROW)
+        return Box(kind, value, key, title, note, (), "", (), parent, max(NARROWEST, _even(width)), PILL)
+
+    def group(self, scope: Scope, key: Hashable, parent: int) -> Box:
+        """The card of a closed group: its name, how many nodes, and of which operators."""
+        operators = scope.operators()
+        texts = [f"{display(op, 30)} {count}" if count > 1 else display(op, 30) for op, count in operators[:3]]
+        if len(operators) > 3:
+            texts.append(f"{len(operators) - 3} more")
+        rows = (Row("", plural(scope.count, "node"), None), Row("", " · ".join(texts), None))
+        category = operator_category("", operators[0][0]) if operators else "custom"
+        title = display(scope.name, _TITLE_LIMIT)
+        box = self._sized(Kind.GROUP, scope, key, title, "", rows, category, ("+",), parent)
+        box.width += STACK
+        box.height += STACK
+        return box
+
+    def container(
+        self,
+        subject: Scope | Node | Graph,
+        key: Hashable,
+        parent: int,
+        *,
+        title: str = "",
+        buttons: tuple[Button, ...] = ("−",),
+    ) -> Box:
+        """The frame of an expanded group, body or function; the layout gives it its size."""
+        measure = self._measure
+        category, note = "", ""
+        if isinstance(subject, Node):
+            title, note = self._header(subject)
+            category = _category(subject, buttons)
+        elif isinstance(subject, Scope):
+            title = display(subject.name, _TITLE_LIMIT)
+            note = plural(subject.count, "node")
+        title = measure.elided(title, Style.HEADER, _WIDEST_TITLE, middle=True)
+        note = measure.elided(note, Style.ROW, 160.0, middle=True)
+        width = SIDE * 2 + measure.width(title, Style.HEADER) + len(buttons) * BUTTON
+        if note:
+            width += _GAP + measure.width(note, Style.ROW)
+        return Box(Kind.CONTAINER, subject, key, title, note, (), category, buttons, parent, _even(width), HEADER)
+
+    def _header(self, node: Node) -> tuple[str, str]:
+        operator = display(node.op_type, _TITLE_LIMIT) or "(no operator)"
+        if self._options.names and node.name:
+            return display(node.name, _TITLE_LIMIT), operator
+        leaf = node.name.rpartition("/")[2]
+        return operator, display(leaf, 60) if leaf and not leaf.startswith(node.op_type) else ""
+
+    def _schema(self, node: Node) -> Schema | None:
+        imports = node.graph.opset_imports if node.graph is not None else {}
+        key = (node.domain, node.op_type, imports.get(node.domain, 1))
+        if key not in self._schemas:
+            self._schemas[key] = find(node.op_type, key[2], node.domain)
+        return self._schemas[key]
+
+    def _rows(self, node: Node) -> tuple[Row, ...]:
+        options = self._options
+        schema = self._schema(node)
+        rows: list[Row] = []
+        if options.initializers:
+            for index, value in enumerate(node.inputs):
+                if value is None:
+                    continue
+                tensor = value.initializer
+                if tensor is not None:
+                    row = node_text.constant_row(index, value, tensor, schema)
+                    split = node_text.split_text(value, (node,)) if node.device_configurations else ""
+                    rows.append(row._replace(text=f"{row.text} · {split}") if split else row)
+                elif value.producer is not None and value.producer.op_type == "Constant":
+                    folded = self._folded_row(index, value, value.producer, schema)
+                    if folded is not None:
+                        rows.append(folded)
+        if options.attributes:
+            rows += node_text.attribute_rows(node, schema)
+        return node_text.limited(rows)
+
+    def _folded_row(self, index: int, value: Value, producer: Node, schema: Schema | None) -> Row | None:
+        uses = value.uses
+        if producer.domain or (len(uses) > 1 and not self._options.fold_shared_constants):
+            return None
+        if not all(isinstance(user, Node) and user.graph is producer.graph for user, _ in uses):
+            return None
+        parameter = schema.input(index) if schema is not None else None
+        name = parameter.name if parameter is not None else value.name
+        attribute = next(iter(producer.attributes.values()), None)
+        text = node_text.attribute_text(attribute) if attribute is not None else ""
+        return Row(display(name, 40), text, value)
+
+    def _sized(
+        self,
+        kind: Kind,
+        subject: Node | Scope,
+        key: Hashable,
+        title: str,
+        note: str,
+        rows: tuple[Row, ...],
+        category: str,
+        buttons: tuple[Button, ...],
+        parent: int,
+    ) -> Box:
+        measure = self._measure
+        title = measure.elided(title, Style.HEADER, _WIDEST_TITLE, middle=True)
+        header = SIDE * 2 + measure.width(title, Style.HEADER) + len(buttons) * BUTTON
+        names = max((measure.width(row.name, Style.NAME) for row in rows), default=0.0)
+        names = min(names, 110.0)
+        indent = SIDE + (names + _GAP if names else 0.0)
+        rows_width = max((indent + measure.width(row.text, Style.ROW) + SIDE for row in rows), default=0.0)
+        width = _even(min(max(header, rows_width, NARROWEST), WIDEST))
+        if rows_width > width or names == 110.0:
+            rows = tuple(
+                Row(
+                    measure.elided(row.name, Style.NAME, 110.0),
+                    measure.elided(row.text, Style.ROW, width - indent - SIDE),
+                    row.subject,
+                )
+                for row in rows
+            )
+        if note:
+            room, needed = width - header - _GAP, measure.width(note, Style.ROW)
+            note = measure.elided(note, Style.ROW, room, middle=True) if room >= min(needed, 64.0) else ""
+        height = HEADER + (len(rows) * ROW + 2 * ROWS_PADDING if rows else 0.0)
+        return Box(kind, subject, key, title, note, rows, category, buttons, parent, width, height, names)
+
+
+def _category(node: Node, buttons: tuple[Button, ...]) -> str:
+    """Of a node's colour: calls of the model's own functions have one for themselves."""
+    return "function" if "ƒ" in buttons else operator_category(node.domain, node.op_type)
+
+
+def _even(length: float) -> float:
+    """Rounded up to an even number of px, so that halves fall on whole ones."""
+    return float(-(-int(length + 0.999) // 2) * 2)

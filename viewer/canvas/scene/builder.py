@@ -1,0 +1,446 @@
+"""From a graph to its drawing: which boxes there are, what they say, how large they are, what connects them.
+
+    drawing = build(graph, options, expanded, ids, measure)          # at once
+    for _ in (builder := Builder(...)).steps(): ...                  # or in slices of some milliseconds
+
+Reads the model, so on the thread that owns it. About 15 µs a node, half of it when the cards are cached.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree, scope_tree
+from onnx_workbench.model.analysis.topology import outer_values
+from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.viewer.canvas.scene.box_factory import Cards
+from onnx_workbench.viewer.canvas.scene.drawing import COMMUTATIVE, Box, Button, Drawing, Kind, Measure, Options
+from onnx_workbench.viewer.style.labels import name_of
+
+#: Boxes of one drawing at most; what is beyond stays closed. Guards against functions that call each other.
+MOST_BOXES = 400_000
+
+_SLICE = 400
+
+
+class Ids:
+    """Numbers for keys, the same for the same key as long as the view lives: how a layout knows boxes again."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def __getitem__(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+@dataclass(slots=True, eq=False)
+class _Level:
+    """One graph being drawn: the shown one, or the content of an expanded body or function."""
+
+    graph: Graph
+    instance: Hashable  # () for the shown graph; tells apart the expansions of a function
+    container: int  # box index, -1 for the shown graph
+    outer: _Level | None  # where values of outer graphs are found; None inside a function
+    tree: ScopeTree | None
+    sources: dict[Value, int] = field(default_factory=dict)
+    places: dict[Scope, tuple[int, bool]] = field(default_factory=dict)  # box, and whether it is open
+    boxes: dict[Node, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wires:
+    """Edges as a Drawing has them."""
+
+    edges: NDArray[np.int32]
+    values: list[Value]
+    multiplicity: NDArray[np.int32]
+    dashed: NDArray[np.bool_]
+    source_ports: NDArray[np.float32]
+    target_ports: NDArray[np.float32]
+
+
+class Builder:
+    """Draws one graph. `expanded` are the keys of opened groups, bodies and functions; `tree_of` tells the groups."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: Options,
+        expanded: Collection[Hashable],
+        ids: Ids,
+        cards: Cards,
+        type_of: TypeOf,
+        tree_of: Callable[[Graph], ScopeTree] = scope_tree,
+    ) -> None:
+        self._options = options
+        self._expanded = expanded
+        self._ids = ids
+        self._cards = cards
+        self._type_of = type_of
+        self._boxes: list[Box] = []
+        self._box_ids = array("q")
+        self._edges = array("i")  # source, target, source, target …
+        self._values: list[Value] = []
+        self._multiplicity = array("i")
+        self._dashed = array("b")
+        self._outputs = array("i")  # of each edge's source: output, number of outputs, output …
+        self._inputs = array("i")  # of each edge's target: input, number of inputs (0: any place) …
+        self._sides = array("d")  # of each edge: how long the sides are that it touches, source, target, source …
+        self._merged: dict[tuple[int, int], int] = {}
+        self._also: list[tuple[Value, int]] = []
+        self._folded: dict[Node, int] = {}
+        self._functions: dict[tuple[str, str, str], Function] = {}
+        model = graph.model
+        if model is not None:
+            self._functions = {function.key: function for function in model.functions}
+        self._tree_of = tree_of
+        self._grouped = options.are_grouped(graph)
+        self._root = _Level(graph, (), -1, None, tree_of(graph) if self._grouped else None)
+        self._levels = [self._root]
+
+    def steps(self) -> Iterator[None]:
+        """Do the work, pausing every few milliseconds; then `drawing` is there."""
+        levels = self._levels = [self._root]
+        for level in levels:  # grows while nested ones are found
+            for inner in self._draw_nodes(level):
+                if inner is None:
+                    yield
+                else:
+                    levels.append(inner)
+        for level in levels:
+            yield from self._draw_edges(level)
+
+    @property
+    def drawing(self) -> Drawing:
+        """The result."""
+        wires = self._wires()
+        return Drawing(
+            graph=self._root.graph,
+            options=self._options,
+            boxes=self._boxes,
+            edges=wires.edges,
+            values=wires.values,
+            multiplicity=wires.multiplicity,
+            dashed=wires.dashed,
+            source_ports=wires.source_ports,
+            target_ports=wires.target_ports,
+            box_ids=np.array(self._box_ids),
+            graphs=tuple(level.graph for level in self._levels),
+            grouped=self._grouped,
+            has_groups=self._root.tree is not None and bool(self._root.tree.root.children),
+            folded=self._folded,
+            also=self._also,
+        )
+
+    def amend(
+        self, boxes: list[Box], nodes: Mapping[Node, list[int]], boxes_of: Callable[[object], list[int]]
+    ) -> Wires:
+        """Draw some nodes of the shown graph anew among the boxes it has; the result is the edges that end at them.
+
+        `boxes` gets their cards: at the end, or at their old numbers, which `nodes` has.
+        """
+        level, self._boxes = self._root, boxes
+        for node, numbers in nodes.items():
+            if numbers:
+                old = boxes[numbers[0]]
+                boxes[numbers[0]] = self._cards.node(node, old.key, old.parent, old.buttons)
+                level.boxes[node] = numbers[0]
+                self._claim(level, node, numbers[0])
+            else:
+                for _ in self._draw_node(level, node, -1):
+                    pass
+        for node in nodes:
+            for value in node.inputs:
+                if value is not None and value not in level.sources:
+                    level.sources.update((value, box) for box in boxes_of(value.producer or value)[:1])
+        for node in nodes:
+            self._draw_edges_to(level, node, level.boxes[node])
+        return self._wires()
+
+    def _wires(self) -> Wires:
+        sides = np.array(self._sides).reshape(-1, 2)
+        return Wires(
+            edges=np.array(self._edges).reshape(-1, 2),
+            values=self._values,
+            multiplicity=np.array(self._multiplicity),
+            dashed=np.array(self._dashed, bool),
+            source_ports=_ports(self._outputs, sides[:, 0]),
+            target_ports=_ports(self._inputs, sides[:, 1]),
+        )
+
+    # -- boxes -----------------------------------------------------------------------------------------------
+
+    def _add(self, box: Box) -> int:
+        self._boxes.append(box)
+        self._box_ids.append(self._ids[box.key])
+        return len(self._boxes) - 1
+
+    def _draw_nodes(self, level: _Level) -> Iterator[_Level | None]:
+        for value in level.graph.inputs:
+            if value.initializer is None:
+                key = (level.instance, value)
+                level.sources[value] = self._add(
+                    self._cards.pill(Kind.INPUT, value, key, level.container, self._type_of(value))
+                )
+        for count, node in enumerate(level.graph.nodes):
+            if not count % _SLICE:
+                yield None
+            if self._is_folded(node):
+                continue
+            place, is_open = self._place(level, node)
+            if not is_open:
+                self._folded[node] = place
+                level.boxes[node] = place
+                self._claim(level, node, place)
+                continue
+            yield from self._draw_node(level, node, place)
+
+    def _draw_node(self, level: _Level, node: Node, parent: int) -> Iterator[_Level]:
+        key = (level.instance, node)
+        bodies = node.bodies
+        function = self._functions.get(node.operator) if self._functions else None
+        if key in self._expanded and (bodies or function is not None) and len(self._boxes) < MOST_BOXES:
+            graphs = bodies or ((function.body,) if function is not None else ())
+            index = self._add(self._cards.container(node, key, parent, buttons=_container_buttons(bodies)))
+            for graph in graphs:
+                yield self._open(level, node, graph, index, alone=len(graphs) == 1)
+        else:
+            buttons = _node_buttons(bodies, function)
+            index = self._add(self._cards.node(node, key, parent, buttons))
+        level.boxes[node] = index
+        self._claim(level, node, index)
+        for value in node.inputs:
+            if value is not None and value.producer is not None and self._is_folded(value.producer):
+                self._folded[value.producer] = index
+
+    def _open(self, level: _Level, node: Node, graph: Graph, index: int, *, alone: bool) -> _Level:
+        instance = (level.instance, node, graph)
+        container = index
+        if not alone:
+            container = self._add(self._cards.container(graph, instance, index, title=name_of(graph), buttons=("○",)))
+        outer = level if graph.owner is node else None
+        return _Level(graph, instance, container, outer, self._tree_of(graph) if self._grouped else None)
+
+    def _claim(self, level: _Level, node: Node, box: int) -> None:
+        for value in node.outputs:
+            if value is not None:
+                level.sources[value] = box
+
+    def _place(self, level: _Level, node: Node) -> tuple[int, bool]:
+        """The container a node lies in, or (closed) the group that stands for it."""
+        scope = level.tree.of.get(node) if level.tree is not None else None
+        if scope is None:
+            return level.container, True
+        found = level.places.get(scope)
+        return found if found is not None else self._place_scope(level, scope)
+
+    def _place_scope(self, level: _Level, scope: Scope) -> tuple[int, bool]:
+        chain: list[Scope] = []
+        inner: Scope | None = scope
+        while inner is not None and inner.parent is not None and inner not in level.places:
+            chain.append(inner)
+            inner = inner.parent
+        place = level.places[inner] if inner is not None and inner in level.places else (level.container, True)
+        for part in reversed(chain):
+            if place[1]:
+                key = (level.instance, part.path)
+                if key in self._expanded:
+                    place = (self._add(self._cards.container(part, key, place[0])), True)
+                else:
+                    place = (self._add(self._cards.group(part, key, place[0])), False)
+            level.places[part] = place
+        return place
+
+    def _is_folded(self, node: Node) -> bool:
+        """Whether a Constant is shown as a row of its consumers."""
+        if node.op_type != "Constant" or node.domain or len(node.outputs) != 1 or node.outputs[0] is None:
+            return False
+        uses = node.outputs[0].uses
+        if not uses or (len(uses) > 1 and not self._options.fold_shared_constants):
+            return False
+        return all(isinstance(user, Node) and user.graph is node.graph for user, _ in uses)
+
+    # -- edges -----------------------------------------------------------------------------------------------
+
+    def _draw_edges(self, level: _Level) -> Iterator[None]:
+        for count, node in enumerate(level.graph.nodes):
+            if not count % _SLICE:
+                yield
+            target = level.boxes.get(node)
+            if target is None:
+                continue
+            self._draw_edges_to(level, node, target)
+        for index, value in enumerate(level.graph.outputs):
+            key = (level.instance, value, index)
+            pill = self._add(self._cards.pill(Kind.OUTPUT, value, key, level.container, self._type_of(value)))
+            found = self._source(level, value) if value.initializer is None else None
+            if found is not None:
+                self._connect(found[0], pill, value, dashed=found[1], at=(0, 1))
+
+    def _draw_edges_to(self, level: _Level, node: Node, target: int) -> None:
+        wired = [
+            (source, value, dashed)
+            for value in node.inputs
+            if value is not None and value.initializer is None and (found := self._source(level, value)) is not None
+            for source, dashed in (found,)
+        ]
+        places = 0 if _takes_any_order(node) else len(wired)
+        for position, (source, value, dashed) in enumerate(wired):
+            self._connect(source, target, value, dashed=dashed, at=(position, places))
+        if node.bodies and self._boxes[target].kind is not Kind.CONTAINER:
+            for value in outer_values(node):
+                found = self._source(level, value) if value.initializer is None else None
+                if found is not None:
+                    self._connect(found[0], target, value, dashed=True, at=None)
+
+    def _source(self, level: _Level, value: Value) -> tuple[int, bool] | None:
+        """The box a value comes from, and whether that lies in an outer graph; None for folded constants."""
+        found = level.sources.get(value)
+        if found is not None:
+            return found, self._boxes[found].kind is Kind.OUTER
+        producer = value.producer
+        if producer is not None and producer.graph is not None and self._is_folded(producer):
+            return None
+        outer = level.outer
+        while outer is not None:
+            found = outer.sources.get(value)
+            if found is not None:
+                return found, True
+            outer = outer.outer
+        # A body shown on its own sees outer values; a broken file uses names nobody defines.
+        key = (level.instance, value, "outer")
+        pill = self._add(self._cards.pill(Kind.OUTER, value, key, level.container, self._type_of(value)))
+        level.sources[value] = pill
+        return pill, True
+
+    def _connect(self, source: int, target: int, value: Value, *, dashed: bool, at: tuple[int, int] | None) -> None:
+        boxes = self._boxes
+        from_group, to_group = boxes[source].kind is Kind.GROUP, boxes[target].kind is Kind.GROUP
+        if from_group or to_group:
+            if source == target:
+                return
+            edge = self._merged.get((source, target))
+            if edge is not None:
+                if self._values[edge] is not value:
+                    self._multiplicity[edge] += 1
+                    self._also.append((value, edge))
+                return
+            self._merged[source, target] = len(self._values)
+        elif at is None and any(v is value for v in self._values[-8:] if self._edges[-1] == target):
+            return  # a node that also uses the value itself
+        self._edges.extend((source, target))
+        self._sides.extend((self._side(source), self._side(target)))
+        self._values.append(value)
+        self._multiplicity.append(1)
+        self._dashed.append(dashed)
+        producer = value.producer
+        one = boxes[source].kind in (Kind.INPUT, Kind.OUTER) or producer is None
+        self._outputs.extend((0, 1) if one or producer is None else (value.index, len(producer.outputs)))
+        self._inputs.extend((-1, 0) if at is None else at)
+
+    def _side(self, box: int) -> float:
+        """How long the side of a box is that edges touch; NaN for groups, where they touch it anywhere."""
+        touched = self._boxes[box]
+        if touched.kind is Kind.GROUP:
+            return math.nan
+        return touched.width if self._options.direction == "down" else touched.height
+
+
+def build(
+    graph: Graph,
+    options: Options | None = None,
+    expanded: Collection[Hashable] = (),
+    ids: Ids | None = None,
+    measure: Measure | Cards | None = None,
+    type_of: TypeOf | None = None,
+    tree_of: Callable[[Graph], ScopeTree] = scope_tree,
+) -> Drawing:
+    """Draw a graph at once."""
+    options = Options() if options is None else options
+    if isinstance(measure, Cards):
+        cards = measure
+    else:
+        if measure is None:
+            from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
+
+            measure = canvas_fonts()
+        cards = Cards(measure, options)
+    builder = Builder(graph, options, expanded, ids or Ids(), cards, type_of or declared_type, tree_of)
+    for _ in builder.steps():
+        pass
+    return builder.drawing
+
+
+def inner_graph(subject: object, model: Model | None) -> Graph | None:
+    """What there is to enter in an object: a graph itself, a node's first body, the function a node calls."""
+    if isinstance(subject, Graph):
+        return subject
+    if not isinstance(subject, Node):
+        return None
+    if subject.bodies:
+        return subject.bodies[0]
+    function = model.function(*subject.operator) if model is not None else None
+    return None if function is None else function.body
+
+
+def initial_expansion(tree: ScopeTree, most: int = 24) -> set[Hashable]:
+    """Which groups to open at first so that a model reads as its blocks: outermost first, while few boxes result."""
+    opened: set[Hashable] = set()
+    top = tree.root
+    while (main := _main_scope(top)) is not None:  # a model whose nodes are all in "model" shows what is in it
+        opened.add(((), main.path))
+        top = main
+    shown = len(top.children) + min(len(top.nodes), most // 2)
+    pending = list(top.children)
+    while pending:
+        scope = max(pending, key=lambda s: s.count)
+        pending.remove(scope)
+        if scope.count * 2 < tree.root.count:
+            break  # so is every other: there may be ten thousands
+        inner = len(scope.children) + len(scope.nodes)
+        if not scope.children or shown + inner - 1 > most:
+            continue
+        opened.add(((), scope.path))
+        shown += inner - 1
+        pending.extend(scope.children)
+    return opened
+
+
+def _main_scope(scope: Scope) -> Scope | None:
+    """The inner scope that holds nearly all there is; None where there are several, or it has none inside."""
+    largest = max(scope.children, key=lambda child: child.count, default=None)
+    return largest if largest is not None and largest.children and largest.count * 10 >= scope.count * 9 else None
+
+
+def _takes_any_order(node: Node) -> bool:
+    """Whether a node's edges may arrive in any order: then none of them has a place of its own."""
+    if node.op_type not in COMMUTATIVE or node.domain:
+        return False
+    wired = [value for value in node.inputs if value is not None and value.initializer is None]
+    return len(set(wired)) == len(wired) > 1  # a value that arrives twice needs two places
+
+
+def _node_buttons(bodies: tuple[Graph, ...], function: Function | None) -> tuple[Button, ...]:
+    if bodies:
+        return ("○", "+") if len(bodies) == 1 else ("+",)
+    return ("ƒ", "+") if function is not None else ()
+
+
+def _container_buttons(bodies: tuple[Graph, ...]) -> tuple[Button, ...]:
+    if bodies:
+        return ("○", "−") if len(bodies) == 1 else ("−",)
+    return ("ƒ", "−")
+
+
+def _ports(places: array[int], sides: NDArray[np.float64]) -> NDArray[np.float32]:
+    """[E] where edges touch their boxes: spread evenly; NaN where any place will do, and at groups."""
+    place = np.array(places).reshape(-1, 2)
+    ports = sides * (place[:, 0] + 1) / (np.maximum(place[:, 1], 0) + 1)
+    return np.where(place[:, 1] > 0, ports, np.nan).astype(np.float32)

@@ -1,0 +1,235 @@
+"""What is drawn of a graph before it has a place: boxes with their texts and sizes, and the edges between them.
+
+Plain data, no Qt: built by `viewer.canvas.scene.builder`, placed by the layout, painted and exported from
+`viewer.canvas.scene.scene`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.viewer.canvas.layout import Direction
+from onnx_workbench.viewer.canvas.scene.node_text import Row
+
+#: What a box or edge stands for.
+Subject = Node | Value | Graph | Scope
+
+# Measures of a box, px at 100 %.
+HEADER = 26.0
+ROW = 18.0
+ROWS_PADDING = 4.0
+SIDE = 9.0  # from the border to a text
+BUTTON = 20.0  # the square of an affordance in a header
+PILL = 26.0
+STACK = 8.0  # how far the edges of the cards below a group's card show, part of its size
+NARROWEST = 60.0
+WIDEST = 300.0
+
+#: Operators whose inputs may change places: they are drawn in the order in which they cross other edges least.
+COMMUTATIVE = frozenset(
+    {"Add", "Mul", "Sum", "Mean", "Max", "Min", "Equal", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
+)
+
+
+class Style(enum.IntEnum):
+    """What a text is for."""
+
+    HEADER = 0
+    NAME = 1  # of a row, of a pill
+    ROW = 2
+    LABEL = 3  # beside an edge
+
+
+class Kind(enum.IntEnum):
+    """What sort of box it is."""
+
+    NODE = 0
+    INPUT = 1  # pill of a graph input
+    OUTPUT = 2  # pill of a graph output
+    OUTER = 3  # pill of a value from an outer graph, or of one that nothing defines
+    GROUP = 4  # a collapsed scope
+    CONTAINER = 5  # an expanded scope, body or function; its content lies inside
+
+
+Button = Literal["+", "−", "ƒ", "○"]
+
+
+@dataclass(slots=True)
+class Box:
+    """One thing drawn. `key` stays the same when the graph is drawn again; `parent` is the container it lies in.
+
+    `note` stands muted in the header where there is room. `buttons` sit at the header's right end, left to right:
+    + and − expand and collapse, ƒ opens a function, ○ a body.
+    """
+
+    kind: Kind
+    subject: Subject
+    key: Hashable
+    title: str
+    note: str
+    rows: tuple[Row, ...]
+    category: str  # of the header's colour; "" for none
+    buttons: tuple[Button, ...]
+    parent: int
+    width: float
+    height: float
+    names_width: float = 0.0  # the column of row names
+
+
+class Measure(Protocol):
+    """How wide texts are; see viewer.canvas.paint.fonts."""
+
+    def width(self, text: str, style: Style) -> float:
+        """How far a text reaches."""
+
+    def elided(self, text: str, style: Style, width: float, *, middle: bool = False) -> str:
+        """The text, shortened where it is too wide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to draw and how. `groups` None: only in graphs of more than `many` nodes."""
+
+    attributes: bool = True
+    initializers: bool = True
+    names: bool = False  # the node's name in the header instead of its operator
+    fold_shared_constants: bool = True
+    groups: bool | None = None
+    many: int = 2000
+    direction: Direction = "down"
+
+    def are_grouped(self, graph: Graph) -> bool:
+        """Whether groups decide which boxes a graph has."""
+        return self.groups if self.groups is not None else len(graph.nodes) > self.many
+
+
+class _Places:
+    """Where each of many objects is: at one number nearly all of them, so that lists are made for few."""
+
+    def __init__(self, pairs: Iterable[tuple[object, int]]) -> None:
+        self._first: dict[object, int] = {}
+        self._more: dict[object, list[int]] = {}
+        first, more = self._first, self._more
+        for subject, number in pairs:
+            known = first.setdefault(subject, number)
+            if known != number:
+                more.setdefault(subject, []).append(number)
+
+    def of(self, subject: object) -> list[int]:
+        """All numbers of an object, in order; none for one that is not there."""
+        first = self._first.get(subject)
+        return [] if first is None else [first, *self._more.get(subject, ())]
+
+    def of_all(self, subjects: Sequence[object]) -> list[int]:
+        """The numbers of many objects, in no order."""
+        found = [number for number in map(self._first.get, subjects) if number is not None]
+        if self._more:
+            found += [number for subject in subjects for number in self._more.get(subject, ())]
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class Drawing:
+    """The boxes and edges of one graph. Arrays are of N boxes and E edges.
+
+    An edge carries `values[e]`; with `multiplicity[e]` above 1 it stands for several between a group and another
+    box. `dashed` edges bring a value of an outer graph into a body. Ports are offsets along the side the edge
+    leaves from or arrives at; NaN where the layout spreads them.
+    """
+
+    graph: Graph
+    options: Options
+    boxes: list[Box]
+    edges: NDArray[np.int32]  # [E, 2] source, target
+    values: list[Value]
+    multiplicity: NDArray[np.int32]  # [E]
+    dashed: NDArray[np.bool_]  # [E]
+    source_ports: NDArray[np.float32]  # [E]
+    target_ports: NDArray[np.float32]  # [E]
+    box_ids: NDArray[np.int64]  # [N]
+    graphs: tuple[Graph, ...] = ()  # the one shown, and those of the bodies and functions open in it
+    grouped: bool = False  # whether groups decide which boxes there are
+    has_groups: bool = False  # whether there are any
+    folded: dict[Node, int] = field(default_factory=dict)  # Constants inside their consumer, members of groups
+    also: list[tuple[Value, int]] = field(default_factory=list)  # further values of edges that stand for several
+    # found at the first question; a drawing made from this one by `replace` finds its own
+    _kinds: NDArray[np.uint8] | None = field(default=None, init=False)
+    _by_subject: _Places | None = field(default=None, init=False)
+    _edges_of: _Places | None = field(default=None, init=False)
+
+    def prepare(self) -> None:
+        """Find now what is otherwise found at the first question."""
+        self._places()
+        self._wires()
+
+    @property
+    def kinds(self) -> NDArray[np.uint8]:
+        """[N] the Kind of each box."""
+        if self._kinds is None:
+            self._kinds = np.fromiter((box.kind for box in self.boxes), np.uint8, len(self.boxes))
+        return self._kinds
+
+    @property
+    def sizes(self) -> NDArray[np.float32]:
+        """[N, 2] width, height."""
+        flat = [side for box in self.boxes for side in (box.width, box.height)]
+        return np.array(flat, np.float32).reshape(-1, 2)
+
+    @property
+    def parents(self) -> NDArray[np.int32]:
+        """[N] the container each box lies in, -1 outermost."""
+        return np.fromiter((box.parent for box in self.boxes), np.int32, len(self.boxes))
+
+    def boxes_of(self, subject: object) -> list[int]:
+        """Where an object is drawn: once, or for each time a function is expanded. Its group, while that is closed."""
+        found = self._places().of(subject)
+        if found:
+            return found
+        if isinstance(subject, Node):
+            number = self.folded.get(subject, -1)
+            return [number] if number >= 0 else []
+        return []
+
+    def boxes_of_nodes(self, nodes: Sequence[Node]) -> list[int]:
+        """The same for many nodes at once, in no order."""
+        folded = [number for number in map(self.folded.get, nodes) if number is not None] if self.folded else []
+        return [*self._places().of_all(nodes), *folded]
+
+    def _places(self) -> _Places:
+        if self._by_subject is None:
+            self._by_subject = _Places(zip((box.subject for box in self.boxes), range(len(self.boxes)), strict=True))
+        return self._by_subject
+
+    def edges_of(self, value: Value) -> list[int]:
+        """The edges that carry a value."""
+        return self._wires().of(value)
+
+    def _wires(self) -> _Places:
+        if self._edges_of is None:
+            numbered = zip(self.values, range(len(self.values)), strict=True)
+            self._edges_of = _Places(chain(numbered, self.also))
+        return self._edges_of
+
+    def box_with(self, key: Hashable) -> int:
+        """The box with a key, -1 for none. Looks through all: not for every mouse move."""
+        return next((index for index, box in enumerate(self.boxes) if box.key == key), -1) if key is not None else -1
+
+    def boxes_for(self, subject: object) -> list[int]:
+        """The boxes to look at for an object: its own, or those a value's edges join, or that hold its constant."""
+        found = self.boxes_of(subject)
+        if found or not isinstance(subject, Value):
+            return found
+        ends = [end for edge in self.edges_of(subject) for end in self.edges[edge].tolist()]
+        return ends or [box for node in subject.consumers for box in self.boxes_of(node)]
+
+    def __repr__(self) -> str:
+        return f"<Drawing of {len(self.boxes)} boxes and {len(self.edges)} edges>"

@@ -1,0 +1,268 @@
+"""Where the type of a value is written beside its edges, so that no label covers a box or another label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.viewer.canvas.scene.drawing import Kind, Measure, Style
+from onnx_workbench.viewer.canvas.scene.edge_notes import SPACE, Note, NoteOf, no_note, note_width
+from onnx_workbench.viewer.canvas.scene.node_text import short_type, split_text
+from onnx_workbench.viewer.canvas.scene.scene import Real, Scene
+from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
+
+HEIGHT = 16.0
+PADDING = 3.0
+#: From where an edge starts to the middle of its label.
+_AWAY = 20.0
+_WIDEST = 190.0
+#: Labels reach this far from where their edge starts: how far around an area to look for them.
+MARGIN = 160.0
+
+_TILE = 3000.0  # labels of more than this at once are compared tile by tile
+
+
+Rect = tuple[float, float, float, float]  # left, top, width, height
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text, and beside it or below it what a run found out, centred in a box.
+
+    `box` is the number of the box it stands at. `short` is what to show instead where there is no room for this.
+    """
+
+    spot: int  # tells labels apart; earlier ones are shown where two would overlap
+    edge: int
+    box: int
+    text: str
+    rect: Rect
+    note: Note | None = None
+    stacked: bool = False
+    short: Label | None = None
+
+
+class Labels:
+    """The labels of a scene, placed where they are looked at: where a value leaves its box, and, for who stands at
+    the other end of a long edge, once more where it arrives.
+
+    Whether a label is shown depends on the boxes and on earlier edges only, not on the area asked for, so that
+    none comes or goes while panning.
+    """
+
+    def __init__(self, scene: Scene, measure: Measure, type_of: TypeOf, note_of: NoteOf = no_note) -> None:
+        self._scene = scene
+        self._measure = measure
+        self._type_of = type_of
+        self._note_of = note_of
+        self._placed: dict[int, Label | None] = {}
+        self._decided: dict[int, Label | None] = {}  # as it is shown; None: there is no room
+        model = scene.drawing.graph.model
+        self._is_down = scene.drawing.options.direction == "down"
+        self._has_notes = False
+        self._is_spread = model is not None and bool(model.configurations)
+        self._count = len(scene.drawing.edges)
+        self._spots, self._grid = scene.label_spots
+
+    def forget(self, edges: Iterable[int] | None = None) -> None:
+        """The types or notes of these edges' values changed (None: any): place their labels anew."""
+        if edges is None:
+            self._placed.clear()
+        for edge in edges or ():
+            self._placed.pop(edge, None)
+            self._placed.pop(edge + self._count, None)
+        self._decided.clear()
+
+    @property
+    def reach(self) -> float:
+        """How far around an edge's start labels may change with its own: a longer one makes neighbours shorter."""
+        return 3 * MARGIN if self._has_notes else MARGIN
+
+    def in_rect(self, left: float, top: float, right: float, bottom: float) -> list[Label]:
+        """The labels that may reach into an area; a large one is gone through tile by tile."""
+        if right - left <= _TILE and bottom - top <= _TILE:
+            return self._in_tile(left, top, right, bottom)
+        found: dict[int, Label] = {}
+        y = top
+        while y < bottom:
+            x = left
+            while x < right:
+                tile = self._in_tile(x, y, min(x + _TILE, right), min(y + _TILE, bottom))
+                found.update((label.spot, label) for label in tile)
+                x += _TILE
+            y += _TILE
+        return list(found.values())
+
+    def edge_at(self, x: float, y: float) -> int:
+        """The edge whose label is at a point, or -1."""
+        return next((label.edge for label in self._in_tile(x, y, x, y)), -1)
+
+    def _in_tile(self, left: float, top: float, right: float, bottom: float) -> list[Label]:
+        wide = 2 * MARGIN
+        spots = self._spots[self._grid.in_rect(left - wide, top - wide, right + wide, bottom + wide)]
+        if not len(spots):
+            return []
+        placed = [label for spot in spots.tolist() if (label := self._label(spot)) is not None]
+        inside = [
+            label
+            for label in placed
+            if label.rect[0] <= right
+            and label.rect[0] + label.rect[2] >= left
+            and label.rect[1] <= bottom
+            and label.rect[1] + label.rect[3] >= top
+        ]
+        new = [label for label in inside if label.spot not in self._decided]
+        if new:
+            self._decide(new, placed)
+        return [label for first in inside if (label := self._decided[first.spot]) is not None]
+
+    def _text(self, edge: int, note: Note | None) -> str:
+        drawing = self._scene.drawing
+        count = int(drawing.multiplicity[edge])
+        value = drawing.values[edge]
+        found = note.type_text if note is not None else ""
+        text = f"{count} values" if count > 1 else found or short_type(self._type_of(value))
+        if count == 1 and self._is_spread:
+            text = " · ".join(filter(None, (text, split_text(value))))
+        return self._measure.elided(text, Style.LABEL, _WIDEST)
+
+    def _label(self, spot: int) -> Label | None:
+        if spot not in self._placed:
+            self._placed[spot] = self._place(spot) if spot < self._count else self._place_at_end(spot)
+        return self._placed[spot]
+
+    def _place_at_end(self, spot: int) -> Label | None:
+        """The type once more where a long edge arrives."""
+        edge, drawing = spot - self._count, self._scene.drawing
+        note = self._note_of(drawing.values[edge]) if drawing.multiplicity[edge] == 1 else None
+        text = self._text(edge, note)
+        points = self._scene.pieces[self._scene.pieces_of(edge)][::-1, ::-1]
+        if not text or not len(points):
+            return None
+        box = int(drawing.edges[edge, 1])
+        rect = self._beside_others(edge, box, self._box(points, self._measure.width(text, Style.LABEL)))
+        return None if rect is None else Label(spot, edge, box, text, rect)
+
+    def _beside_others(self, edge: int, box: int, rect: Rect) -> Rect | None:
+        """Move a label at an end to the side, off other edges that end there; None where these are on both sides."""
+        layout, axis = self._scene.layout, 0 if self._is_down else 1
+        ends = layout.route_points[layout.route_starts[self._scene.arrivals(box) + 1] - 1, axis]
+        own = float(layout.route_points[layout.route_starts[edge + 1] - 1, axis])
+        low, size = rect[axis], rect[axis + 2]
+        near = ends[(ends > low - 2) & (ends < low + size + 2) & (np.abs(ends - own) > 1)]
+        if (near > own).any() and (near < own).any():
+            return None
+        if len(near):
+            gap = min(float(np.abs(near - own).min()) / 2, 8.0)
+            low = own + gap - size if near[0] > own else own - gap
+        return (round(low), *rect[1:]) if self._is_down else (rect[0], round(low), *rect[2:])
+
+    def _place(self, edge: int) -> Label | None:
+        drawing = self._scene.drawing
+        note = self._note_of(drawing.values[edge]) if drawing.multiplicity[edge] == 1 else None
+        text = self._text(edge, note)
+        points = self._scene.pieces[self._scene.pieces_of(edge)]
+        if not (text or note) or not len(points):
+            return None
+        width, box = self._measure.width(text, Style.LABEL), int(drawing.edges[edge, 0])
+        plain = Label(edge, edge, box, text, self._box(points, width)) if text else None
+        if note is None:
+            return plain
+        self._has_notes = True
+        alone = note_width(note, self._measure)
+        short = Label(edge, edge, box, "", self._box(points, alone), note, short=plain)
+        if not text:
+            return short
+        if self._is_down:
+            return Label(edge, edge, box, text, self._box(points, width + SPACE + alone), note, short=short)
+        return Label(
+            edge, edge, box, text, self._box(points, max(width, alone), lines=2), note, stacked=True, short=short
+        )
+
+    def _box(self, points: Real, width: float, lines: int = 1) -> Rect:
+        """Where a label with a text of this width lies on an edge with these pieces."""
+        width, height = width + 2 * PADDING, lines * HEIGHT
+        away = _AWAY if self._is_down else width / 2 + 8.0
+        x, y = _point_after(points, away, axis=1 if self._is_down else 0)
+        return round(x - width / 2), round(y - height / 2), width, height
+
+    def _decide(self, new: list[Label], near: list[Label]) -> None:
+        """What is shown of some labels: what covers no box, and no label of an earlier edge."""
+        scene = self._scene
+        low, high = _corners(near)
+        boxes = scene.box_grid.in_rect(*low.min(0).tolist(), *high.max(0).tolist())
+        boxes = boxes[scene.kinds[boxes] != Kind.CONTAINER]
+        near = self._shortened(near, boxes, among_each_other=True)
+        near = self._shortened(near, boxes)
+        spots = {label.spot for label in new}
+        new = [label for label in near if label.spot in spots]
+        low, high = _corners(new)
+        near_low, near_high = _corners(near)
+        earlier = np.array([label.spot for label in near]) < np.array([[label.spot] for label in new])
+        taken = _overlap(low, high, near_low - 2, near_high + 2) & earlier
+        free = np.logical_not(taken.any(axis=1)) & self._off_boxes(low, high, boxes)
+        for label, is_free in zip(new, free, strict=True):
+            self._decided[label.spot] = label if is_free else None
+
+    def _shortened(self, labels: list[Label], boxes: Ids, *, among_each_other: bool = False) -> list[Label]:
+        """Labels in their short form where a box, or also where another label, is in the way of the long one."""
+        if all(label.short is None for label in labels):
+            return labels
+        low, high = _corners(labels)
+        crowded = np.logical_not(self._off_boxes(low, high, boxes))
+        if among_each_other:
+            touching = _overlap(low, high, low - 2, high + 2)
+            np.fill_diagonal(touching, False)
+            touching &= [label.spot < self._count for label in labels]  # those at ends give way themselves
+            crowded |= touching.any(axis=1)
+        pairs = zip(labels, crowded.tolist(), strict=True)
+        return [label.short if label.short is not None and is_crowded else label for label, is_crowded in pairs]
+
+    def _off_boxes(self, low: Real, high: Real, boxes: Ids) -> NDArray[np.bool_]:
+        if not len(boxes):
+            return np.ones(len(low), np.bool_)
+        corners = self._scene.corners[boxes]
+        covered = _overlap(low, high, corners[:, :2], corners[:, 2:]).any(axis=1)
+        return np.asarray(np.logical_not(covered))
+
+
+def _corners(labels: list[Label]) -> tuple[Real, Real]:
+    rects = np.array([label.rect for label in labels])
+    return rects[:, :2], rects[:, :2] + rects[:, 2:]
+
+
+def _overlap(low: Real, high: Real, other_low: Real, other_high: Real) -> NDArray[np.bool_]:
+    """[N, M] which of N boxes overlap which of M others."""
+    return np.asarray(
+        (low[:, None, 0] < other_high[None, :, 0])
+        & (high[:, None, 0] > other_low[None, :, 0])
+        & (low[:, None, 1] < other_high[None, :, 1])
+        & (high[:, None, 1] > other_low[None, :, 1])
+    )
+
+
+def _point_after(pieces: Real, distance: float, axis: int) -> tuple[float, float]:
+    """The point of a route that lies a distance beyond its start, or its middle when it is shorter."""
+    start, end = float(pieces[0, 0, axis]), float(pieces[-1, 3, axis])
+    distance = min(distance, abs(end - start) / 2)
+    reached = np.flatnonzero(np.abs(pieces[:, 3, axis] - start) >= distance)
+    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = pieces[reached[0] if len(reached) else -1].tolist()
+    a, b, c, d = (x0, x1, x2, x3) if axis == 0 else (y0, y1, y2, y3)
+    low, high = 0.0, 1.0
+    for _ in range(10):  # to a thousandth of the piece
+        t = (low + high) / 2
+        u = 1 - t
+        if abs(a * u * u * u + 3 * t * u * (b * u + c * t) + d * t * t * t - start) < distance:
+            low = t
+        else:
+            high = t
+    t = (low + high) / 2
+    u = 1 - t
+    return (
+        x0 * u * u * u + 3 * t * u * (x1 * u + x2 * t) + x3 * t * t * t,
+        y0 * u * u * u + 3 * t * u * (y1 * u + y2 * t) + y3 * t * t * t,
+    )

@@ -1,0 +1,198 @@
+"""What a node says about itself on the canvas: its rows for attributes and constants, as short plain texts. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.devices import ShardingSpec
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType, Type, element_type, element_type_text
+from onnx_workbench.model.schemas import Schema
+from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text, type_text
+
+#: More rows than this end in one that says how many are left out.
+MOST_ROWS = 10
+#: Constants of up to this many elements are written out.
+SMALL = 4
+
+_SMALL_BYTES = 256
+_TEXT_LIMIT = 80
+_SYMBOL_LIMIT = 10
+_MOST_CONSUMERS = 50
+#: Lists that count as left out when every element is this number ("if not present, 1 along each axis").
+_IMPLIED = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}
+#: Integers with these names are element types, in every operator that has them.
+_TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type", "softmax_precision"})
+
+
+class Row(NamedTuple):
+    """One line in a node: `subject` is the attribute or the value it tells about, None for "3 more"."""
+
+    name: str
+    text: str
+    subject: Attribute | Value | None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it stands for an input that holds a constant."""
+        return isinstance(self.subject, Value)
+
+
+def attribute_rows(node: Node, schema: Schema | None) -> list[Row]:
+    """A row for each attribute that differs from its default; bodies have affordances of their own instead."""
+    rows = []
+    for name, attribute in node.attributes.items():
+        if attribute.graphs or (schema is not None and _is_default(attribute, schema)):
+            continue
+        rows.append(Row(display(name, 40), attribute_text(attribute), attribute))
+    return rows
+
+
+def _is_default(attribute: Attribute, schema: Schema) -> bool:
+    """Whether it says no more than leaving it out would, also where the specification says so only in words."""
+    if schema.is_default(attribute):
+        return True
+    implied = _IMPLIED.get(attribute.name)
+    formal = schema.attributes.get(attribute.name)
+    if implied is None or formal is None or formal.required or attribute.reference:
+        return False
+    return isinstance(attribute.value, tuple) and set(attribute.value) == {implied}
+
+
+def constant_row(index: int, value: Value, tensor: Tensor | SparseTensor, schema: Schema | None) -> Row:
+    """The row of an input that is a constant: its name in the operator's signature, and its value or shape."""
+    parameter = schema.input(index) if schema is not None else None
+    name = parameter.name if parameter is not None else value.name or f"input {index}"
+    return Row(display(name, 40), tensor_text(tensor), value)
+
+
+def limited(rows: list[Row]) -> tuple[Row, ...]:
+    """The rows that are shown of these."""
+    if len(rows) <= MOST_ROWS:
+        return tuple(rows)
+    left = len(rows) - MOST_ROWS + 1
+    return (*rows[: MOST_ROWS - 1], Row("", f"{left} more", None))
+
+
+def attribute_text(attribute: Attribute) -> str:
+    """The value of an attribute in at most some 80 characters."""
+    if attribute.reference:
+        return f"@{display(attribute.reference, 40)}"
+    value = attribute.value
+    if attribute.name in _TYPE_ATTRIBUTES and isinstance(value, int):
+        return element_type_text(element_type(value))
+    if isinstance(value, tuple):
+        return _list_text(attribute.kind, value)
+    return _element_text(attribute.kind, value)
+
+
+def _list_text(kind: AttributeKind, values: tuple[object, ...]) -> str:
+    shown = [_element_text(kind.element, value) for value in values[:8]]
+    if len(values) > len(shown):
+        shown.append(f"… {number_text(len(values))} values")
+    return "[]" if not shown else display(", ".join(shown), _TEXT_LIMIT, elide="end")
+
+
+def _element_text(kind: AttributeKind, value: object) -> str:
+    match value:
+        case str():
+            return display(value, _TEXT_LIMIT, elide="end") if value else '""'
+        case float():
+            return number_text(value, 6)
+        case int():
+            return str(value) if abs(value) < 10**18 else f"{value:.6g}"
+        case Tensor() | SparseTensor():
+            return tensor_text(value)
+        case None:
+            return kind.name.lower()
+        case _:
+            return "graph" if kind is AttributeKind.GRAPH else display(str(value), _TEXT_LIMIT, elide="end")
+
+
+def tensor_text(tensor: Tensor | SparseTensor) -> str:
+    """A constant by its value when it is small and at hand, else by its shape. Reads no file."""
+    if isinstance(tensor, Tensor) and tensor.size <= SMALL and tensor.storage in ("memory", "inline"):
+        text = _values_text(tensor)
+        if text is not None:
+            return text
+    shape = tuple(tensor.shape)
+    prefix = "sparse " if isinstance(tensor, SparseTensor) else ""
+    if len(shape) == 1:
+        return prefix + plural(shape[0], "value")  # a lone number would look like the value itself
+    return prefix + (shape_text(shape) if shape else element_type_text(tensor.element_type))
+
+
+def _values_text(tensor: Tensor) -> str | None:
+    if not isinstance(tensor.element_type, ElementType) or tensor.nbytes > _SMALL_BYTES or not tensor.size:
+        return None
+    try:
+        values = tensor.numpy().reshape(-1).tolist()
+    except (ModelError, ValueError):
+        return None  # the shape is shown instead; the problem is told where the tensor is looked at
+    texts = [_scalar_text(value) for value in values[:SMALL]]
+    joined = ", ".join(texts)
+    return joined if not tensor.shape else f"[{joined}]"
+
+
+def _scalar_text(value: object) -> str:
+    if isinstance(value, str):
+        return f'"{display(value, 24, elide="end")}"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return number_text(value, 5)
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**10 else f"{value:.4g}"
+    return display(str(value), 24, elide="end")
+
+
+def short_shape(shape: Shape | None) -> str:
+    """A shape whose long symbols are shortened, so that the rank can still be seen."""
+    if shape is None:
+        return ""
+    return shape_text(display(d, _SYMBOL_LIMIT) if isinstance(d, str) else d for d in shape.dims)
+
+
+def split_text(value: Value, nodes: Iterable[Node | None] | None = None) -> str:
+    """How the first device configuration that says so splits a value: ``axis 0 ÷ 2``; empty where none does.
+
+    Asks the nodes given, or all that make or use the value.
+    """
+    for node in (value.producer, *islice(value.consumers, _MOST_CONSUMERS)) if nodes is None else nodes:
+        for configuration in node.device_configurations if node is not None else ():
+            for spec in configuration.sharding:
+                if spec.tensor_name == value.name:
+                    return cut_text(spec)
+    return ""
+
+
+def cut_text(spec: ShardingSpec) -> str:
+    """How a value is cut: ``axis 0 ÷ 2``."""
+    axes = [(d.axis, " and ".join(str(n) for _, n in d.shards[:4])) for d in spec.dimensions[:4]]
+    return ", ".join(f"axis {axis} ÷ {parts}" for axis, parts in axes) or "on every device"
+
+
+def value_text(value: Value, type_: Type | None = None) -> str:
+    """The type of a value, in words, from what a provider says or else from the file; empty when unknown."""
+    known = type_ if type_ is not None else value.type
+    if isinstance(known, TensorType):
+        return f"{element_type_text(known.element_type)} {short_shape(known.shape)}".rstrip()
+    if known is not None:
+        return type_text(known)
+    if value.initializer is not None:
+        return f"{element_type_text(value.initializer.element_type)} {shape_text(value.initializer.shape)}"
+    return ""
+
+
+def short_type(type_: Type | None) -> str:
+    """What is written beside an edge: the shape; the element type too where it is not the usual float."""
+    if isinstance(type_, TensorType):
+        shape = short_shape(type_.shape)
+        element = "" if type_.element_type == 1 and shape else element_type_text(type_.element_type)
+        return f"{element} {shape}".strip()
+    return "" if type_ is None else type_text(type_)

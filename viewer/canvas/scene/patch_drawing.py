@@ -1,0 +1,143 @@
+"""Brings a drawing up to date after an edit that changed what some boxes say, but not which boxes and edges there are.
+
+Most edits are of this sort: an attribute, a name, a type, a constant's numbers. They cost what they touch, and the
+graph is laid out again only where a box changed its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.history.document import Change
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.viewer.canvas.layout import resize
+from onnx_workbench.viewer.canvas.scene.box_factory import Cards
+from onnx_workbench.viewer.canvas.scene.drawing import Box, Drawing, Kind
+from onnx_workbench.viewer.canvas.scene.scene import Moved, Scene
+from onnx_workbench.viewer.core.model_signals import Touched
+
+_PILLS = (Kind.INPUT, Kind.OUTPUT, Kind.OUTER)
+#: Fields of the model and its functions that decide what is drawn; others are texts.
+_SHAPING = frozenset({"functions", "opset_imports", "name", "domain", "overload", "training_info", "configurations"})
+#: Fields of a node that decide its colour, what it calls, or how its values are spread.
+_TURNING = frozenset({"op_type", "domain", "overload", "device_configurations"})
+
+
+@dataclass(slots=True)
+class Patch:
+    """Boxes to put in place of others, by index, and the edges whose labels may say something else."""
+
+    boxes: dict[int, Box] = field(default_factory=dict)
+    edges: list[int] = field(default_factory=list)
+    resized: bool = False  # whether one of the boxes needs another place
+
+
+def can_patch(drawing: Drawing, change: Change, touched: Touched) -> bool:
+    """Whether a change leaves boxes, edges and groups what they are."""
+    if touched.structure or touched.removed:
+        return False
+    for step in change.steps:
+        if not isinstance(step, SetField):
+            continue
+        match step.target:
+            case Node():
+                if step.field in _TURNING or (drawing.grouped and step.field in ("name", "metadata")):
+                    return False
+            case Graph():
+                if step.field == "name" and step.target is not drawing.graph:
+                    return False
+            case Model() | Function() | TrainingInfo():
+                if step.field in _SHAPING:
+                    return False
+            case Value():
+                pass
+    return True
+
+
+def patch(drawing: Drawing, touched: Touched, cards: Cards, type_of: TypeOf) -> Patch | None:
+    """What a change for which `can_patch` holds does to a drawing; None where it has to be drawn anew.
+
+    The cards must have been told to forget what changed. Costs the size of the change.
+    """
+    nodes = dict.fromkeys(touched.nodes)
+    for node in touched.nodes:
+        if node.op_type == "Constant":
+            nodes.update((user, None) for value in node.outputs if value is not None for user in value.consumers)
+    for value in touched.values:
+        nodes.update(dict.fromkeys(value.consumers))
+        if value.producer is not None:
+            nodes[value.producer] = None
+    result = Patch()
+    for node in nodes:
+        for index in drawing.boxes_of(node):
+            box = drawing.boxes[index]
+            if box.kind is Kind.GROUP or box.subject is not node:
+                continue  # inside a closed group, or a row of a consumer, which is among the nodes itself
+            if box.kind is Kind.CONTAINER:
+                return None
+            _add(result, index, box, cards.node(node, box.key, box.parent, box.buttons))
+    for value in touched.values:
+        result.edges += drawing.edges_of(value)
+        _add_pills(result, drawing, drawing.boxes_of(value), cards, type_of)
+    return result
+
+
+def pills(scene: Scene) -> list[int]:
+    """The boxes that write the type of their value; labels beside edges aside, no others do."""
+    found: list[int] = np.flatnonzero(np.isin(scene.kinds, _PILLS)).tolist()
+    return found
+
+
+def retyped(drawing: Drawing, indices: Iterable[int], cards: Cards, type_of: TypeOf) -> Patch:
+    """What other types of their values do to pills of a drawing."""
+    result = Patch()
+    _add_pills(result, drawing, indices, cards, type_of)
+    return result
+
+
+def _add_pills(result: Patch, drawing: Drawing, indices: Iterable[int], cards: Cards, type_of: TypeOf) -> None:
+    for index in indices:
+        box = drawing.boxes[index]
+        value = box.subject
+        if box.kind in _PILLS and isinstance(value, Value):
+            pill = cards.pill(box.kind, value, box.key, box.parent, type_of(value))
+            _add(result, index, box, pill)
+
+
+def _add(result: Patch, index: int, old: Box, new: Box) -> None:
+    if new != old:  # most attributes are not written on the card
+        result.boxes[index] = new
+        result.resized |= (old.width, old.height) != (new.width, new.height)
+
+
+def put_in_place(scene: Scene, change: Patch) -> None:
+    """Exchange boxes of the same size in a scene."""
+    for index, box in change.boxes.items():
+        scene.boxes[index] = box
+
+
+def resize_in_place(scene: Scene, change: Patch) -> Moved | None:
+    """Exchange boxes for ones of other sizes in a scene; None, and nothing done, where others would have to move."""
+    boxes = sorted(change.boxes)
+    drawing = patched(scene.drawing, change)
+    sizes = np.array([(drawing.boxes[index].width, drawing.boxes[index].height) for index in boxes], np.float32)
+    resized = resize(scene.layout, np.array(boxes, np.int32), sizes, drawing.source_ports, drawing.target_ports)
+    return None if resized is None else scene.adopt(drawing, resized, boxes)
+
+
+def patched(drawing: Drawing, change: Patch) -> Drawing:
+    """A drawing with other boxes of any size, to be laid out again."""
+    boxes = drawing.boxes.copy()
+    stretch = np.ones(len(boxes), np.float32)
+    is_down = drawing.options.direction == "down"
+    for index, box in change.boxes.items():
+        old, boxes[index] = boxes[index], box
+        stretch[index] = box.width / old.width if is_down else box.height / old.height
+    source_ports = drawing.source_ports * stretch[drawing.edges[:, 0]]
+    target_ports = drawing.target_ports * stretch[drawing.edges[:, 1]]
+    return replace(drawing, boxes=boxes, source_ports=source_ports, target_ports=target_ports)

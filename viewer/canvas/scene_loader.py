@@ -1,0 +1,283 @@
+"""Brings a graph onto the canvas: draws it up in slices, lays it out in a job, and hands over the scene.
+
+Small graphs are done at once. After an edit the layout starts from the one before, so that the rest stays in place.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import time
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.canvas.layout import Layout, layout, relayout
+from onnx_workbench.viewer.canvas.paint.fonts import Fonts
+from onnx_workbench.viewer.canvas.scene.box_factory import Cards
+from onnx_workbench.viewer.canvas.scene.builder import Builder, Ids
+from onnx_workbench.viewer.canvas.scene.drawing import Drawing, Kind, Options
+from onnx_workbench.viewer.canvas.scene.patch_drawing import Patch, patch, patched, retyped
+from onnx_workbench.viewer.canvas.scene.scene import Scene, request
+from onnx_workbench.viewer.canvas.scene.update_drawing import restructured
+from onnx_workbench.viewer.core import garbage_collection
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.jobs import Job
+from onnx_workbench.viewer.core.model_signals import Touched, is_large
+from onnx_workbench.viewer.core.shifts import SLICE_SECONDS, Shift
+from onnx_workbench.viewer.style.formatting import plural
+
+#: Up to so many boxes a layout takes less time than a person notices, and is not worth a thread.
+AT_ONCE = 150
+
+_LARGE = 20_000
+_FEW_RESIZED = 16  # boxes: each costs a look at all edges
+
+
+@dataclass(frozen=True, eq=False)
+class _Wanted:
+    """What to draw next."""
+
+    graph: Graph
+    options: Options
+    expanded: Callable[[], Iterable[Hashable]]
+
+
+class Loader(QObject):
+    """Makes scenes for one canvas; the newest request wins. GUI thread only."""
+
+    scene_ready = Signal(object)  # Scene
+    state_changed = Signal()
+
+    def __init__(self, workspace: Workspace, fonts: Fonts, type_of: TypeOf, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._fonts = fonts
+        self._type_of = type_of
+        self._ids = Ids()
+        self._cards: Cards | None = None
+        self._steps: Iterator[None] | None = None
+        self._builder: Builder | None = None
+        self._job: Job[Scene] | None = None
+        self._layout: Layout | None = None  # the one a new layout may start from
+        self._shift = Shift(self._go_on, self)
+        self._waiting: _Wanted | None = None
+        self.state = ""  # what to tell while there is no scene yet
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a scene is on its way."""
+        under_way = (self._steps, self._job, self._waiting)
+        return self._workspace.grouping.is_searching or any(part is not None for part in under_way)
+
+    def load(
+        self,
+        graph: Graph,
+        options: Options,
+        expanded: Callable[[], Iterable[Hashable]],
+        *,
+        previous: Layout | None = None,
+    ) -> None:
+        """Draw a graph and lay it out; `scene_ready` follows, at once for a small one.
+
+        `expanded` is asked which groups are open when it is known which there are.
+        """
+        self.stop()
+        self._layout = previous
+        wanted = self._waiting = _Wanted(graph, options, expanded)
+        if not schemas.is_loaded():
+            self._workspace.jobs.start(
+                "Load operator signatures",
+                lambda _progress: schemas.preload(),
+                finished=lambda: self._find_groups(wanted),
+            )
+        else:
+            self._find_groups(wanted)
+
+    def _find_groups(self, wanted: _Wanted) -> None:
+        if self._waiting is not wanted:
+            return
+        if wanted.options.are_grouped(wanted.graph):
+            self._workspace.grouping.when_ready(wanted.graph, lambda: self._find_blocks(wanted))
+        else:
+            self._draw(wanted)
+
+    def _find_blocks(self, wanted: _Wanted) -> None:
+        if self._waiting is not wanted:
+            return
+        grouping, graph = self._workspace.grouping, wanted.graph
+        asked = wanted.options.groups is True
+        if grouping.prepare(graph, asked=asked, ready=lambda: grouping.when_ready(graph, lambda: self._draw(wanted))):
+            self._set_state("Looking for blocks that repeat …")
+        else:
+            self._draw(wanted)
+
+    def _draw(self, wanted: _Wanted) -> None:
+        if self._waiting is not wanted:
+            return
+        self._waiting = None
+        graph, options = wanted.graph, wanted.options
+        if self._cards is None or self._cards.options != options:
+            self._cards = Cards(self._fonts, options)
+        expanded = frozenset(wanted.expanded())
+        tree_of = self._workspace.grouping.tree
+        self._builder = Builder(graph, options, expanded, self._ids, self._cards, self._type_of, tree_of)
+        self._steps = self._builder.steps()
+        self._set_state(f"Drawing {plural(len(graph.nodes), 'node')} …")
+        self._go_on()
+        if self._steps is not None:
+            self._shift.start()
+
+    def stop(self) -> None:
+        """Give up what is on its way."""
+        self._shift.stop()
+        self._steps = self._builder = self._waiting = None
+        self._workspace.grouping.stop()
+        if self._job is not None:
+            self._job.cancel()
+            self._job = None
+
+    def forget(self, nodes: Collection[Node], values: Collection[Value] = ()) -> None:
+        """These changed; their cards are made anew. Of very many all are, which takes no longer than one."""
+        if self._cards is not None and is_large(nodes, values):
+            self._cards = Cards(self._fonts, self._cards.options)
+        elif self._cards is not None:
+            self._cards.forget(nodes)
+            for node in nodes:
+                if node.op_type == "Constant":
+                    for output in node.outputs:
+                        self._cards.forget(output.consumers if output is not None else ())
+            for value in values:
+                self._cards.forget(value.consumers)
+                if value.producer is not None:
+                    self._cards.forget([value.producer])
+                    for output in value.producer.outputs:
+                        self._cards.forget(output.consumers if output is not None else ())
+
+    def patch(self, drawing: Drawing, touched: Touched) -> Patch | None:
+        """What an edit that `can_patch` allows does to boxes of a drawing; None where it has to be drawn anew."""
+        if self._cards is None or self._cards.options != drawing.options:
+            return None
+        return patch(drawing, touched, self._cards, self._type_of)
+
+    def retyped(self, scene: Scene, indices: Iterable[int]) -> Patch | None:
+        """What other types of values do to pills of a scene; None where it has to be drawn anew."""
+        if self._cards is None or self._cards.options != scene.drawing.options:
+            return None
+        return retyped(scene.drawing, indices, self._cards, self._type_of)
+
+    def load_patched(self, scene: Scene, change: Patch) -> None:
+        """Lay out what is drawn with some boxes of other sizes; `scene_ready` follows, at once for a small step."""
+        self.load_drawing(patched(scene.drawing, change), scene.layout, len(change.boxes))
+
+    def restructured(self, drawing: Drawing, touched: Touched, options: Options) -> Drawing | None:
+        """The drawing after an edit of its structure, if that can be had by drawing only what the edit touched."""
+        if self._cards is None or not self._cards.options == drawing.options == options:
+            return None
+        return restructured(drawing, touched, self._cards, self._ids, self._type_of)
+
+    def load_drawing(self, drawing: Drawing, previous: Layout, resized: int = 0) -> None:
+        """Lay out what is drawn already; `scene_ready` follows, at once for a small step.
+
+        `resized` is how many boxes may have another size than in the layout before.
+        """
+        self.stop()
+        self._layout = previous
+        self._lay_out(drawing, resized)
+
+    def _go_on(self) -> None:
+        steps, builder = self._steps, self._builder
+        if steps is None or builder is None:
+            return
+        end = time.perf_counter() + SLICE_SECONDS
+        for _ in steps:
+            if time.perf_counter() > end:
+                return
+        self._shift.stop()
+        self._steps = self._builder = None
+        self._lay_out(builder.drawing)
+
+    def _lay_out(self, drawing: Drawing, resized: int = 0) -> None:
+        previous = self._layout
+        is_small_step = resized <= _FEW_RESIZED and _is_small_step(previous, len(drawing.boxes))
+        if len(drawing.boxes) <= AT_ONCE or is_small_step:
+            self._finish(place(drawing, previous))
+            return
+        self._set_state(f"Laying out {plural(len(drawing.boxes), 'node')} …")
+        job = self._workspace.jobs.start(
+            "Lay out graph",
+            lambda progress: place(drawing, previous, progress),
+            done=self._finish,
+            finished=lambda: self._on_finished(job),
+        )
+        self._job = job
+
+    def _on_finished(self, job: Job[Scene]) -> None:
+        if self._job is job:
+            self._job = None
+            if job.cancelled:
+                self._set_state("The layout was stopped. Press L to lay the graph out again.")
+
+    def _finish(self, scene: Scene) -> None:
+        self._job = None
+        self._set_state("")
+        self.scene_ready.emit(scene)
+        if len(scene.boxes) > _LARGE:
+            garbage_collection.spare_new()
+
+    def _set_state(self, state: str) -> None:
+        if state != self.state:
+            self.state = state
+            self.state_changed.emit()
+
+
+def place(drawing: Drawing, previous: Layout | None = None, progress: Progress = SILENT) -> Scene:
+    """Lay out from scratch, or after a small change from the layout before. Any thread, if nothing changes meanwhile.
+
+    A large scene comes with all that is looked up in it, so that whoever shows it need not wait for that.
+    """
+    wanted = request(drawing)
+    scene = Scene(drawing, layout(wanted, progress) if previous is None else relayout(previous, wanted, progress))
+    if len(scene.boxes) > _LARGE:
+        scene.prepare()
+        _return_memory()
+    return scene
+
+
+def _return_memory() -> None:
+    """Have the C library give back what a large layout left free: 200 MB at 100,000 nodes. glibc only."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
+def _is_small_step(previous: Layout | None, boxes: int) -> bool:
+    """Whether the layout before leaves so little to do that the edit may show at once."""
+    return previous is not None and abs(len(previous.positions) - boxes) <= 3 and boxes <= _LARGE
+
+
+def concerns(drawing: Drawing, touched: Touched) -> bool:
+    """Whether a change touched anything drawn: in the graph shown, in its bodies, or in a function expanded in it."""
+    if touched.model or touched.removed:
+        return True
+    graphs: set[Graph | None] = set(touched.structure)
+    graphs.update(node.graph for node in touched.nodes)
+    graphs.update(value.graph for value in touched.values)
+    roots = {graph.root for graph in drawing.graphs}
+    return any(graph is None or graph.root in roots for graph in graphs)
+
+
+def nearest_box(scene: Scene, x: float, y: float) -> int:
+    """The box whose middle is nearest to a point, containers aside; -1 in an empty scene."""
+    if not len(scene.rects):
+        return -1
+    middle = scene.rects[:, :2] + scene.rects[:, 2:] / 2
+    distance = (middle[:, 0] - x) ** 2 + (middle[:, 1] - y) ** 2
+    distance[scene.kinds == Kind.CONTAINER] = np.inf  # moves and grows with what lies in it
+    return int(np.argmin(distance))

@@ -1,0 +1,113 @@
+"""Brings the picture up to date after edits, with as little work as each allows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+
+from onnx_workbench.model.history.document import Change
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.viewer.canvas.scene.backlog import Backlog
+from onnx_workbench.viewer.canvas.scene.patch_drawing import Patch, can_patch, pills, put_in_place, resize_in_place
+from onnx_workbench.viewer.canvas.scene.scene import Scene
+from onnx_workbench.viewer.canvas.scene_loader import Loader, concerns
+from onnx_workbench.viewer.core.model_signals import Touched, is_large
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.canvas.graph_view import GraphView
+
+
+class Following(QObject):
+    """What a canvas does about edits of its model and about types that become known. GUI thread only.
+
+    Boxes that say something else are exchanged where they stand; of very many some at a time. Where boxes or edges come
+    or go, what the edit touched is drawn anew at the next turn, or else everything.
+    """
+
+    def __init__(self, view: GraphView, loader: Loader) -> None:
+        super().__init__(view)
+        self._view = view
+        self._loader = loader
+        self._rebuild = QTimer(self, singleShot=True, interval=0)
+        self._rebuild.timeout.connect(self._on_rebuild)
+        self._touched: Touched | None = None  # by the one edit that is not drawn yet
+        self._backlog = Backlog(self._catch_up, lambda: view.is_busy, self)
+        changes = view.workspace.changes
+        changes.nodes_changed.connect(loader.forget)
+        changes.values_changed.connect(lambda values: loader.forget((), values))
+        changes.changed.connect(self._on_change)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the scene is about to be made anew."""
+        return self._rebuild.isActive()
+
+    def draw_anew(self) -> None:
+        """Everything, at the next turn."""
+        self._touched = None
+        self._rebuild.start()
+
+    def forget(self) -> None:
+        """Everything is being drawn anew."""
+        self._backlog.clear()
+
+    def _on_change(self, change: Change) -> None:
+        scene = self._view.scene
+        touched = self._view.workspace.changes.touched
+        if scene is None or self._view.is_busy:
+            self.draw_anew()
+        elif can_patch(scene.drawing, change, touched) and touched.is_large:
+            self._backlog.add((*touched.nodes, *touched.values))
+        elif concerns(scene.drawing, touched):
+            patch = self._loader.patch(scene.drawing, touched) if can_patch(scene.drawing, change, touched) else None
+            self._touched = None if patch or touched.is_large else touched
+            self._follow(scene, patch)
+
+    def _catch_up(self, touched: Touched) -> None:
+        scene = self._view.scene
+        if scene is not None:
+            patch = self._loader.patch(scene.drawing, touched)
+            is_small = patch is not None and not patch.resized  # else anew: each piece would move the others
+            self._follow(scene, patch if is_small else None)
+
+    def _on_rebuild(self) -> None:
+        view, touched, self._touched = self._view, self._touched, None
+        if view.scene is not None and touched is not None and not self._loader.is_busy:
+            drawing = self._loader.restructured(view.scene.drawing, touched, view.options)
+            if drawing is not None:
+                view.keep_place()
+                self._loader.load_drawing(drawing, view.scene.layout)
+                return
+        view.reload()
+
+    def _follow(self, scene: Scene, patch: Patch | None) -> None:
+        """Show what an edit did."""
+        if patch is None:
+            self._rebuild.start()
+        elif patch.resized and (moved := resize_in_place(scene, patch)) is not None:
+            self._view.repaint_moved(patch.boxes, moved, patch.edges)
+        elif patch.resized:
+            self._view.keep_place()
+            self._loader.load_patched(scene, patch)
+        else:
+            put_in_place(scene, patch)
+            self._view.repaint_boxes(patch.boxes, patch.edges)
+
+    def retype(self) -> bool:
+        """Write the types of values as they are now; whether that can be done in the scene that is shown."""
+        scene = self._view.scene
+        if scene is None or self._view.is_busy:
+            return False
+        boxes = pills(scene)
+        values = [subject for subject in (scene.boxes[box].subject for box in boxes) if isinstance(subject, Value)]
+        if is_large((), values):
+            self._backlog.add(values)
+        else:
+            patch = self._loader.retyped(scene, boxes)
+            if patch is None:
+                return False
+            if patch.boxes:
+                self._follow(scene, patch)
+        self._view.repaint_labels()
+        return True

@@ -1,0 +1,89 @@
+"""The text of a tooltip: what could not be written on the canvas for want of room. Plain text, no Qt."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.analysis.subgraph_ports import origin
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.devices import ShardingSpec
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.viewer.canvas.scene.node_text import attribute_text, tensor_text, value_text
+from onnx_workbench.viewer.canvas.scene.scene import Hit, Scene
+from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
+from onnx_workbench.viewer.style.labels import name_of, place_text
+
+_LIMIT = 400
+_MOST_CONSUMERS = 50
+_MOST_SHARDINGS = 4
+
+_BUTTONS = {"+": "Open in place", "−": "Close", "ƒ": "Show the function", "○": "Show the body"}
+
+
+def tip_of(scene: Scene, hit: Hit, type_of: TypeOf) -> str:
+    """What to say about a hit, in a few lines; empty for nothing."""
+    if hit.button is not None:
+        return _BUTTONS[hit.button]
+    value = scene.value_at(hit)
+    if value is not None:
+        return _value_tip(scene, hit, value, type_of)
+    if hit.row is not None and isinstance(hit.row.subject, Attribute):
+        attribute = hit.row.subject
+        return f"{display(attribute.name)} = {attribute_text(attribute)}\n{attribute.kind.name.lower()}"
+    if hit.box < 0:
+        return ""
+    match scene.boxes[hit.box].subject:
+        case Node() as node:
+            name = f"\n{display(node.name, _LIMIT)}" if node.name else ""
+            domain = f"{display(node.domain, 80)}." if node.domain else ""
+            return f"{domain}{display(node.op_type, 80)}{name}"
+        case Scope() as scope:
+            operators = ", ".join(f"{display(op, 40)} {count}" for op, count in scope.operators()[:8])
+            return f"{display('/'.join(scope.path), _LIMIT)}\n{plural(scope.count, 'node')}: {operators}"
+        case Graph() as graph:
+            return f"{name_of(graph)}\n{plural(len(graph.nodes), 'node')}"
+    return ""
+
+
+def _value_tip(scene: Scene, hit: Hit, value: Value, type_of: TypeOf) -> str:
+    lines = [display(value.name, _LIMIT) or "(unnamed value)"]
+    text = value_text(value, type_of(value))
+    if text:
+        lines.append(text)
+    outside = origin(value)
+    if isinstance(outside, Value):
+        lines.append(f"outside: {display(outside.name, _LIMIT)}")
+    elif outside is not None and outside.graph is not scene.drawing.graph and scene.drawing.graph is not value.graph:
+        lines.append(f"from {place_text(outside)}")
+    if value.initializer is not None:
+        lines.append(f"{tensor_text(value.initializer)}, {bytes_text(value.initializer.nbytes)}")
+        if value.initializer.problem:
+            lines.append(f"data not available: {display(value.initializer.problem)}")
+    lines += sharding_lines(value)
+    if hit.edge >= 0 and scene.drawing.multiplicity[hit.edge] > 1:
+        lines.append(f"and {plural(int(scene.drawing.multiplicity[hit.edge]) - 1, 'more value')} between these")
+    return "\n".join(lines)
+
+
+def sharding_lines(value: Value) -> list[str]:
+    """How device configurations of the nodes around it spread a value over devices, a line each, without repeats."""
+    nodes = [value.producer, *islice(value.consumers, _MOST_CONSUMERS)]
+    lines: dict[str, None] = {}
+    for node in nodes:
+        for configuration in node.device_configurations if node is not None else ():
+            for spec in configuration.sharding:
+                if spec.tensor_name == value.name:
+                    lines[_sharding_text(configuration.configuration_id, spec)] = None
+    return list(lines)[:_MOST_SHARDINGS]
+
+
+def _sharding_text(configuration: str, spec: ShardingSpec) -> str:
+    axes = [
+        f"axis {dimension.axis} in {' and '.join(str(count) for _, count in dimension.shards)}"
+        for dimension in spec.dimensions[:8]
+    ]
+    devices = ", ".join(map(str, spec.devices[:16])) or "none named"
+    how = f": {', '.join(axes)}" if axes else ", not split"
+    return f"{display(configuration, 40)}: devices {devices}{how}"

@@ -1,0 +1,73 @@
+"""How a graph is shown, kept while another is; and what holds still while its scene is made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnx_workbench.viewer.canvas.paint.viewport import LARGEST
+from onnx_workbench.viewer.core.selection import Item
+
+_SMALLEST = 1e-4
+_FARTHEST = 1e9  # px; NaN is not below it either
+
+
+@dataclass
+class Place:
+    """Where one graph was left, and what is open in it. `scale` 0: not shown before.
+
+    `is_new`: which groups are open at first is still to be found out.
+    """
+
+    expanded: set[Hashable]
+    is_new: bool = True
+    groups: bool | None = None
+    scale: float = 0.0
+    centre: tuple[float, float] = (0.0, 0.0)
+
+    def read(self, state: Any) -> bool:
+        """Take over what was kept in a file; False, and nothing taken over, when it is nonsense."""
+        if not isinstance(state, dict):
+            return False
+        numbers = [n for n in map(state.get, ("scale", "x", "y")) if isinstance(n, (int, float)) and abs(n) < _FARTHEST]
+        if len(numbers) < 3:
+            return False
+        scale, x, y = map(float, numbers)
+        self.scale, self.centre = min(max(scale, _SMALLEST), LARGEST), (x, y)
+        return True
+
+
+@dataclass(frozen=True)
+class Spot:
+    """The part of a graph in view: a point of the scene in the middle. `offset` is how far that lies from a box.
+
+    The box finds the spot again when the graph was laid out anew meanwhile.
+    """
+
+    scale: float
+    centre: tuple[float, float]
+    key: Hashable = None
+    offset: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A box the middle of whose upper side stays at a point of the widget, if nobody moves the view meanwhile."""
+
+    key: Hashable
+    x: float
+    y: float
+    seen_from: tuple[float, float, float]  # position and scale of the view
+
+
+@dataclass
+class Pending:
+    """What to do when the scene on its way is there. `fit`: show its beginning where the whole cannot be read."""
+
+    anchor: Anchor | None = None
+    reveal: list[Item] = field(default_factory=list)
+    fit: bool = False
+    whole: bool = False  # show all of it, as all was seen before
+    spot: Spot | None = None
+    types: bool = False  # write the types anew, they changed meanwhile

@@ -1,0 +1,93 @@
+"""Every problem of a model with its place: rules of the specification, signatures, inferred types.
+
+Exit status 1 when there is an error; warnings and remarks alone are fine.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from onnx_workbench.model.checks import Problem, check_model
+from onnx_workbench.model.checks.inferred import beside, check_inferred, is_other_kind
+from onnx_workbench.model.checks.problem import error, errors_first, warning
+from onnx_workbench.model.inference import disagreements, infer
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
+from onnx_workbench.viewer.style.formatting import display, plural, type_text
+from onnx_workbench.viewer.style.labels import name_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, and how much to say."""
+    parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
+    parser.add_argument("--errors", action="store_true", help="leave out warnings and remarks")
+    parser.add_argument("--no-inference", action="store_true", help="go by declared types alone")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check and print."""
+    model = read_model(options.model)
+    problems = find(model, infer_types=not options.no_inference)
+    if options.errors:
+        problems = [p for p in problems if p.severity == "error"]
+    if options.json:
+        print_json([_facts(p) for p in problems])
+    else:
+        print_table([_row(p) for p in problems])
+        errors = sum(p.severity == "error" for p in problems)
+        print(f"{plural(errors, 'error')}, {plural(len(problems) - errors, 'other remark')}")
+    return EXIT_FOUND if any(p.severity == "error" for p in problems) else EXIT_OK
+
+
+def find(model: Model, *, infer_types: bool = True) -> list[Problem]:
+    """What reading found, the rules, and declared types that cannot be."""
+    read = [
+        Problem("reading", "warning", text, model)
+        for text in (model.source.problems if model.source is not None else ())
+    ]
+    problems = [*read, *check_model(model)]
+    if infer_types:
+        with progress("Inferring types") as inferring:
+            inferred = infer(model, progress=inferring)
+        problems += [*beside(problems, check_inferred(inferred))]
+        for value, declared, found in disagreements(model, inferred):
+            message = f"{value.name} is declared {type_text(declared)}"
+            make = error if is_other_kind(declared, found) else warning
+            problems.append(
+                make("declared-type", message, value, f"From what feeds it, it will be {type_text(found)}.")
+            )
+    return errors_first(problems)
+
+
+def _row(problem: Problem) -> tuple[str, ...]:
+    text = display(f"{problem.message.removesuffix('.')}. {problem.detail}".strip(), 400)
+    return problem.severity, problem.rule, display(where(problem.place), 80), text
+
+
+def _facts(problem: Problem) -> dict[str, Any]:
+    return {
+        "severity": problem.severity,
+        "rule": problem.rule,
+        "place": where(problem.place),
+        "message": problem.message,
+        "detail": problem.detail,
+        "fix": problem.fix.title if problem.fix is not None else None,
+    }
+
+
+def where(place: object) -> str:
+    """A place as a path: the graph, then the node or value in it."""
+    match place:
+        case Node() | Value():
+            inside = name_of(place.graph) if place.graph is not None else ""
+            name = place.name or (f"[{place.op_type}]" if isinstance(place, Node) else "")
+            return f"{inside} › {name}"
+        case Graph():
+            return name_of(place)
+        case Function():
+            return f"{place.domain}::{place.name}"
+        case Model():
+            return "model"
+        case _:
+            return str(place or "")

@@ -1,0 +1,44 @@
+"""Do the edits of a recorded script to a model and write the result."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.scripts import edit_script
+from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
+from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, read_model
+from onnx_workbench.viewer.style.formatting import plural
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, the script and the file to write."""
+    parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
+    parser.add_argument(
+        "script", metavar="SCRIPT", help="edit script, from Edit > Export Edit Script; - reads standard input"
+    )
+    add_output_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """All edits or none: when one does not fit the model, nothing is written."""
+    document = Document(read_model(options.model))
+    count = edit_script.replay(document, _read(options.script))
+    write_model(document.model, options)
+    if options.json:
+        print_json({"output": str(options.output), "edits": [e.title for e in list(document.entries())[1:]]})
+    else:
+        print(f"{plural(count, 'edit')} done")
+    return EXIT_OK
+
+
+def _read(name: str) -> str:
+    try:
+        if name == "-":
+            return edit_script.text_of(sys.stdin.buffer.read())
+        return edit_script.text_of(Path(name).read_bytes())
+    except OSError as error:
+        raise ModelError(f"{name} cannot be read", error.strerror or str(error)) from error

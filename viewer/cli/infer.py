@@ -1,0 +1,56 @@
+"""Infer types and shapes of all values and write them into the model, or those of what some nodes make."""
+
+from __future__ import annotations
+
+import argparse
+
+from onnx_workbench.model.analysis.node_subset import part_of
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.inference import declare_all, infer
+from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
+from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
+from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, read_model
+from onnx_workbench.viewer.style.formatting import plural
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, rules for operators nobody knows, and the file to write."""
+    parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
+    parser.add_argument(
+        "--rule", action="append", default=[], metavar="DOMAIN::OP=RULE",
+        help='types of an unknown operator, such as "my.domain::Quant=same as input 0"',
+    )  # fmt: skip
+    add_nodes_argument(parser, "write the types of what these make alone")
+    add_output_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Infer and write."""
+    model = read_model(options.model)
+    nodes = chosen_nodes(options.nodes, model)
+    with progress("Inferring types") as inferring:
+        inferred = infer(model, _rules(options.rule), inferring)
+    if inferred.problem:
+        raise ModelError("Types could not be inferred", inferred.problem)
+    document = Document(model)
+    with document.edit("Write inferred types") as edit:
+        changed = declare_all(edit, inferred, None if nodes is None else part_of(nodes))
+    write_model(model, options)
+    if options.json:
+        print_json({"output": str(options.output), "known": len(inferred.types), "written": changed})
+    else:
+        print(f"{plural(len(inferred.types), 'type')} known, {plural(changed, 'declaration')} written")
+    return EXIT_OK
+
+
+def _rules(given: list[str]) -> dict[str, str]:
+    from onnx_workbench.model.inference.rules import user_rule
+
+    rules = {}
+    for text in given:
+        operator, equals, rule = text.partition("=")
+        if not equals or "::" not in operator or user_rule(rule) is None:
+            raise ModelError(f"{text!r} is no rule", 'Write it as "my.domain::Operator=same as input 0".')
+        rules[operator] = rule
+    return rules

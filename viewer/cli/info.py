@@ -1,0 +1,267 @@
+"""What is in a model: format, operator sets, inputs and outputs, nodes by operator, size of the weights.
+
+Reads no weights, so it is quick for a file of any size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.viewer.cli.arguments import sizes
+from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
+from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, print_table, progress, read_model
+from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, plural, type_text
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.analysis.polynomial import Polynomial
+    from onnx_workbench.model.analysis.statistics import Total
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, and whether to list everything."""
+    parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
+    parser.add_argument("--all", action="store_true", help="list every operator, function and initializer")
+    parser.add_argument("--statistics", action="store_true", help="multiply-adds, activations and parameters too")
+    parser.add_argument("--csv", action="store_true", help="with --statistics: print those alone, as CSV")
+    parser.add_argument(
+        "--by",
+        choices=("operator", "scope", "node"),
+        default="operator",
+        help="with --statistics: what is summed up (operator)",
+    )
+    parser.add_argument(
+        "--levels",
+        type=int,
+        default=1,
+        metavar="N",
+        help="with --by scope: how many levels of names are told apart (1)",
+    )
+    parser.add_argument(
+        "--bind",
+        action="append",
+        default=[],
+        metavar="NAME=SIZE",
+        help="with --statistics: a size for a named dimension",
+    )
+    add_nodes_argument(parser, "with --statistics: sum up these alone")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the facts."""
+    if options.nodes is not None and not options.statistics:
+        raise ModelError("--nodes cannot be used like this", "It goes with --statistics.")
+    if options.csv and (options.json or not options.statistics):
+        raise ModelError("--csv cannot be used like this", "It goes with --statistics, and not with --json.")
+    model = read_model(options.model)
+    facts = gather(model, everything=options.all)
+    if options.statistics:
+        nodes = chosen_nodes(options.nodes, model)
+        facts["statistics"] = costs(model, options.bind, by=options.by, levels=options.levels, nodes=nodes)
+    if options.csv:
+        _write_csv(facts["statistics"], options.by)
+    elif options.json:
+        print_json(facts)
+    else:
+        _print(facts)
+        if options.statistics:
+            _print_costs(facts["statistics"], options.by)
+    return EXIT_OK
+
+
+def gather(model: Model, *, everything: bool = False) -> dict[str, Any]:
+    """The facts as plain data; texts are as in the file."""
+    graphs = list(model.graphs())
+    operators = Counter(node.qualified_op_type for graph in graphs for node in graph.nodes)
+    initializers = [value for graph in graphs for value in graph.initializers]
+    problems = list(model.source.problems) if model.source is not None else []
+    facts: dict[str, Any] = {
+        "format": str(model.source.format) if model.source is not None else "",
+        "ir_version": model.ir_version,
+        "opset_imports": {domain or "ai.onnx": version for domain, version in model.opset_imports.items()},
+        "producer": " ".join(filter(None, (model.producer_name, model.producer_version))),
+        "domain": model.domain,
+        "model_version": model.model_version,
+        "doc_string": model.doc_string,
+        "metadata": dict(model.metadata),
+        "graph": model.graph.name,
+        "inputs": [_value(value) for value in model.graph.required_inputs],
+        "outputs": [_value(value) for value in model.graph.outputs],
+        "nodes": sum(len(graph.nodes) for graph in graphs),
+        "graphs": len(graphs),
+        "operators": dict(operators.most_common()),
+        "initializers": len(initializers),
+        "parameters": sum(_size(value) for value in initializers),
+        "initializer_bytes": sum(v.initializer.nbytes for v in initializers if v.initializer is not None),
+        "functions": [{"domain": f.domain, "name": f.name, "overload": f.overload} for f in model.functions],
+        "training_graphs": sum(
+            graph is not None for t in model.training_info for graph in (t.initialization, t.algorithm)
+        ),
+        "device_configurations": [configuration.name for configuration in model.configurations],
+        "problems": problems,
+    }
+    if everything:
+        facts["all_initializers"] = [_initializer(value) for value in initializers]
+    return facts
+
+
+def costs(
+    model: Model,
+    bindings: Sequence[str] = (),
+    *,
+    by: str = "operator",
+    levels: int = 1,
+    nodes: Sequence[Node] | None = None,
+) -> dict[str, Any]:
+    """Statistics as plain data: the model, and each operator, scope or node. Formulas where dimensions are not bound.
+
+    Nodes of the same title are summed up; with `nodes` those alone, with their bodies.
+    """
+    from onnx_workbench.model.analysis.node_subset import part_of
+    from onnx_workbench.model.analysis.statistics import scope_of, statistics
+    from onnx_workbench.model.inference import infer
+
+    with progress("Inferring types") as inferring:
+        inferred = infer(model, progress=inferring)
+    found = statistics(model, inferred.type_of, sizes(bindings))
+    if nodes is not None:
+        found = found.among(part_of(nodes))
+    keys = {
+        "operator": lambda node: node.qualified_op_type,
+        "scope": lambda node: scope_of(node, levels),
+        "node": _node_title,
+    }
+    groups = sorted(found.by(keys[by]).items(), key=lambda item: -(item[1].macs.constant or 0))
+    return {"model": _total(found.total()), f"{by}s": {name: _total(total) for name, total in groups}}
+
+
+def _node_title(node: Node) -> str:
+    return node.name or next((f"{node.op_type} of {v.name}" for v in node.outputs if v is not None), node.op_type)
+
+
+def _total(total: Total) -> dict[str, Any]:
+    names = ("macs", "flops", "activations", "activation_bytes")
+    return {
+        "nodes": total.nodes,
+        "parameters": total.parameters,
+        "parameter_bytes": total.parameter_bytes,
+        **{name: _number(getattr(total, name)) for name in names},
+        "unknown": total.unknown,
+        "counted_once": total.unsure,
+    }
+
+
+def _number(amount: Polynomial) -> int | str:
+    return str(amount) if amount.constant is None else amount.constant
+
+
+def _print_costs(told: dict[str, Any], by: str) -> None:
+    print("\nstatistics")
+    keys = ("nodes", "parameters", "macs", "activations", "unknown")
+    header = (by, "nodes", "parameters", "multiply-adds", "activations", "not known")
+    told_of = [*told[f"{by}s"].items(), ("all", told["model"])]
+    rows = [(display(name, 60) or "(no scope)", *(_cell(total[key]) for key in keys)) for name, total in told_of]
+    print_table([header, *rows], indent="  ")
+
+
+def _write_csv(told: dict[str, Any], by: str) -> None:
+    """A row for each operator, scope or node, numbers in full. Sums are left to whoever reads it."""
+    from onnx_workbench.model.analysis.polynomial import ungrouped
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow((by, *told["model"]))
+    for name, total in told[f"{by}s"].items():
+        writer.writerow((name, *(ungrouped(amount) for amount in total.values())))
+
+
+def _cell(amount: int | str) -> str:
+    return number_text(amount) if isinstance(amount, int) else display(amount, 60, elide="end")
+
+
+def _value(value: Value) -> dict[str, str]:
+    return {"name": value.name, "type": type_text(value.type)}
+
+
+def _initializer(value: Value) -> dict[str, Any]:
+    tensor = value.initializer
+    assert tensor is not None
+    return {
+        "name": value.name,
+        "element_type": getattr(tensor.element_type, "text", str(tensor.element_type)),
+        "shape": list(tensor.shape),
+        "bytes": tensor.nbytes,
+        "problem": tensor.problem,
+    }
+
+
+def _size(value: Value) -> int:
+    tensor = value.initializer
+    size = 1
+    for dimension in tensor.shape if tensor is not None else (0,):
+        size *= max(dimension, 0)
+    return size
+
+
+_MOST_OPERATORS = 15
+
+
+def _print(facts: dict[str, Any]) -> None:
+    rows = [
+        ("format", facts["format"]),
+        ("IR version", str(facts["ir_version"])),
+        ("operator sets", ", ".join(f"{domain} {version}" for domain, version in facts["opset_imports"].items())),
+        ("producer", facts["producer"]),
+        ("domain", facts["domain"]),
+        ("model version", str(facts["model_version"] or "")),
+        ("graph", facts["graph"]),
+        ("nodes", _node_text(facts)),
+        ("initializers", _weight_text(facts)),
+        ("functions", ", ".join(f"{f['domain']}::{f['name']}" for f in facts["functions"])),
+        ("training", plural(facts["training_graphs"], "graph") if facts["training_graphs"] else ""),
+        ("devices", ", ".join(facts["device_configurations"])),
+        ("description", facts["doc_string"]),
+        *((f"metadata {key}", value) for key, value in facts["metadata"].items()),
+    ]
+    print_table([(name, display(text, 300, elide="end")) for name, text in rows if text])
+    for title in ("inputs", "outputs"):
+        print(f"\n{title}")
+        print_table([(display(v["name"], 100), v["type"]) for v in facts[title]], indent="  ")
+    if facts["operators"]:
+        print("\noperators")
+        listed = list(facts["operators"].items())
+        shown = listed if "all_initializers" in facts else listed[:_MOST_OPERATORS]
+        print_table([(f"{number_text(count):>7}", display(name, 100)) for name, count in shown], indent="  ")
+        if len(shown) < len(listed):
+            print(f"  … and {len(listed) - len(shown)} more kinds (--all lists them)")
+    _print_initializers(facts.get("all_initializers", ()))
+    for problem in facts["problems"]:
+        print(f"\nwarning: {display(problem, 500, elide='end')}")
+
+
+def _print_initializers(initializers: Sequence[dict[str, Any]]) -> None:
+    if initializers:
+        print("\ninitializers")
+    for one in initializers:
+        shape = "×".join(map(str, one["shape"])) or "scalar"
+        cells = (display(one["name"], 100), one["element_type"], shape, bytes_text(one["bytes"]))
+        print(("  " + "  ".join(cells) + f"  {display(one['problem'], 300)}").rstrip())
+
+
+def _node_text(facts: dict[str, Any]) -> str:
+    text = number_text(facts["nodes"])
+    return f"{text} in {plural(facts['graphs'], 'graph')}" if facts["graphs"] > 1 else text
+
+
+def _weight_text(facts: dict[str, Any]) -> str:
+    if not facts["initializers"]:
+        return ""
+    return (
+        f"{number_text(facts['initializers'])} with {plural(facts['parameters'], 'parameter')}, "
+        f"{bytes_text(facts['initializer_bytes'])}"
+    )

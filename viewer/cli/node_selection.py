@@ -1,0 +1,27 @@
+"""The nodes that a whole-model tool is limited to, by name: what --nodes says."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from onnx_workbench.model.ir.graph import Model, Node
+from onnx_workbench.viewer.cli.extract import nodes_named
+
+
+def add_nodes_argument(parser: argparse.ArgumentParser, what: str) -> None:
+    """Which nodes a command is limited to."""
+    parser.add_argument(
+        "--nodes", nargs="+", default=None, metavar="NODE",
+        help=f"{what}, by name, with their bodies and constants; they may be nodes of bodies and functions",
+    )  # fmt: skip
+
+
+def chosen_nodes(names: Sequence[str] | None, *models: Model) -> list[Node] | None:
+    """All nodes of these names, in whatever graph; None for whole models. ModelError for a name no node has."""
+    if names is None:
+        return None
+    nodes = [node for model in models for graph in model.graphs() for node in graph.nodes]
+    nodes_named(nodes, names)
+    wanted = set(names)
+    return [node for node in nodes if node.name in wanted]

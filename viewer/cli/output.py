@@ -1,0 +1,55 @@
+"""What commands that write a model share: where to, and how tensors are stored."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnx_workbench.viewer.cli.arguments import natural
+from onnx_workbench.viewer.cli.terminal import progress
+from onnx_workbench.viewer.style.formatting import display
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.io.writer.save import Saved
+    from onnx_workbench.model.ir.graph import Model
+    from onnx_workbench.model.ir.tensors import Tensor
+
+_LAYOUTS = ("keep", "inline", "one-file", "file-per-tensor")
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """OUT and the storage of tensors."""
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", type=Path, required=True,
+        help="file to write; .onnx, .onnxtxt, .textproto, .pbtxt or .json says in which form; other names are binary",
+    )  # fmt: skip
+    parser.add_argument("--external", choices=_LAYOUTS, default="keep", help="where the values of tensors go (keep)")
+    parser.add_argument(
+        "--threshold", type=natural, default=1024, metavar="BYTES", help="smaller tensors stay in the model (1024)"
+    )
+
+
+def write_model(model: Model, options: argparse.Namespace, among: Collection[Tensor] | None = None) -> Saved:
+    """Write to OUT atomically and say what is not in it; ModelError when it cannot be done.
+
+    `among` are the tensors that --external is about, where these are not all.
+    """
+    from onnx_workbench.model.io.writer.save import form_for, names_form, save
+    from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+
+    layouts = dict(zip(_LAYOUTS, (Layout.KEEP, Layout.INLINE, Layout.ONE_FILE, Layout.FILE_PER_TENSOR), strict=True))
+    storage = Storage(layouts[options.external], options.threshold, among)
+    with progress(f"Writing {options.output.name}") as writing:
+        saved = save(model, options.output, storage, progress=writing)
+    if not names_form(options.output):
+        form = form_for(options.output, model.source).value
+        print(
+            display(f"note: {options.output.name} was written as {form}, as its extension says no form", 300),
+            file=sys.stderr,
+        )
+    for warning in (*saved.left_out, *saved.warnings):
+        print(display(f"warning: {warning}", 500, elide="end"), file=sys.stderr)
+    return saved

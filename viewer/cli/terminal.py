@@ -1,0 +1,91 @@
+"""What commands share: progress on a terminal, printing of facts, and reading the model they are given."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.style.formatting import display
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.errors import ModelError
+    from onnx_workbench.model.ir.graph import Model
+
+#: Exit statuses of every command.
+EXIT_OK, EXIT_FOUND, EXIT_FAILED = 0, 1, 2
+
+_PATIENCE = 0.3  # seconds before progress shows
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Progress]:
+    """A Progress that draws one line on standard error while the block runs, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield Progress()
+        return
+    started = time.monotonic()
+    drawn = False
+
+    def draw(done: float, total: float, text: str) -> None:
+        nonlocal drawn
+        if time.monotonic() - started >= _PATIENCE:
+            percent = f" {100 * done / total:3.0f} %" if total > 0 else ""
+            columns = shutil.get_terminal_size().columns - 1  # a line that wraps could not be taken back
+            line = display(f"{title}{percent} {text}".rstrip(), 1000)[:columns]
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()
+            drawn = True
+
+    try:
+        yield Progress(draw)
+    finally:
+        if drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def read_model(name: str) -> Model:
+    """The model in a file, or on standard input for ``-``; ModelError when it cannot be read."""
+    from onnx_workbench.viewer.files.read_model import read
+
+    with progress(f"Reading {name}") as reading:
+        return read(name, reading)
+
+
+def error_lines(error: ModelError) -> list[str]:
+    """An error as a person reads it: what, why and where."""
+    from onnx_workbench.viewer.style.labels import place_text
+
+    place = place_text(error.place)
+    lines = [f"error: {error.title}"]
+    if error.detail:
+        lines.append(f"  {error.detail}")
+    if place:
+        lines.append(f"  at {place}")
+    return [display(line, 2000, elide="end", keep_lines=True) for line in lines]
+
+
+def print_json(facts: Any) -> None:
+    """Facts for another program: one JSON text. What the output's encoding cannot say is escaped as JSON does it."""
+    text = json.dumps(facts, indent=2, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # bytes that were not UTF-8 in the file, or an output that is not
+        text = json.dumps(facts, indent=2)
+    print(text)
+
+
+def print_table(rows: list[tuple[str, ...]], indent: str = "") -> None:
+    """Rows in columns as wide as their widest cell; the last column is not padded."""
+    if not rows:
+        return
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
+        print((indent + "  ".join([*cells, row[-1]])).rstrip())

@@ -1,0 +1,73 @@
+"""Run a model on its test data: a folder with model.onnx and test_data_set_* folders, as ONNX's backend tests have.
+
+Exit status 1 when an output differs from what is expected or a node fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.cli.arguments import seconds, tolerance
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
+from onnx_workbench.viewer.style.formatting import display
+
+if TYPE_CHECKING:
+    import argparse
+
+    from onnx_workbench.exec.inputs.sources import DataSet
+    from onnx_workbench.exec.session import Session
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``test``."""
+    parser.add_argument("folder", type=Path, metavar="MODEL_FOLDER", help="the folder, or the model inside it")
+    parser.add_argument("--rtol", type=tolerance, default=1e-3, help="relative tolerance (0.001)")
+    parser.add_argument("--atol", type=tolerance, default=1e-7, help="absolute tolerance (0.0000001)")
+    parser.add_argument("--time-limit", type=seconds, metavar="S", help="seconds each run may take")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it; the exit status says whether all outputs are as expected."""
+    from onnx_workbench.exec.inputs.sources import data_sets
+    from onnx_workbench.exec.session import Session
+
+    model_file = _model_file(arguments.folder)
+    model = read_model(str(model_file))
+    sets = data_sets(model_file.parent, model.graph)
+    if not sets:
+        raise ModelError("There is no test data", f"{model_file.parent} has no folder test_data_set_*")
+    session = Session(model)
+    verdicts = []
+    with progress(f"Testing {arguments.folder}") as testing:
+        for index, data_set in enumerate(sets):
+            testing.report(index, len(sets), data_set.name)
+            verdicts += _test(session, data_set, arguments)
+    failed = [v for v in verdicts if v["problem"]]
+    if arguments.json:
+        print_json({"model": str(model_file), "passed": len(verdicts) - len(failed), "results": verdicts})
+    else:
+        for verdict in verdicts:
+            state = f"FAILED  {verdict['problem']}" if verdict["problem"] else f"ok      error {verdict['error']:.2g}"
+            print(display(f"{verdict['data_set']}  {verdict['output']}  {state}", 500, elide="end"))
+        print(f"{len(verdicts) - len(failed)} of {len(verdicts)} outputs as expected")
+    return EXIT_FOUND if failed else EXIT_OK
+
+
+def _model_file(path: Path) -> Path:
+    from onnx_workbench.exec.inspect.expected_outputs import model_in
+
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        raise ModelError("There is no such folder", str(path))
+    return model_in(path)
+
+
+def _test(session: Session, data_set: DataSet, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    from onnx_workbench.exec.inspect.expected_outputs import judge_run
+
+    result = session.run(data_set.inputs, values="outputs", time_limit=arguments.time_limit)
+    return [asdict(verdict) for verdict in judge_run(result, data_set, arguments.rtol, arguments.atol)]

@@ -1,0 +1,293 @@
+"""Two compared documents as one graph: what both have once, what only one has beside it, each marked by how it differs.
+
+The graph is drawn from a model of its own that nobody edits; what is selected in it is selected in the documents, and
+what is done to the selection is done there. After an edit it is made anew, with the same part of it in view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QPoint, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from onnx_workbench.model.analysis.topology import Wire
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.types import Type
+from onnx_workbench.viewer.canvas.graph_view import GraphView
+from onnx_workbench.viewer.canvas.view_state import Spot
+from onnx_workbench.viewer.compare.model_comparison import mark_kinds, note_kind
+from onnx_workbench.viewer.core.context import Workspace, graph_of
+from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.diff.union import Sides, Union
+    from onnx_workbench.viewer.compare.model_comparison import Comparing
+    from onnx_workbench.viewer.core.selection import Item
+
+
+#: Marks of the documents that are shown here too: what was found, and what is wrong.
+_MIRRORED = ("matches", "errors")
+
+
+class Merged(QWidget):
+    """The graph of both. GUI thread only; it is there while it is shown."""
+
+    view_made = Signal(object)  # GraphView: another one is shown
+    chosen = Signal(object)  # Workspace: what was selected last is in this document
+
+    def __init__(self, comparing: Comparing, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._comparing = comparing
+        self.view: GraphView | None = None
+        self._union: Union | None = None
+        self._breadcrumb: Breadcrumb | None = None
+        self._front = comparing.new
+        self._following = False
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(0)
+        comparing.changed.connect(self._show_union)
+        for workspace in (comparing.old, comparing.new):
+            # Methods of this object, so that Qt ends the connections with it.
+            workspace.types.changed.connect(self._show_types)
+            workspace.marked.connect(self._on_marked)
+            workspace.overlaid.connect(self._overlay)
+        comparing.old.selection.changed.connect(self._select_old)
+        comparing.new.selection.changed.connect(self._select_new)
+        comparing.old.reveal_requested.connect(self._reveal)
+        comparing.new.reveal_requested.connect(self._reveal)
+        comparing.old.graph_shown.connect(self._go)
+        comparing.new.graph_shown.connect(self._go)
+        comparing.want_union(wanted=True)
+
+    def close_view(self) -> None:
+        """End it: nothing is made any more, and the model of both is given up."""
+        self._comparing.want_union(wanted=False)
+        self._drop_view()
+
+    def drawn(self, item: Item) -> Any:
+        """What stands for an object of either document; None where it is not in the graph yet."""
+        return self._union.of.get(item) if self._union is not None else None
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Give the graph the keys."""
+        super().showEvent(event)
+        if self.view is not None:
+            self.view.setFocus()
+
+    # -- making it -----------------------------------------------------------------------------------------------
+
+    def _show_union(self) -> None:
+        union = self._comparing.union
+        if union is None:
+            return
+        if union is not self._union:
+            self._make_view(union)
+        self._mark()
+
+    def _make_view(self, union: Union) -> None:
+        comparing = self._comparing
+        spot = self._spot()
+        had_focus = self.view is not None and self.view.hasFocus()
+        self._drop_view()
+        self._union = union
+        title = f"{comparing.old.title} and {comparing.new.title}"
+        workspace = Workspace(Document(union.model), comparing.new.settings, self, title=title)
+        shown = union.of.get(self._front.graph)
+        if isinstance(shown, Graph):
+            workspace.show(shown)
+        self.view = view = GraphView(workspace)
+        view.is_fixed = True
+        view.set_types(self._type_of)
+        self._breadcrumb = Breadcrumb(workspace)
+        view.trail_changed.connect(self._breadcrumb.set_frames)
+        self._layout.addWidget(self._breadcrumb)
+        self._layout.addWidget(view, 1)
+        view.show()
+        self._layout.activate()  # a size to find a place in
+        self._take_selection(self._front)
+        workspace.selection.changed.connect(self._on_selection)
+        workspace.graph_shown.connect(self._on_graph)
+        workspace.menu_requested.connect(self._open_menu)
+        self._return_to(spot)
+        self.view_made.emit(view)
+        if had_focus:
+            view.setFocus()
+
+    def _drop_view(self) -> None:
+        view, self.view, self._union = self.view, None, None
+        for widget in (view, self._breadcrumb):
+            if widget is not None:
+                self._layout.removeWidget(widget)
+                widget.hide()
+                widget.deleteLater()
+        self._breadcrumb = None
+        if view is not None:
+            view.workspace.close()
+            view.workspace.deleteLater()
+
+    def _type_of(self, value: Value) -> Type | None:
+        """The type of what a value stands for: as it is now, where it still is."""
+        if self._union is None:
+            return value.type
+        old, new = self._union.sides.get(value, (None, None))
+        return self._comparing.new.types.type_of(new) if new is not None else self._comparing.old.types.type_of(old)
+
+    def _show_types(self) -> None:
+        if self.view is not None:
+            self.view.set_types(self._type_of)
+
+    def _mark(self) -> None:
+        """Mark nodes as in the documents; wires, inputs and outputs that only one side has too."""
+        union, view = self._union, self.view
+        assert union is not None
+        assert view is not None
+        found: dict[Node, str] = {}
+        for kinds in self._comparing.kinds:
+            for node, kind in kinds.items():
+                made = union.of.get(node)
+                if made is not None:
+                    note_kind(found, made, kind)
+        hidden = self._comparing.hidden
+        lone = {"added": union.added, "removed": union.removed}
+        pills = {kind: [v for v in items if isinstance(v, Value)] for kind, items in lone.items() if kind not in hidden}
+        mark_kinds(view.workspace, found, pills)
+        for mark, kind in (("came", "added"), ("went", "removed")):
+            wires = [w for w in lone[kind] if isinstance(w, Wire)]
+            view.workspace.mark(mark, [] if "changed" in hidden and kind in hidden else wires)
+        for kind in _MIRRORED:
+            self._mirror(kind)
+        self._overlay()
+
+    def _on_marked(self, kind: str, _items: list[object]) -> None:
+        if kind in _MIRRORED:
+            self._mirror(kind)
+
+    def _mirror(self, kind: str) -> None:
+        """Mark here what is marked in either document."""
+        union, view = self._union, self.view
+        if union is not None and view is not None:
+            items = (item for side in self._sides() for item in side.marks.get(kind, ()))
+            view.workspace.mark(kind, dict.fromkeys(union.of[item] for item in items if item in union.of))
+
+    def _overlay(self, *_: object) -> None:
+        """Colour by the numbers of the documents; by those of the new one, where both have some."""
+        union, view = self._union, self.view
+        if union is None or view is None:
+            return
+        numbers: dict[Node, float] = {}
+        told = ""
+        for side in self._sides():
+            own, title = side.overlay_shown
+            if own is not None:
+                numbers.update((made, number) for node, number in own.items() if (made := union.of.get(node)))
+                told = title
+        if numbers or view.workspace.overlay_shown[0] is not None:
+            view.workspace.overlay(numbers or None, told)
+
+    def _sides(self) -> tuple[Workspace, Workspace]:
+        return self._comparing.old, self._comparing.new
+
+    # -- where it was --------------------------------------------------------------------------------------------
+
+    def _spot(self) -> tuple[Spot, object] | None:
+        """The part in view, and the object of a document near it."""
+        view, union = self.view, self._union
+        spot = view.travel.spot() if view is not None else None
+        if spot is None or union is None or view is None or view.scene is None:
+            return None
+        box = view.scene.drawing.box_with(spot.key)
+        old, new = union.sides.get(view.scene.boxes[box].subject, (None, None)) if box >= 0 else (None, None)
+        return spot, new if new is not None else old
+
+    def _return_to(self, kept: tuple[Spot, object] | None) -> None:
+        view, union = self.view, self._union
+        assert view is not None
+        assert union is not None
+
+        def go() -> None:
+            view.loaded.disconnect(go)
+            scene = view.scene
+            if kept is not None and scene is not None:
+                spot, item = kept
+                x, y = spot.centre
+                for box in scene.drawing.boxes_of(union.of.get(item))[:1]:
+                    left, top, width, _ = scene.rect(box)
+                    x, y = left + width / 2 + spot.offset[0], top + spot.offset[1]
+                view.restore_view_state({"scale": spot.scale, "x": x, "y": y})
+            elif view.workspace.selection.current is not None:
+                view.reveal(view.workspace.selection.current)
+
+        view.loaded.connect(go)
+        if view.scene is not None:
+            go()
+
+    # -- one selection -------------------------------------------------------------------------------------------
+
+    def _on_selection(self) -> None:
+        """Select in the documents what is selected here."""
+        union, view = self._union, self.view
+        if self._following or union is None or view is None:
+            return
+        pairs = [union.sides[item] for item in view.workspace.selection.items if item in union.sides]
+        self._following = True
+        try:
+            self._bring_forward(pairs)
+            side = 1 if self._front is self._comparing.new else 0
+            self._front.selection.set(pair[side] for pair in pairs if pair[side] is not None)
+        finally:
+            self._following = False
+
+    def _bring_forward(self, pairs: Sequence[Sides]) -> None:
+        """Mean the document that has what was selected last, the new one where both have it."""
+        if pairs:
+            self._front = self._comparing.new if pairs[-1][1] is not None else self._comparing.old
+            self.chosen.emit(self._front)
+
+    def _open_menu(self, position: QPoint, kind: str) -> None:
+        self._front.open_menu(position, kind)
+
+    def _select_old(self) -> None:
+        self._take_selection(self._comparing.old)
+
+    def _select_new(self) -> None:
+        self._take_selection(self._comparing.new)
+
+    def _take_selection(self, workspace: Workspace) -> None:
+        """Select here what is selected in a document."""
+        union, view = self._union, self.view
+        if self._following or union is None or view is None:
+            return
+        self._following = True
+        try:
+            items = [union.of[item] for item in workspace.selection.items if item in union.of]
+            view.workspace.selection.set(items)
+            self._bring_forward([union.sides[item] for item in items])
+        finally:
+            self._following = False
+
+    def _reveal(self, item: Item) -> None:
+        made = self.drawn(item)
+        if made is None or self.view is None or self._following:
+            return
+        graph = graph_of(made)
+        if graph is not None:
+            self.view.workspace.show(graph)
+        self.view.reveal(made)
+
+    def _on_graph(self, graph: Graph) -> None:
+        """Show in the documents the graph that is shown here."""
+        if self._union is None:
+            return
+        for workspace, side in zip((self._comparing.old, self._comparing.new), self._union.sides[graph], strict=True):
+            if side is not None:
+                workspace.show(side)
+
+    def _go(self, graph: Graph) -> None:
+        made = self.drawn(graph)
+        if made is not None and self.view is not None and not self._following:
+            self.view.workspace.show(made)

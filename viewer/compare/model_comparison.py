@@ -1,0 +1,327 @@
+"""Two open documents held against each other: what differs, kept up to date, and going through both at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from onnx_workbench.model.analysis.call_graph import Operator, callers
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.viewer.workflows.step_applier import edit_ahead
+from onnx_workbench.viewer.workflows.working_copies import Rehearsing
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.diff import Comparison, Difference
+    from onnx_workbench.model.diff.union import Union
+    from onnx_workbench.model.history.working_copy import Rehearsal
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.viewer.core.context import Workspace
+
+_DELAY_MS = 400  # after the last edit
+
+#: The sign of each kind of difference, in lists and on the graph: colours alone would not do.
+SIGNS = {"changed": "~", "removed": "−", "added": "+", "moved": "→", "renamed": "="}
+#: The same as words of the legend; earlier ones have the first colours.
+WORDS = {kind: f"{sign} {kind}" for kind, sign in SIGNS.items()}
+#: Headers of the nodes on the graph: amber, red, green, blue and grey, under white text.
+COLORS = dict(zip(WORDS.values(), ("#7d5c00", "#a8331a", "#00735a", "#00629b", "#4d5763"), strict=True))
+#: What a node with several differences is shown as: the first of these.
+_WEIGHT = ("added", "removed", "changed", "moved", "renamed")
+
+
+class Comparing(QObject):
+    """The comparison of two workspaces. It ends when either closes. GUI thread; the work is done in jobs.
+
+    What is selected in one is selected and brought into view in the other, and both graphs are coloured.
+    """
+
+    changed = Signal()  # another result
+    chosen_changed = Signal()
+    closed = Signal()
+
+    def __init__(self, old: Workspace, new: Workspace) -> None:
+        super().__init__()
+        self.old, self.new = old, new
+        self.result: Comparison | None = None
+        self.union: Union | None = None  # both as one graph, where that is wanted; see want_union
+        self.kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})  # how nodes of either side are marked
+        self._wants_union = False
+        self.hidden: frozenset[str] = frozenset()  # kinds that are neither listed nor marked
+        self.chosen: tuple[Difference, ...] = ()  # what is copied; the last one is the one in view
+        self._about: dict[object, list[Difference]] = {}  # those shown, by the objects of either side
+        self._following = False
+        self._choosing = False
+        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
+        self._delay.timeout.connect(self.refresh)
+        self._endings: list[Callable[[], None]] = []
+        self._copies: dict[Workspace, Rehearsal] = {}
+        self._copying = tuple(Rehearsing(w, partial(self._on_copied, w), self) for w in (old, new))
+        for workspace in (old, new):
+            if workspace.comparing is not None:
+                workspace.comparing.close()
+            workspace.set_comparing(self)
+            workspace.overlay(None)  # numbers that were shown give way to how the nodes differ
+            self._endings.append(workspace.document.subscribe(lambda _change: self._delay.start()))
+        old.selection.changed.connect(self._follow_old)
+        new.selection.changed.connect(self._follow_new)
+        self.refresh()
+
+    def close(self) -> None:
+        """Stop comparing; both documents are as any other again."""
+        self._delay.stop()
+        for copying in self._copying:
+            copying.cancel()
+        for end in self._endings:
+            end()
+        self._endings.clear()
+        self.old.selection.changed.disconnect(self._follow_old)
+        self.new.selection.changed.disconnect(self._follow_new)
+        for workspace in (self.old, self.new):
+            workspace.group(None)
+            for sign in SIGNS.values():
+                workspace.mark(sign, [])
+            workspace.set_comparing(None)
+        self.closed.emit()
+
+    def other(self, workspace: Workspace) -> Workspace:
+        """The document on the other side."""
+        return self.new if workspace is self.old else self.old
+
+    def side(self, workspace: Workspace) -> Literal["old", "new"]:
+        """Which side a document is."""
+        return "old" if workspace is self.old else "new"
+
+    # -- finding out ---------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Compare anew, on copies, so that editing may go on meanwhile."""
+        self._copies.clear()
+        for copying in self._copying:
+            copying.start()
+
+    def _on_copied(self, workspace: Workspace, copy: Rehearsal) -> None:
+        self._copies[workspace] = copy
+        old, new = self._copies.get(self.old), self._copies.get(self.new)
+        if old is None or new is None:
+            return
+        revisions, with_union = self._revisions(), self._wants_union
+
+        def work(progress: Progress) -> tuple[Comparison, Union | None]:
+            return _compare(old, new, progress, with_union=with_union)
+
+        def done(found: tuple[Comparison, Union | None]) -> None:
+            if revisions == self._revisions() and self._endings:
+                self.union = found[1]
+                self._take(found[0])
+
+        self.new.jobs.start("Comparing models", work, done=done, supersede="compare models")
+
+    def want_union(self, *, wanted: bool) -> None:
+        """Whether `union` is made with each comparison; it comes with the next `changed`."""
+        if wanted and not self._wants_union:
+            self._wants_union = True
+            self.refresh()
+        elif not wanted:
+            self._wants_union = False
+            self.union = None
+
+    @property
+    def shown(self) -> list[Difference]:
+        """The differences of the kinds that are not hidden."""
+        return [d for d in self.result.differences if d.kind not in self.hidden] if self.result is not None else []
+
+    def hide(self, kind: str, *, hidden: bool) -> None:
+        """Leave a kind of differences out of lists and graphs, or take it in again."""
+        kinds = self.hidden | {kind} if hidden else self.hidden - {kind}
+        if kinds != self.hidden:
+            self.hidden = kinds
+            if self.result is not None:
+                self._take(self.result)
+
+    def _take(self, result: Comparison) -> None:
+        result.differences.sort(key=lambda d: d.kind == "renamed")  # names are told last: they may be many
+        self.result = result
+        before = set(self.chosen)
+        self.chosen = tuple(d for d in self.shown if d in before)
+        self._about.clear()
+        for difference in self.shown:
+            for item in {difference.old, difference.new} - {None}:
+                self._about.setdefault(item, []).append(difference)
+        self._colour()
+        self.changed.emit()
+        self.chosen_changed.emit()
+
+    def _revisions(self) -> tuple[int, int]:
+        return self.old.document.revision, self.new.document.revision
+
+    def _colour(self) -> None:
+        kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})
+        calling = callers(self.old.model), callers(self.new.model)
+        for difference in self.shown:
+            for side, item in enumerate((difference.old, difference.new)):
+                whole = not difference.aspect and isinstance(item, Node)
+                kind: str = difference.kind if whole or difference.kind in ("moved", "renamed") else "changed"
+                for node in _nodes_of(item):
+                    note_kind(kinds[side], node, kind)
+                    beyond = _around(node, calling[side])
+                    if whole and node.op_type == "Constant" and not node.domain:  # it may be drawn inside those
+                        beyond += [user for value in node.outputs if value is not None for user in value.consumers]
+                    for other in beyond:
+                        note_kind(kinds[side], other, "changed")
+        for workspace, found in zip((self.old, self.new), kinds, strict=True):
+            mark_kinds(workspace, found)
+        self.kinds = kinds
+
+    # -- going through -------------------------------------------------------------------------------------------
+
+    def choose(self, differences: Sequence[Difference]) -> None:
+        """Choose what is copied, and show the last of it on both sides."""
+        chosen = tuple(differences)
+        if chosen == self.chosen:
+            return
+        self._set_chosen(chosen)
+        self._choosing = True
+        try:
+            for workspace, item in ((self.old, chosen[-1].old), (self.new, chosen[-1].new)) if chosen else ():
+                if isinstance(item, (Node, Value, Graph, Function, Model)):
+                    workspace.reveal(item)
+        finally:
+            self._choosing = False
+
+    def _set_chosen(self, chosen: tuple[Difference, ...]) -> None:
+        if chosen != self.chosen:
+            self.chosen = chosen
+            self.chosen_changed.emit()
+
+    def _choose_selected(self, workspace: Workspace) -> None:
+        """Choose what differs in the selected nodes and values, and in what nodes make and hold."""
+        found: dict[Difference, None] = {}
+        for item in workspace.selection.items:
+            near: list[object] = [item]
+            if isinstance(item, Node):
+                near += item.outputs
+                near += [v for v in item.inputs if v is not None and v.initializer is not None]
+            for thing in near:
+                found.update(dict.fromkeys(self._about.get(thing, ())))
+        self._set_chosen(tuple(found))
+
+    def step(self, by: int) -> None:
+        """Go to the next difference (1) or the one before (−1); round at the ends."""
+        found = self.shown
+        if found:
+            at = found.index(self.chosen[-1]) if self.chosen else (-1 if by > 0 else 0)
+            self.choose([found[(at + by) % len(found)]])
+
+    # -- copying -------------------------------------------------------------------------------------------------
+
+    def take_over(self, differences: Sequence[Difference], into: Workspace) -> None:
+        """Make one document like the other in these respects, as one edit of it; tells what could not be copied."""
+        from onnx_workbench.model.diff.apply import take_over_all
+
+        result = self.result
+        refused: list[tuple[Difference, ModelError]] = []
+        if result is None or not differences:
+            return
+
+        def copy(edit: Transaction) -> None:
+            if self.result is not result:  # found again meanwhile: these may not be there any more
+                raise ModelError("The models were changed meanwhile", f"{title}: nothing of it was done.")
+            refused[:] = take_over_all(edit, result, differences, self.side(into))
+
+        def ended(_is_made: bool) -> None:
+            if refused:
+                error = refused[0][1]
+                more = f" ({len(refused) - 1:,} more were left out too.)" if len(refused) > 1 else ""
+                into.message("warning", error.title, f"{error.detail}{more}", error.place)
+            self.refresh()
+
+        title = "Copy a change" if len(differences) == 1 else f"Copy {len(differences):,} changes"
+        edit_ahead(into, f"{title} from {self.other(into).title}", copy, ended=ended)
+
+    # -- going together ------------------------------------------------------------------------------------------
+
+    def _follow_old(self) -> None:
+        self._follow(self.old, self.new)
+
+    def _follow_new(self) -> None:
+        self._follow(self.new, self.old)
+
+    def _follow(self, leader: Workspace, follower: Workspace) -> None:
+        if self._following or self.result is None:
+            return
+        partners: list[Any] = [self.result.partner(item) for item in leader.selection.items]
+        found = [p for p in partners if isinstance(p, (Node, Value, Graph, Function, Model))]
+        self._following = True
+        try:
+            if found:
+                follower.reveal_all(found)
+        finally:
+            self._following = False
+        if not self._choosing:
+            self._choose_selected(leader)
+
+
+def mark_kinds(
+    workspace: Workspace, kinds: Mapping[Node, str], more: Mapping[str, Iterable[object]] | None = None
+) -> None:
+    """Colour nodes by how they differ, and write the sign of it on them; `more`: what else has a sign, by kind."""
+    workspace.group({n: WORDS[kind] for n, kind in kinds.items()}, "Compared", COLORS)
+    for kind, sign in SIGNS.items():
+        workspace.mark(sign, [*(n for n, k in kinds.items() if k == kind), *(more or {}).get(kind, ())])
+
+
+def _nodes_of(item: object) -> list[Node]:
+    """The nodes that show a difference of an object: itself, or who gives or uses a value."""
+    match item:
+        case Node():
+            return [item]
+        case Value() if item.producer is not None:
+            return [item.producer]
+        case Value():
+            return list(item.consumers)
+        case _:
+            return []
+
+
+def note_kind(kinds: dict[Node, str], node: Node, kind: str) -> None:
+    """Say that a node is of a kind, unless it is of a weightier one."""
+    before = kinds.get(node)
+    if before is None or _WEIGHT.index(kind) < _WEIGHT.index(before):
+        kinds[node] = kind
+
+
+def _around(node: Node, calling: Mapping[Operator, list[Node]]) -> list[Node]:
+    """The nodes that hold a node in a body, from inside to outside, or call the function it is in."""
+    found = []
+    graph = node.graph
+    while graph is not None and isinstance(graph.owner, Node):
+        found.append(graph.owner)
+        graph = graph.owner.graph
+    if graph is not None and isinstance(graph.owner, Function):
+        found += calling[graph.owner.key]
+    return found
+
+
+def _compare(
+    old: Rehearsal, new: Rehearsal, progress: Progress, *, with_union: bool
+) -> tuple[Comparison, Union | None]:
+    """Compare copies, and tell in terms of the documents' own objects."""
+    from dataclasses import replace
+
+    from onnx_workbench.model.diff import compare
+    from onnx_workbench.model.diff.union import unite
+
+    result = compare(old.document.model, new.document.model, progress)
+    union = unite(result, progress) if with_union else None
+    if union is not None:
+        union.sides = {made: (old.original(a), new.original(b)) for made, (a, b) in union.sides.items()}
+        union.of = {side: made for made, sides in union.sides.items() for side in sides if side is not None}
+    result.differences = [replace(d, old=old.original(d.old), new=new.original(d.new)) for d in result.differences]
+    result.matching.new_of = {old.original(a): new.original(b) for a, b in result.matching.new_of.items()}
+    result.matching.old_of = {b: a for a, b in result.matching.new_of.items()}
+    return result, union

@@ -1,0 +1,68 @@
+"""Running two compared documents with the same inputs, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QObject
+
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.viewer.compare.model_comparison import Comparing
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.run.compare import Reference, with_partners
+
+
+def run_both(comparing: Comparing, done: Callable[[Reference], object]) -> None:
+    """Run the new document with its inputs, then the old one with the same values for the partners of these inputs.
+
+    Inputs that only the old one has keep what was chosen for them there. `done` gets what the new one's run is to
+    be compared with; it is not called when either run fails or is stopped, which their documents tell.
+    """
+    _Both(comparing, done).start()
+
+
+class _Both(QObject):
+    """One pair of runs; it goes away with the comparison or at its end."""
+
+    def __init__(self, comparing: Comparing, done: Callable[[Reference], object]) -> None:
+        super().__init__(comparing)
+        self._comparing = comparing
+        self._done = done
+        self._running: Workspace | None = None
+
+    def start(self) -> None:
+        self._run(self._comparing.new)
+
+    def _run(self, workspace: Workspace) -> None:
+        self._running = workspace
+        workspace.runs.state_changed.connect(self._on_state)
+        workspace.runs.run()
+
+    def _on_state(self) -> None:
+        workspace = self._running
+        if workspace is None or workspace.runs.is_running or workspace.runs.is_paused:
+            return
+        workspace.runs.state_changed.disconnect(self._on_state)
+        self._running = None
+        record = workspace.results.current
+        if record is None or not workspace.results.is_current or self._comparing.result is None:
+            self.deleteLater()
+        elif workspace is self._comparing.new:
+            self._comparing.old.runs.inputs.set_given(self._translated(record.feeds), workspace.runs.inputs.seed)
+            self._run(self._comparing.old)
+        else:
+            new, partner = self._comparing.new, self._comparing.result.partner
+            self._done(with_partners(new, self._comparing.old, partner))
+            self.deleteLater()
+
+    def _translated(self, feeds: dict[str, Any]) -> dict[str, Any]:
+        """What the new document was fed, by the old one's names."""
+        result = self._comparing.result
+        assert result is not None
+        found = {}
+        for value in self._comparing.new.model.graph.inputs:
+            partner = result.partner(value)
+            if value.name in feeds and isinstance(partner, Value):
+                found[partner.name] = feeds[value.name]
+        return found

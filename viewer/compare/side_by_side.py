@@ -1,0 +1,382 @@
+"""Two compared documents in one tab: a bar, and both graphs side by side at one place and zoom, or merged into one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import (
+    QApplication,
+    QSplitter,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.ir.graph import Graph
+from onnx_workbench.viewer.compare.merged import Merged
+from onnx_workbench.viewer.core.settings import COMPARE_MERGED
+from onnx_workbench.viewer.panels.differences import told
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.canvas.graph_view import GraphView
+    from onnx_workbench.viewer.compare.model_comparison import Comparing
+    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.document_tab import DocumentTab
+
+_LEAST_TOLD = 24  # letters of the difference that is told in the bar
+_MOST_TRIED = 64  # boxes around the middle among which one with a partner is looked for
+
+
+class Beside(QWidget):
+    """Left the document compared with, right the one that is compared. Ends when the comparison does.
+
+    Both tabs stay: whichever is in front shows the two. Actions, docks and shortcuts mean the side that was
+    clicked last; in the merged graph the document that has what was selected last, the new one where both have it.
+    """
+
+    front_changed = Signal()
+    view_made = Signal(object)  # GraphView: the merged graph is shown, or shown anew
+
+    def __init__(self, left: DocumentTab, right: DocumentTab, comparing: Comparing) -> None:
+        super().__init__()
+        self.left, self.right = left, right
+        self.front = right
+        self.comparing = comparing
+        self.titles = {tab: ElidedLabel() for tab in (left, right)}
+        self.splitter = QSplitter(Qt.Orientation.Horizontal)
+        self.splitter.setChildrenCollapsible(False)
+        for tab in (left, right):
+            place = tab.view.view_state()
+            self.splitter.addWidget(self._side(tab))
+            tab.view.restore_view_state(place)
+        self.merged: Merged | None = None  # while both are shown as one graph
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.splitter)
+        self.bar = CompareBar(comparing)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.bar)
+        layout.addWidget(self._stack, 1)
+        self.together = Together(left.view, right.view, comparing)
+        self.bar.follow.toggled.connect(self.together.set_on)
+        left.beside = right.beside = self
+        for tab in (left, right):
+            tab.workspace.changes.state_changed.connect(self._show_titles)
+            tab.view.installEventFilter(self)
+        comparing.closed.connect(self._end)
+        _application().focusChanged.connect(self._on_focus)
+        comparing.new.settings.changed.connect(self._on_setting)
+        self._show_titles()
+        self._arrange()
+
+    def _side(self, tab: DocumentTab) -> QWidget:
+        side = QWidget()
+        label = self.titles[tab]
+        label.setContentsMargins(8, 3, 8, 3)
+        label.setAutoFillBackground(True)
+        layout = QVBoxLayout(side)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(label)
+        layout.addWidget(tab.pane, 1)
+        return side
+
+    # -- side by side or merged ----------------------------------------------------------------------------------
+
+    def _on_setting(self, key: str) -> None:
+        if key == COMPARE_MERGED.key:
+            self._arrange()
+
+    def _arrange(self) -> None:
+        """Show both graphs, or the one that both make, as it was chosen last."""
+        wanted = self.comparing.new.settings.get(COMPARE_MERGED)
+        self.bar.show_merged(is_merged=wanted)
+        if wanted == (self.merged is not None):
+            return
+        if wanted:
+            self.merged = Merged(self.comparing)
+            self.merged.chosen.connect(self._on_chosen)
+            self.merged.view_made.connect(self._on_view)
+            self._stack.addWidget(self.merged)
+            self._stack.setCurrentWidget(self.merged)
+        else:
+            self._end_merged()
+        self.front_changed.emit()
+
+    def _end_merged(self) -> None:
+        merged, self.merged = self.merged, None
+        if merged is not None:
+            merged.close_view()
+            self._stack.removeWidget(merged)
+            merged.deleteLater()
+
+    def _on_chosen(self, workspace: Workspace) -> None:
+        self.set_front(self.left if workspace is self.left.workspace else self.right)
+
+    def _on_view(self, view: GraphView) -> None:
+        self.view_made.emit(view)
+        self.front_changed.emit()
+
+    # -- which of them is meant ----------------------------------------------------------------------------------
+
+    def move_to(self, tab: DocumentTab) -> None:
+        """Show both in the page of one of the tabs, which is the one in front from now on."""
+        if self.parentWidget() is not tab:
+            tab.put(self)
+        self.set_front(tab)
+
+    def set_front(self, tab: DocumentTab) -> None:
+        """Let actions and docks mean this side."""
+        if tab is not self.front:
+            self.front = tab
+            self._show_titles()
+            self.front_changed.emit()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """A click on a graph counts even while the window is not the active one."""
+        if event.type() == QEvent.Type.MouseButtonPress:
+            for tab in (self.left, self.right):
+                if watched is tab.view:
+                    self.set_front(tab)
+        return False
+
+    def _on_focus(self, _old: QWidget | None, now: QWidget | None) -> None:
+        for tab in (self.left, self.right):
+            if now is not None and tab.pane.isAncestorOf(now):
+                self.set_front(tab)
+
+    def _show_titles(self) -> None:
+        for tab, word in ((self.left, "Before"), (self.right, "After")):
+            label = self.titles[tab]
+            modified = " •" if tab.modified else ""
+            label.setText(f"{word}: {display(tab.workspace.title, 80)}{modified}")
+            is_front = tab is self.front
+            label.setBackgroundRole(QPalette.ColorRole.Base if is_front else QPalette.ColorRole.Window)
+            label.setForegroundRole(QPalette.ColorRole.Text if is_front else QPalette.ColorRole.PlaceholderText)
+
+    def _end(self) -> None:
+        """Give each tab its own pane back."""
+        _application().focusChanged.disconnect(self._on_focus)
+        self.comparing.new.settings.changed.disconnect(self._on_setting)
+        self._end_merged()
+        self.together.set_on(False)
+        for tab in (self.left, self.right):
+            tab.beside = None
+            tab.workspace.changes.state_changed.disconnect(self._show_titles)
+            tab.view.removeEventFilter(self)
+            place = tab.view.view_state()
+            tab.put(tab.pane)
+            tab.view.restore_view_state(place)
+        self.front_changed.emit()
+        self.hide()  # or a layout that took it a moment ago would show it, as a window of its own
+        self.setParent(None)
+        self.deleteLater()
+
+
+def _application() -> QApplication:
+    application = QApplication.instance()
+    assert isinstance(application, QApplication)
+    return application
+
+
+class CompareBar(QWidget):
+    """Going through the differences, copying the chosen ones, running both."""
+
+    def __init__(self, comparing: Comparing) -> None:
+        super().__init__()
+        self._comparing = comparing
+        self._row = FlowLayout(4)
+        self.setLayout(self._row)
+        self._row.setContentsMargins(6, 3, 6, 3)
+        self.beside = self._choice("Side by side", "Show the two graphs side by side", merged=False)
+        self.merged = self._choice("Merged", "Show both as one graph: what only one has stands in it too", merged=True)
+        self.previous = self._button("↑", "Previous difference", lambda: comparing.step(-1))
+        self.next = self._button("↓", "Next difference", lambda: comparing.step(1))
+        self.state = ElidedLabel()
+        self.state.setMinimumWidth(_LEAST_TOLD * self.fontMetrics().averageCharWidth())
+        self._row.add_filling(self.state)
+        self.to_left = self._button("← Copy", "Make the left document like the right one in what is chosen", self._left)
+        self.to_right = self._button(
+            "Copy →", "Make the right document like the left one in what is chosen", self._right
+        )
+        self.run = self._button(
+            "Run both", "Run both with the same inputs and list how far each value is off", self._run_both
+        )
+        self.follow = self._button("Together", "Keep both graphs at the same place and zoom", None)
+        self.follow.setCheckable(True)
+        self.follow.setChecked(True)
+        self.list = self._button("List", "Show the list of differences", lambda: self._trigger("panel.differences"))
+        self.stop = self._button("Stop comparing", "Show the two documents by themselves again", comparing.close)
+        comparing.changed.connect(self._show)
+        comparing.chosen_changed.connect(self._show)
+        self._show()
+
+    def _button(self, text: str, tip: str, run: Callable[[], object] | None) -> QToolButton:
+        button = QToolButton()
+        button.setText(text)
+        button.setToolTip(tip)
+        button.setAccessibleName(tip)
+        button.setAutoRaise(True)
+        if run is not None:
+            button.clicked.connect(lambda _checked: run())
+        self._row.addWidget(button)
+        return button
+
+    def _choice(self, text: str, tip: str, *, merged: bool) -> QToolButton:
+        settings = self._comparing.new.settings
+        button = self._button(text, tip, lambda: settings.set(COMPARE_MERGED, merged))
+        button.setCheckable(True)
+        return button
+
+    def show_merged(self, *, is_merged: bool) -> None:
+        """Say which way the two are shown."""
+        self.beside.setChecked(not is_merged)
+        self.merged.setChecked(is_merged)
+        self.follow.setVisible(not is_merged)
+
+    def _trigger(self, action: str) -> None:
+        self._comparing.new.trigger(action)
+
+    def _run_both(self) -> None:
+        self._trigger("model.run_both")
+
+    def _left(self) -> None:
+        self._comparing.take_over(self._comparing.chosen, self._comparing.old)
+
+    def _right(self) -> None:
+        self._comparing.take_over(self._comparing.chosen, self._comparing.new)
+
+    def _show(self) -> None:
+        result, chosen = self._comparing.result, self._comparing.chosen
+        found = self._comparing.shown
+        if result is None:
+            text = "Comparing…"
+        elif not found:
+            text = "No difference" if not result.differences else "No difference of the kinds shown"
+        elif not chosen:
+            text = f"{len(found):,} to go through"
+        else:
+            text = f"{found.index(chosen[-1]) + 1:,} of {len(found):,}: {told(chosen[-1])}"
+        self.state.setText(display(text, 200))
+        self.state.setToolTip(plain_tip(display(text, 1000)))
+        for button in (self.previous, self.next):
+            button.setEnabled(bool(found))
+        for button in (self.to_left, self.to_right):
+            button.setEnabled(bool(chosen))
+
+
+class Together(QObject):
+    """Keeps two graphs at the same zoom, and at the same place: where the partners of what is in the middle are."""
+
+    def __init__(self, left: GraphView, right: GraphView, comparing: Comparing) -> None:
+        super().__init__(right)
+        self._comparing = comparing
+        self._views = left, right
+        self._is_on = True
+        self._leading = False
+        left.viewport_changed.connect(self._on_left)
+        right.viewport_changed.connect(self._on_right)
+        left.workspace.graph_shown.connect(self._on_left_graph)
+        right.workspace.graph_shown.connect(self._on_right_graph)
+        left.loaded.connect(self._on_right)
+        comparing.changed.connect(self._on_right)
+
+    def set_on(self, is_on: bool) -> None:
+        """Go together or not."""
+        self._is_on = is_on
+        if is_on:
+            self._on_right()
+
+    def _on_left(self) -> None:
+        self._lead(*self._views)
+
+    def _on_right(self) -> None:
+        self._lead(*reversed(self._views))
+
+    def _lead(self, leader: GraphView, follower: GraphView) -> None:
+        if self._leading or not self._is_on or leader.scene is None or follower.scene is None:
+            return
+        if self._comparing.result is None or follower.is_busy:
+            return
+        place = self._partner_place(leader, follower)
+        if place is None:
+            return
+        self._leading = True
+        try:
+            if follower.viewport.scale != leader.viewport.scale:
+                follower.viewport.scale = leader.viewport.scale
+                follower.zoom_changed.emit(follower.viewport.scale)
+            follower.centre_on(*place)
+        finally:
+            self._leading = False
+
+    def _partner_place(self, leader: GraphView, follower: GraphView) -> tuple[float, float] | None:
+        """The place in the follower's scene that is like the middle of the leader's view.
+
+        Between the nearest box before the middle and the one behind it, both with partners, the way is divided in
+        the same ratio: so nothing jumps where one side has more in between.
+        """
+        scene = leader.scene
+        assert scene is not None
+        middle = np.array(leader.viewport.to_scene(leader.width() / 2, leader.height() / 2))
+        boxes = scene.boxes_in(*leader.viewport.area)
+        along = 1 if scene.drawing.options.direction == "down" else 0
+        at = scene.rects[boxes][:, :2] + scene.rects[boxes][:, 2:] / 2
+        order = np.argsort(np.abs(at - middle) @ np.array([1.0, 1.0]), kind="stable")[:_MOST_TRIED]
+        sides: dict[bool, tuple[float, np.ndarray[tuple[int], np.dtype[np.float64]]]] = {}
+        for index in order.tolist():
+            is_before = bool(at[index, along] <= middle[along])
+            partner = self._partner_centre(leader, follower, int(boxes[index])) if is_before not in sides else None
+            if partner is not None:
+                sides[is_before] = float(at[index, along]), partner - at[index]
+            if len(sides) == 2:
+                break
+        if not sides:
+            return None
+        offsets = [offset for _, offset in sides.values()]
+        offset = offsets[0]
+        if len(sides) > 1:
+            start, end = sides[True][0], sides[False][0]
+            share = (float(middle[along]) - start) / max(end - start, 1.0)
+            offset = sides[True][1] * (1 - share) + sides[False][1] * share
+        x, y = (middle + offset).tolist()
+        return x, y
+
+    def _partner_centre(
+        self, leader: GraphView, follower: GraphView, box: int
+    ) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+        assert leader.scene is not None
+        assert follower.scene is not None
+        assert self._comparing.result is not None
+        subject = leader.scene.boxes[box].subject
+        inside = subject.all_nodes() if isinstance(subject, Scope) else (subject,)
+        partners = (self._comparing.result.partner(item) for item in inside)
+        partner = next((p for p in partners if p is not None), None)
+        found = follower.scene.drawing.boxes_of(partner) if partner is not None else []
+        if not found:
+            return None
+        left, top, width, height = follower.scene.rect(found[0])
+        return np.array([left + width / 2, top + height / 2])
+
+    def _on_left_graph(self, graph: Graph) -> None:
+        self._show_partner(graph, self._views[1])
+
+    def _on_right_graph(self, graph: Graph) -> None:
+        self._show_partner(graph, self._views[0])
+
+    def _show_partner(self, graph: Graph, follower: GraphView) -> None:
+        result = self._comparing.result
+        partner = result.partner(graph) if result is not None and self._is_on else None
+        if isinstance(partner, Graph):
+            follower.workspace.show(partner)

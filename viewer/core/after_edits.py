@@ -1,0 +1,67 @@
+"""What a person asked for while an edit was on its way, done once that is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, QTimer
+
+from onnx_workbench.viewer.style.formatting import display
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.core.context import Workspace
+
+_PATIENCE = 300  # ms before it is told that something waits
+
+
+class AfterEdits(QObject):
+    """Calls `act` when no edit is on its way: now, or when those are made, refused or stopped. GUI thread only.
+
+    `title` says what waits, `refusal` how not to do it at all; both are told where it takes a while. Where that is
+    chosen, it calls `refused`.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        title: str,
+        refusal: str,
+        act: Callable[[], object],
+        refused: Callable[[], object] = lambda: None,
+    ) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._title = title
+        self._refusal = refusal
+        self._act = act
+        self._refused = refused
+        self._topic = f"{title} waits"
+        workspace.jobs.ended.connect(self._look, Qt.ConnectionType.QueuedConnection)
+        self._waits = True
+        self._look()
+        if self._waits:
+            QTimer.singleShot(_PATIENCE, self, self._tell)
+
+    def stop(self) -> None:
+        """Do not do it at all, unless it was begun: as if that were chosen."""
+        if self._waits:
+            self._end()
+            self._refused()
+
+    def _look(self, _ended: object = None) -> None:
+        jobs = self._workspace.jobs
+        if self._waits and not jobs.is_closed and not jobs.making("edit"):
+            self._end()
+            self._act()
+
+    def _tell(self) -> None:
+        coming = self._workspace.jobs.making("edit")
+        if self._waits and coming:
+            waits = f"{self._title} waits for “{display(coming[0].title, 80)}”"
+            self._workspace.message("info", waits, choices=((self._refusal, self.stop),), topic=self._topic)
+
+    def _end(self) -> None:
+        self._waits = False
+        self._workspace.withdraw(self._topic)
+        self.deleteLater()

@@ -1,0 +1,260 @@
+"""From the document's changes to signals that name the objects a view has to update."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
+
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.model.history.document import Change, Document
+from onnx_workbench.model.history.steps import (
+    InsertNode,
+    MoveUses,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+    Step,
+    mentioned,
+)
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.viewer.core.precedence import acts
+
+#: So many nodes and values a change may touch for views to follow it at once.
+_MANY = 2_000
+
+
+@dataclass(slots=True)
+class Touched:
+    """The objects a change touched, sorted by what a view must do about them.
+
+    structure  graphs whose nodes, wires, interface, initializers or bodies came, went or were rewired
+    nodes      nodes whose own fields, attributes or wires changed
+    values     values whose name, type, constant, producer or uses changed
+    removed    nodes, and graphs of theirs, that are no longer in the model
+    model      something of the model itself, a graph's texts, a function's signature or the training info changed
+    is_inside  only attributes without bodies changed: nodes are called as before and stand where they did
+    """
+
+    structure: set[Graph] = field(default_factory=set)
+    nodes: set[Node] = field(default_factory=set)
+    values: set[Value] = field(default_factory=set)
+    removed: set[Node | Graph | Function] = field(default_factory=set)
+    model: bool = False
+    is_inside: bool = False
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is more than can be followed within a turn of the event loop."""
+        return is_large(self.nodes, self.values)
+
+
+def is_large(nodes: Collection[Node], values: Collection[Value]) -> bool:
+    """Whether so many changed that what they need takes longer than a frame."""
+    return len(nodes) + len(values) > _MANY
+
+
+class Changes(QObject):
+    """Tells what an edit, undo or redo changed; the sets are new for every change and never empty.
+
+    The signals come in the order they stand here, after the model has changed. The workspace hears `removed`
+    before any view does, so the selection holds nothing that is gone.
+    """
+
+    removed = Signal(object)  # set[Node | Graph | Function]
+    structure_changed = Signal(object)  # set[Graph]
+    nodes_changed = Signal(object)  # set[Node]
+    values_changed = Signal(object)  # set[Value]
+    model_changed = Signal()
+    changed = Signal(object)  # the Change itself, always, last of these
+    state_changed = Signal()  # modified, path or what undo and redo would do
+
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._held: list[Change] | None = None  # to be told together
+        self.touched = Touched()  # by the change that is being told, or was last
+        self._endings = [document.subscribe(self._on_change), document.on_saved(self.state_changed.emit)]
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether who follows the change that is told may do so later: a person waits for a frame with less in it."""
+        return self.touched.is_inside and acts().is_painting
+
+    def close(self) -> None:
+        """Stop listening to the document."""
+        while self._endings:
+            self._endings.pop()()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What changes within it is told as one change at its end, as on a way through many edits.
+
+        Who asks the document itself, as the journal does, hears each.
+        """
+        held = self._held = []
+        try:
+            yield
+        finally:
+            self._held = None
+            if held:
+                self._tell(_as_one(held))
+
+    def _on_change(self, change: Change) -> None:
+        if self._held is None:
+            self._tell(change)
+        else:
+            self._held.append(change)
+
+    def _tell(self, change: Change) -> None:
+        touched = self.touched = touched_by(change)
+        if touched.removed:
+            self.removed.emit(touched.removed)
+        if touched.structure:
+            self.structure_changed.emit(touched.structure)
+        if touched.nodes:
+            self.nodes_changed.emit(touched.nodes)
+        if touched.values:
+            self.values_changed.emit(touched.values)
+        if touched.model:
+            self.model_changed.emit()
+        self.changed.emit(change)
+        self.state_changed.emit()
+
+
+def _as_one(changes: Sequence[Change]) -> Change:
+    """To the state after the last, all at once."""
+    if len(changes) == 1:
+        return changes[0]
+    steps = tuple(step for change in changes for step in change.steps)
+    inverses = tuple(inverse for change in changes for inverse in change.inverses)
+    return replace(changes[-1], steps=steps, inverses=inverses)
+
+
+def touched_by(change: Change) -> Touched:
+    """Sort what a change touched. Costs the size of the change."""
+    touched = Touched()
+    for step, inverse in zip(change.steps, change.inverses, strict=True):
+        _collect(step, inverse, touched)
+    touched.is_inside = not touched.structure and all(isinstance(step, SetAttribute) for step in change.steps)
+    touched.removed = {thing for thing in touched.removed if not is_in_model(thing)}
+    return touched
+
+
+def _collect(step: Step, inverse: Step, touched: Touched) -> None:
+    match step:
+        case SetField():
+            _collect_field(step, inverse, touched)
+        case SetAttribute():
+            touched.nodes.add(step.node)
+            before = inverse.attribute if isinstance(inverse, SetAttribute) else None
+            if _bodies(before) != _bodies(step.attribute):
+                touched.removed.update(_bodies(before))
+                _add_structure(touched, step.node.graph)
+        case InsertNode():
+            touched.nodes.add(step.node)
+            _add_values(touched, mentioned(step))
+            touched.structure.add(step.graph)
+        case RemoveNode():
+            graph = inverse.graph if isinstance(inverse, InsertNode) else None
+            touched.removed.add(step.node)
+            for body in step.node.bodies:
+                touched.removed.update(body.walk())
+            touched.nodes.add(step.node)
+            _add_values(touched, mentioned(step))
+            _add_structure(touched, graph)
+        case SetInput() | SetInputs() | SetOutputs():
+            touched.nodes.add(step.node)
+            _add_values(touched, (*mentioned(inverse), *mentioned(step)))
+            _add_structure(touched, step.node.graph)
+        case MoveUses():
+            _add_values(touched, (step.source, step.target))
+            nodes = {user for user in step.users if isinstance(user, Node)}
+            touched.nodes |= nodes
+            for graph in (*step.graphs, *{node.graph for node in nodes}):
+                _add_structure(touched, graph)
+        case SetGraphInputs() | SetGraphOutputs():
+            touched.structure.add(step.graph)
+            _add_values(touched, (*mentioned(inverse), *mentioned(step)))
+        case SetInitializer():
+            touched.values.add(step.value)
+            before_tensor = inverse.tensor if isinstance(inverse, SetInitializer) else None
+            if (before_tensor is None) != (step.tensor is None):
+                touched.structure.add(step.graph)
+        case _:
+            assert_never(step)
+
+
+def _collect_field(step: SetField, inverse: Step, touched: Touched) -> None:
+    target = step.target
+    match target:
+        case Node():
+            touched.nodes.add(target)
+        case Value():
+            touched.values.add(target)
+        case Graph():
+            touched.model = True
+            _add_values(touched, mentioned(step))
+        case Model() | Function() | TrainingInfo():
+            touched.model = True
+            if isinstance(inverse, SetField):
+                touched.removed.update(_gone(step.field, inverse.value, step.value))
+        case _:
+            assert_never(target)
+
+
+def _gone(field: str, before: Any, after: Any) -> Iterator[Graph | Function]:
+    """Functions and outermost graphs that a field of the model, or of a training step, held and no longer holds."""
+    match field:
+        case "functions":
+            for function in set(before).difference(after):
+                yield function
+                yield function.body
+        case "training_info":
+            steps = set(before).difference(after)
+            yield from (g for step in steps for g in (step.initialization, step.algorithm) if g is not None)
+        case "initialization" | "algorithm" if before is not None and before is not after:
+            yield before
+
+
+def _add_values(touched: Touched, values: Iterable[Value | None]) -> None:
+    touched.values.update(filter(None, values))
+
+
+def _add_structure(touched: Touched, graph: Graph | None) -> None:
+    if graph is not None:
+        touched.structure.add(graph)
+
+
+def _bodies(attribute: Attribute | None) -> tuple[Graph, ...]:
+    return () if attribute is None else attribute.graphs
+
+
+def is_in_model(thing: Node | Value | Graph | Function | Model) -> bool:
+    """Whether an object is still part of a model. Costs the depth of nesting."""
+    match thing:
+        case Node():
+            return thing.graph is not None and is_in_model(thing.graph)
+        case Value():
+            if thing.producer is not None:
+                return is_in_model(thing.producer)
+            return thing.graph is not None and is_in_model(thing.graph) and (thing.is_defined or bool(thing.uses))
+        case Graph():
+            root = thing.root
+            owner = root.owner
+            if isinstance(owner, TrainingInfo):
+                listed = owner.model is not None and owner in owner.model.training_info
+                return listed and root in (owner.initialization, owner.algorithm)
+            return is_in_model(owner) if isinstance(owner, Function) else thing.model is not None
+        case Function():
+            return thing.model is not None and thing in thing.model.functions
+        case Model():
+            return True

@@ -1,0 +1,102 @@
+"""The places visited in one document, to go back and forward between them.
+
+A place is the graph shown, what was selected, and the part of the graph in view. A place is noted when it is left by
+a jump (to a match, a problem, a body, the whole graph), as it was at that moment; panning and clicking note nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.model.ir.graph import Graph
+from onnx_workbench.viewer.core.selection import Item
+
+_MOST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One place. `spot` says which part of the graph was in view; only the view that made it can read it."""
+
+    graph: Graph
+    items: tuple[Item, ...] = ()
+    spot: object = None
+
+
+class Visits(QObject):
+    """The places left behind, and those that going back left. `here` tells the place of now. GUI thread only."""
+
+    changed = Signal()  # back and forward became possible or impossible
+
+    def __init__(self, here: Callable[[], Visit], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._here = here
+        self._back: list[Visit] = []
+        self._forward: list[Visit] = []
+        self._jumping = False
+
+    @property
+    def can_go_back(self) -> bool:
+        """Whether a place was left before this one."""
+        return bool(self._back)
+
+    @property
+    def can_go_forward(self) -> bool:
+        """Whether `back` was used since the last jump."""
+        return bool(self._forward)
+
+    @contextmanager
+    def jump(self) -> Iterator[None]:
+        """Note the place left by what is done inside; nothing where that leads nowhere. Jumps inside belong to it."""
+        if self._jumping:
+            yield
+            return
+        left = self._here()
+        self._jumping = True
+        try:
+            yield
+        finally:
+            self._jumping = False
+            if self._here() != left:
+                self._note(left)
+
+    def _note(self, left: Visit) -> None:
+        if not self._back or self._back[-1] != left:
+            self._back.append(left)
+            del self._back[:-_MOST]
+        self._forward.clear()
+        self.changed.emit()
+
+    def back(self) -> Visit | None:
+        """The place to show now, one back; None when this is the first."""
+        return self._step(self._back, self._forward)
+
+    def forward(self) -> Visit | None:
+        """The place to show now, one forward; None when this is the last."""
+        return self._step(self._forward, self._back)
+
+    def _step(self, taken: list[Visit], left: list[Visit]) -> Visit | None:
+        here = self._here()
+        found = None
+        while taken and found is None:
+            found = taken.pop()
+            if found == here:  # panned or clicked back to it meanwhile
+                found = None
+        if found is not None:
+            left.append(here)
+        self.changed.emit()
+        return found
+
+    def prune(self, keep: Callable[[Item], bool]) -> None:
+        """Forget graphs and objects that left the model: those for which `keep` is false."""
+        for visits in (self._back, self._forward):
+            visits[:] = [
+                replace(visit, items=tuple(item for item in visit.items if keep(item)))
+                for visit in visits
+                if keep(visit.graph)
+            ]
+        self.changed.emit()

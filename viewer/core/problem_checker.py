@@ -1,0 +1,203 @@
+"""Everything that is wrong with a document, found bit by bit while nothing else happens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from onnx_workbench.model.history.document import Change, Document
+from onnx_workbench.viewer.core.shifts import SLICE_SECONDS, Shift
+from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.style.formatting import type_text
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.checks import Checker, Problem
+    from onnx_workbench.model.inference import Inferred
+    from onnx_workbench.model.ir.graph import Model
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.viewer.core.jobs import Jobs
+    from onnx_workbench.viewer.core.type_inference import Types
+
+_IDLE_MS = 20
+_UNDECLARED = ("interface-type", "interface-shape")
+
+
+class Problems(QObject):
+    """The rules that are broken, declared types that cannot be, and what reading the file found. GUI thread.
+
+    Nothing is checked before `start`. After an edit the node it touched is checked at once, the rest in slices of a
+    few milliseconds.
+    """
+
+    changed = Signal()
+    finished_changed = Signal()
+
+    def __init__(self, document: Document, types: Types, jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._types = types
+        self._jobs = jobs
+        self._checker: Checker | None = None
+        self._typed: list[Problem] = []
+        self._comparing = Latest(self)
+        self._listed: list[Problem] = []
+        self._counts: Counter[str] = Counter()  # of those listed, by severity
+        self._seen = -1  # the checker's revision that is listed
+        self._told_finished = False
+        self._started = False
+        self._shift = Shift(self._work, self)
+        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)  # typing goes first
+        self._idle.timeout.connect(self._shift.start)
+        types.known.connect(self._compare_types)
+
+    def close(self) -> None:
+        """Stop checking."""
+        self._idle.stop()
+        self._shift.stop()
+        self._comparing.stop()
+        if self._checker is not None:
+            self._checker.close()
+            self._checker = None
+            self._end()
+
+    def start(self) -> None:
+        """Begin, once the signatures are loaded (which takes 0.2 s, so in a thread)."""
+        if not self._started:
+            self._started = True
+            self._jobs.start("", lambda _progress: _load(), done=lambda _none: self._begin())
+
+    def _begin(self) -> None:
+        from onnx_workbench.model.checks import Checker
+
+        self._checker = Checker(self._document, self._look)
+        self._end = self._document.subscribe(self._on_change)
+        self._shift.start()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the list is complete for the model as it is now."""
+        return self._checker is not None and self._checker.finished
+
+    @property
+    def all(self) -> list[Problem]:
+        """What is known to be wrong now, errors first."""
+        return self._listed
+
+    def count(self, severity: str) -> int:
+        """How many of a severity."""
+        return self._counts[severity]
+
+    def _on_change(self, _change: Change) -> None:
+        self._shift.stop()
+        if not self.finished:  # the checker heard of it first, and did at once what is little
+            self._idle.start()
+        if self._comparing.running:
+            self._compare_types()
+
+    def _work(self) -> None:
+        checker = self._checker
+        if checker is None or checker.work(SLICE_SECONDS):
+            self._shift.stop()
+        self._look()
+
+    def _look(self) -> None:
+        """List what the checker knows since it was last looked at; with very many problems that takes a while."""
+        if self._checker is not None and self._checker.revision != self._seen:
+            self._collect()
+        if self.finished != self._told_finished:
+            self._told_finished = self.finished
+            self.finished_changed.emit()
+
+    def _compare_types(self) -> None:
+        """Hold declared types against the inferred ones, in slices; an edit meanwhile begins it again."""
+        self._comparing.stop()
+        if (inferred := self._types.inferred) is not None:
+            model = self._document.model
+            self._comparing.begin(lambda progress: list(_contradictions(model, inferred, progress)), self._set_typed)
+
+    def _set_typed(self, problems: list[Problem]) -> None:
+        if problems or self._typed or any(p.rule in _UNDECLARED for p in self._listed):
+            self._typed = problems
+            self._collect()
+
+    def _collect(self) -> None:
+        if self._checker is None:
+            return
+        from onnx_workbench.model.checks.inferred import beside
+        from onnx_workbench.model.checks.problem import errors_first
+
+        self._seen = self._checker.revision
+        inferred = self._types.inferred
+        checked = (_mended(problem, inferred) for problem in self._checker.problems)
+        found = [*self._read(), *checked]
+        found = errors_first(chain(found, beside(found, self._typed)))
+        is_news = found != self._listed
+        self._listed = found  # equal problems may have another fix by now
+        self._counts = Counter(map(attrgetter("severity"), found))
+        if is_news:
+            self.changed.emit()
+
+    def _read(self) -> list[Problem]:
+        from onnx_workbench.model.checks.problem import warning
+
+        source = self._document.model.source
+        return [warning("reading", text, self._document.model) for text in getattr(source, "problems", ())]
+
+
+def find_problems(model: Model, inferred: Inferred, progress: Progress) -> list[Problem]:
+    """All that `Problems` lists of a model but what reading its file found, errors first; on any thread."""
+    from onnx_workbench.model.checks.inferred import beside
+    from onnx_workbench.model.checks.models import steps_of_check
+    from onnx_workbench.model.checks.partial_models import concerning
+    from onnx_workbench.model.checks.problem import errors_first
+
+    found = concerning(model, (problem for problem in progress.paced(steps_of_check(model)) if problem is not None))
+    problems = [_mended(problem, inferred) for problem in found]
+    return errors_first(chain(problems, beside(problems, _contradictions(model, inferred, progress))))
+
+
+def _mended(problem: Problem, inferred: Inferred | None) -> Problem:
+    """An input or output without a type or shape can be declared as inferred, which the checker knows nothing of."""
+    found = inferred.types.get(problem.place) if problem.rule in _UNDECLARED and inferred else None
+    if found is None:
+        return problem
+    from onnx_workbench.model.checks.problem import Fix
+    from onnx_workbench.model.inference.declare_types import declare, is_shapeless
+
+    if problem.rule == "interface-shape" and is_shapeless(found):
+        return problem
+    title = f"Declare {problem.place.name} as {type_text(found)}"
+    return replace(problem, fix=Fix(title, partial(declare, value=problem.place, found=found)))
+
+
+def _contradictions(model: Model, inferred: Inferred, progress: Progress) -> Iterator[Problem]:
+    """Nodes that do not take what they get, and declared types that cannot be, each with a fix."""
+    from onnx_workbench.model.checks.inferred import check_inferred, is_other_kind
+    from onnx_workbench.model.checks.problem import Fix, error, warning
+    from onnx_workbench.model.inference import disagreements
+    from onnx_workbench.model.inference.declare_types import declare
+
+    yield from progress.paced(check_inferred(inferred))
+    for value, declared, found in disagreements(model, inferred, progress):
+        make = error if is_other_kind(declared, found) else warning
+        yield make(
+            "declared-type",
+            f"{value.name} is declared {type_text(declared)}",
+            value,
+            f"From what feeds it, it will be {type_text(found)}.",
+            Fix(f"Declare {value.name} as {type_text(found)}", partial(declare, value=value, found=found)),
+        )
+
+
+def _load() -> None:
+    from onnx_workbench.model import checks, schemas
+
+    schemas.preload()
+    assert checks.check_model is not None

@@ -1,0 +1,142 @@
+"""The types of all values of a document, inferred in the background whenever the structure changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from onnx_workbench.model.analysis.value_types import declared_type
+from onnx_workbench.model.history.document import Change, Document, Transaction
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Function, Graph, Value
+from onnx_workbench.model.ir.types import Type
+from onnx_workbench.viewer.core.slices import Latest
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.inference import Inferred
+    from onnx_workbench.model.inference.infer import Request
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.viewer.core.jobs import Job, Jobs
+
+_DELAY_MS = 120  # after an edit, in which another one may come, as in typing
+
+
+class Types(QObject):
+    """What every value's type is: what was inferred and what is declared, together. GUI thread.
+
+    Nothing is inferred before `start`. While an edit's result is being worked out, what was known before stays.
+    """
+
+    changed = Signal()  # a value is of another type than before
+    known = Signal()  # inference is through with the model as it is now
+
+    def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._jobs = jobs
+        self._inferred: Inferred | None = None
+        self._rules: dict[str, str] = {}
+        self._delay = QTimer(self, singleShot=True)
+        self._delay.timeout.connect(self._infer)
+        self._end = document.subscribe(self._on_change)
+        self._running = False
+        self._asking = Latest(self)
+        self._asked: Job[Inferred] | None = None
+
+    def close(self) -> None:
+        """Stop listening to the document."""
+        self._delay.stop()
+        self._asking.stop()
+        self._end()
+
+    def start(self) -> None:
+        """Begin: infer now and after every edit that can change a type."""
+        self._running = True
+        self._delay.start(0)
+
+    @property
+    def inferred(self) -> Inferred | None:
+        """What inference found last; None before it ended for the first time."""
+        return self._inferred
+
+    @property
+    def rules(self) -> Mapping[str, str]:
+        """What a person said of operators nobody knows: ``domain::Operator`` → ``same as input 0``."""
+        return self._rules
+
+    def set_rule(self, operator: str, rule: str) -> None:
+        """Say how the types of an operator follow; an empty rule takes it back."""
+        if rule:
+            self._rules[operator] = rule
+        else:
+            self._rules.pop(operator, None)
+        self._delay.start(0)
+
+    def make_output(self, edit: Transaction, graph: Graph, value: Value) -> None:
+        """Let a graph return a value, declared as inferred where it was not: outputs need a type and a shape."""
+        self.make_outputs(edit, graph, {value: value})
+
+    def make_outputs(self, edit: Transaction, graph: Graph, values: Mapping[Value, Value]) -> None:
+        """The same for many; for each the one of the document that it is or is a copy of. Of copies on any thread."""
+        from onnx_workbench.model.edits.interface import add_outputs
+        from onnx_workbench.model.inference.declare_types import declare, is_shapeless
+
+        add_outputs(edit, graph, [*values])
+        if isinstance(graph.owner, Function):
+            return
+        known = {} if self._inferred is None else self._inferred.types
+        for value, own in values.items():
+            found = (known.get(own) or declared_type(value)) if value.type is None or is_shapeless(value.type) else None
+            if found is not None:
+                declare(edit, value, found)
+
+    def type_of(self, value: Value) -> Type | None:
+        """The inferred type, with what the declared one or that of the constant says more."""
+        return declared_type(value) if self._inferred is None else self._inferred.type_of(value)
+
+    def _on_change(self, change: Change) -> None:
+        if self._asking.running:
+            self._asking.stop()  # it has read half of the model as it was
+            self._delay.start(_DELAY_MS)
+        if self._running and not all(_is_only_a_name(step) for step in change.steps):
+            self._delay.start(_DELAY_MS)
+            if self._asked is not None:
+                self._asked.cancel()  # its answer would be about the model as it was
+
+    def _infer(self) -> None:
+        from onnx_workbench.model.errors import ModelError
+        from onnx_workbench.model.inference.infer import answer, request
+
+        model, rules = self._document.model, dict(self._rules)
+
+        def prepare(progress: Progress) -> Request | None:
+            try:
+                return request(model, rules, progress)
+            except ModelError:
+                return None  # what cannot be written cannot be asked about; problems say why
+
+        def ask(asked: Request | None) -> None:
+            if asked is not None:
+                before = self._inferred
+                self._asked = self._jobs.start(
+                    "",
+                    lambda progress: answer(asked, progress, before, in_background=True),
+                    done=self._set,
+                    supersede="inference",
+                )
+
+        self._asking.begin(prepare, ask)
+
+    def _set(self, inferred: Inferred) -> None:
+        is_news = inferred is not self._inferred
+        self._inferred = inferred
+        if is_news:
+            self.changed.emit()
+        self.known.emit()
+
+
+def _is_only_a_name(step: object) -> bool:
+    """Whether a step can change no type: inference knows values, not their names."""
+    return isinstance(step, SetField) and step.field in ("name", "doc_string", "metadata", "overload")

@@ -1,0 +1,35 @@
+"""How long a dialog about a document lives, no longer than the document is open; and where it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPoint, QRect, QSize
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QDialog
+
+    from onnx_workbench.viewer.core.context import Workspace
+
+
+def show_for(workspace: Workspace, dialog: QDialog) -> None:
+    """Show a dialog without blocking its window; it is given up when the document closes or is read again."""
+    workspace.closed.connect(dialog.reject)
+    dialog.show()
+
+
+def show_aside(workspace: Workspace, dialog: QDialog) -> None:
+    """The same for one that shows on the graph what it is about: where it hides as little of the graph as can be."""
+    window = dialog.parentWidget()
+    if window is not None:
+        screen = window.screen().availableGeometry()
+        dialog.move(place_beside(window.window().frameGeometry(), dialog.size(), screen))
+    show_for(workspace, dialog)
+
+
+def place_beside(window: QRect, dialog: QSize, screen: QRect) -> QPoint:
+    """The place right of a window, or as far over it as the screen demands; at half its height. In pixels."""
+    right = min(window.right() + 1, screen.right() + 1 - dialog.width())
+    top = window.center().y() - dialog.height() // 2
+    lowest = screen.bottom() + 1 - dialog.height()
+    return QPoint(max(right, screen.left()), max(min(top, lowest), screen.top()))

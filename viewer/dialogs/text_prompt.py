@@ -1,0 +1,100 @@
+"""A small dialog with a few text fields; what is refused is said below them, and the dialog stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.dialogs.buttons import without_icons
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.theme import theme
+
+
+@dataclass(frozen=True)
+class TextField:
+    """One line to fill in."""
+
+    label: str
+    text: str = ""
+    placeholder: str = ""
+
+
+class ErrorLabel(QLabel):
+    """Why something was refused; takes no room while nothing was."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setWordWrap(True)
+        self.setAccessibleName("Error")
+        self.hide()
+
+    def show_error(self, error: ModelError | None) -> None:
+        """Say it, or nothing."""
+        self.setVisible(error is not None)
+        if error is not None:
+            self.setStyleSheet(f"color: {theme().error.name()};")
+            self.setText(display(f"{error.title}. {error.detail}".strip(), 600, keep_lines=True))
+
+
+def _line(field: TextField) -> QLineEdit:
+    line = QLineEdit(field.text)
+    line.setPlaceholderText(field.placeholder)
+    line.setAccessibleName(field.label)
+    line.setMinimumWidth(320)
+    return line
+
+
+class AskText(QDialog):
+    """Calls `accept_texts` with what was filled in; a ModelError from it is shown and the dialog stays open."""
+
+    def __init__(
+        self,
+        window: QWidget,
+        title: str,
+        fields: Sequence[TextField],
+        accept_texts: Callable[[list[str]], object],
+        *,
+        explanation: str = "",
+        button: str = "OK",
+    ) -> None:
+        super().__init__(window)
+        self.setWindowTitle(title)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._accept_texts = accept_texts
+        layout = QVBoxLayout(self)
+        if explanation:
+            label = QLabel(explanation)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setWordWrap(True)
+            layout.addWidget(label)
+        form = QFormLayout()
+        self.fields = [_line(field) for field in fields]
+        for field, line in zip(fields, self.fields, strict=True):
+            form.addRow(f"{field.label}:", line)
+        layout.addLayout(form)
+        self.error = ErrorLabel()
+        layout.addWidget(self.error)
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
+        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setText(button)
+        without_icons(self.buttons.buttons())
+        self.buttons.accepted.connect(self.try_accept)
+        self.buttons.rejected.connect(self.reject)
+        layout.addWidget(self.buttons)
+        if self.fields:
+            self.fields[0].selectAll()
+            self.fields[0].setFocus()
+
+    def try_accept(self) -> None:
+        """Hand the texts over; close when they are taken."""
+        try:
+            self._accept_texts([line.text().strip() for line in self.fields])
+        except ModelError as error:
+            self.error.show_error(error)
+            self.adjustSize()
+            return
+        self.accept()

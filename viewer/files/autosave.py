@@ -1,0 +1,175 @@
+"""Keeps a journal of an open document, on the file that is there, or beside the model where none holds it any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from onnx_workbench.viewer.files.folders import journal_folder
+from onnx_workbench.viewer.files.read_model import identity_read
+from onnx_workbench.viewer.files.save_preparation import Preparation
+from onnx_workbench.viewer.style.formatting import display
+
+if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
+    from onnx_workbench.model.io.writer.save import Saving
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.model.recovery.baseline import Beginning
+    from onnx_workbench.model.recovery.journal import Journal
+    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.files.save import Coming
+
+_IDLE_MS = 1500
+_LOSES = "A crash would lose edits"  # topic of messages, of which the last one counts
+
+
+class Keeper(QObject):
+    """Writes the journal of one document for as long as its workspace lives; `close` forgets it.
+
+    A document that belongs to no file comes with the `beginning` that was written of its model before, or with the file
+    that `holds` it.
+    """
+
+    _failed = Signal()  # from the thread that writes
+
+    def __init__(self, workspace: Workspace, beginning: Beginning | None = None, holds: Path | None = None) -> None:
+        from onnx_workbench.model.recovery.journal import Journal
+        from onnx_workbench.model.recovery.log import BaseFile
+
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._told = ""
+        self._lacks_file = False  # the file was not there any more as it was when that was looked at last
+        self._is_writing = False  # the model, for that
+        self.journal: Journal | None = None
+        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)
+        self._idle.timeout.connect(self._on_idle)
+        self._failed.connect(self._look)
+        workspace.jobs.ended.connect(self._on_job_ended)
+        self._endings = list[Callable[[], None]]()
+        document = workspace.document
+        try:
+            self.journal = workspace.journal = Journal(
+                document,
+                journal_folder(),
+                BaseFile.of(holds or document.path, identity_read(workspace.model)),
+                beginning=beginning,
+                failed=self._failed.emit,
+            )
+        except OSError:
+            return  # the file is gone already; saving will say so
+        self._lacks_file = self.journal.lacks_base
+        self._idle.start()
+        # of a change the journal hears first: it may be that very change that it cannot write
+        self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
+        self._tell()
+
+    def _on_change(self, _change: object) -> None:
+        self._tell()
+        if self._lacks_file:
+            self.look_at_file()
+
+    def _on_saved(self) -> None:
+        self._idle.start()
+        self._told = ""
+        self._workspace.withdraw(_LOSES)
+        self._tell()
+        self.look_at_file()
+
+    def _on_idle(self) -> None:
+        if self.journal is not None:
+            self.journal.meet_nodes()
+
+    def _look(self) -> None:
+        if self.journal is not None:
+            self.journal.look()
+        self._tell()
+
+    def _tell(self) -> None:
+        problem = "" if self.journal is None else self.journal.problem
+        if problem and problem != self._told:
+            self._workspace.message("warning", _LOSES, problem, topic=_LOSES)
+        self._told = problem
+
+    def close(self) -> None:
+        """The document was saved or given up."""
+        self._idle.stop()
+        while self._endings:
+            self._endings.pop()()
+        if self.journal is not None:
+            self.journal.close()
+
+    # -- the file ------------------------------------------------------------------------------------------------
+
+    def expect(self, coming: Coming) -> None:
+        """A save is about to put its file in its place: whenever the program ends, edits fit the file that is there."""
+        state = self._workspace.document.entry(coming.state)
+        if self.journal is None or state is None:
+            return
+        if coming.kept is not None and not coming.kept.problem:
+            self.journal.begin_anew(coming.kept, state)
+        elif not coming.left_out:
+            from onnx_workbench.model.recovery.log import BaseFile
+
+            self.journal.expect(BaseFile.of(coming.path, coming.identity), state)
+
+    def expect_nothing(self) -> None:
+        """The save has ended, whatever became of it."""
+        if self.journal is not None:
+            self.journal.expect_nothing()
+
+    def look_at_file(self) -> None:
+        """Write a model down that was edited, or is to stay, and whose file is not there any more as it was."""
+        workspace, journal = self._workspace, self.journal
+        if journal is None or self._is_writing:
+            return
+        self._lacks_file = journal.lacks_base
+        if not (self._lacks_file and workspace.document.modified) or workspace.jobs.making("edit"):
+            return
+        from onnx_workbench.model.progress import Cancelled
+        from onnx_workbench.model.recovery.baseline import Beginning, prepare_beginning, reason_of
+        from onnx_workbench.model.recovery.journal_files import new_path
+
+        self._is_writing = True
+        path, model, title = new_path(journal_folder()), workspace.model, f"Keep {display(workspace.title, 60)}"
+
+        def prepare(progress: Progress) -> Saving:
+            return prepare_beginning(model, path, progress)
+
+        def stop(error: Exception | None = None) -> None:
+            self._begun(Beginning(path, reason_of(error or Cancelled())), 0)
+
+        Preparation(workspace, title, prepare, partial(self._write, title, path), stop, stop)
+
+    def _on_job_ended(self, _job: object) -> None:
+        if self._lacks_file:
+            self.look_at_file()
+
+    def _write(self, title: str, path: Path, saving: Saving, state: int) -> None:
+        from onnx_workbench.model.recovery.baseline import Beginning, finish_beginning
+
+        job: Job[Beginning] = self._workspace.jobs.start(
+            title,
+            partial(finish_beginning, path, saving),
+            finished=lambda: self._begun(job.result or Beginning.missing(path.parent), state),
+        )
+
+    def _begun(self, beginning: Beginning, state: int) -> None:
+        """What was written is what edits are done again on, if that is still needed."""
+        from onnx_workbench.model.recovery.journal_files import remove_files
+
+        self._is_writing = self._lacks_file = False  # not again for each edit, where it did not succeed
+        entry = self._workspace.document.entry(state)
+        if self.journal is None:
+            return
+        if not self.journal.lacks_base or entry is None:
+            remove_files(beginning.journal)
+        elif beginning.problem:
+            why = f"Their file is not there any more as it was, and the model is not being kept: {beginning.problem}."
+            self._workspace.message("warning", _LOSES, why, topic=_LOSES)
+        else:
+            self.journal.begin_anew(beginning, entry)

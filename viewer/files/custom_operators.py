@@ -1,0 +1,98 @@
+"""The operator-set documents (ONNXOPSET files) that are open: their operators are known to every model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.core.settings import OPERATOR_SETS, Settings
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.io.reader.read import OperatorSet
+    from onnx_workbench.model.schemas import Schema
+
+
+@dataclass(frozen=True)
+class OpenOperatorSet:
+    """One document: where it is, what it holds, and the signatures made of it."""
+
+    path: Path
+    content: OperatorSet
+    schemas: tuple[Schema, ...]
+
+
+class OperatorSets(QObject):
+    """All of them, in the order they were opened. GUI thread."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[OpenOperatorSet] = []
+        self._settings: Settings | None = None
+        self.changed.connect(self._write_down)
+
+    def remember(self, settings: Settings) -> list[ModelError]:
+        """Open what was open when the program ended, and from now on keep the list; returns what cannot be read."""
+        refused = []
+        for text in settings.get(OPERATOR_SETS):
+            try:
+                self.open(Path(text))
+            except ModelError as error:
+                refused.append(error)
+        self._settings = settings
+        settings.destroyed.connect(partial(self._settings_gone, id(settings)))
+        self._write_down()
+        return refused
+
+    def _write_down(self) -> None:
+        if self._settings is not None:
+            self._settings.set(OPERATOR_SETS, tuple(str(one.path.absolute()) for one in self.opened))
+
+    def _settings_gone(self, which: int) -> None:
+        if id(self._settings) == which:
+            self._settings = None
+
+    def open(self, path: Path) -> OpenOperatorSet:
+        """Read a document and make its operators known; one that is open already is read anew."""
+        from onnx_workbench.model import schemas
+        from onnx_workbench.model.io.reader.read import load_operator_set
+        from onnx_workbench.model.schemas.operator_set_documents import schemas_of
+
+        content = load_operator_set(path)
+        for other in [one for one in self.opened if one.path == path]:
+            self.close(other)
+        found = OpenOperatorSet(path, content, tuple(schemas_of(content)))
+        schemas.register(found.schemas)
+        self.opened.append(found)
+        self.changed.emit()
+        return found
+
+    def close(self, document: OpenOperatorSet) -> None:
+        """Forget the operators of a document."""
+        from onnx_workbench.model import schemas
+
+        schemas.forget(document.schemas)
+        self.opened.remove(document)
+        self.changed.emit()
+
+
+@cache
+def documents() -> OperatorSets:
+    """The documents of the program."""
+    return OperatorSets()
+
+
+def is_document(path: Path) -> bool:
+    """Whether a file is an operator-set document; looks at its first bytes."""
+    from onnx_workbench.model.io.reader.read import identify
+
+    try:
+        return identify(path).message == "OperatorSetProto"
+    except (ModelError, OSError):
+        return False

@@ -1,0 +1,65 @@
+"""From what a person names (a file, ``-`` for standard input, the sample) to a model. Any thread, no Qt."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnx_workbench.model.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.io.reader.source import Identity
+    from onnx_workbench.model.ir.graph import Model
+
+STANDARD_INPUT = "-"
+
+
+def sample_model() -> Path:
+    """The model that comes with the program."""
+    from onnx_workbench import resources
+
+    return resources.path("sample/digits.onnx")
+
+
+def read(name: str | Path, progress: Progress = SILENT) -> Model:
+    """Read a model; ModelError says what is wrong with it. Reads no weights."""
+    from onnx_workbench.model import load
+
+    return load(name, progress)
+
+
+def import_view() -> None:
+    """Import what a document needs (numpy among it), and the panels around it, so that the GUI thread need not."""
+    for name in (
+        "onnx_workbench.viewer.document_tab",
+        "onnx_workbench.viewer.canvas.graph_view",
+        "onnx_workbench.model.recovery.journal",
+    ):
+        import_module(name)
+    for info in import_module("onnx_workbench.viewer.panels").PANELS:
+        if info.open_at_first:
+            info.load()
+
+
+def import_runs() -> None:
+    """Import what running a model and looking at its values need, and the other panels, see import_view."""
+    import_module("onnx_workbench.viewer.run.controller")
+    for info in import_module("onnx_workbench.viewer.panels").PANELS:
+        info.load()
+
+
+def identity_read(model: Model) -> Identity | None:
+    """That of the file that a model was read from, which may be another than the one at its place by now."""
+    source = model.source
+    return None if source is None else source.identity
+
+
+def identity_at(path: Path) -> Identity | None:
+    """What tells the file there is now from what it was or will be; None when there is none to look at."""
+    from onnx_workbench.model.io.reader.source import identity_of
+
+    try:
+        return identity_of(path.stat())
+    except OSError:
+        return None

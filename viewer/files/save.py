@@ -1,0 +1,138 @@
+"""One save of a document as it was chosen: prepared where the model lives, then written in a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.writer.save import Saved, Saving, prepare
+from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Storage
+from onnx_workbench.model.recovery.baseline import Beginning, finish_beginning, prepare_beginning
+from onnx_workbench.model.recovery.journal_files import new_path
+from onnx_workbench.viewer.core.jobs import post_and_wait
+from onnx_workbench.viewer.files.folders import journal_folder
+from onnx_workbench.viewer.files.save_preparation import Preparation
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.io.reader.sniff import Form
+    from onnx_workbench.model.io.reader.source import Identity
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.viewer.core.context import Workspace
+
+
+@dataclass(frozen=True)
+class SaveOptions:
+    """Where a document is written, and how. `copy`: it goes on belonging to the file it belongs to now."""
+
+    path: Path
+    form: Form | None = None
+    storage: Storage = UNMOVED
+    copy: bool = False
+
+
+@dataclass(frozen=True)
+class Coming:
+    """The file of a save that is about to take its place, and the state that it holds, but for what is `left_out`.
+
+    Where it takes the place of the file that holds that, `kept` is what was written of the model beside its journal.
+    """
+
+    path: Path
+    identity: Identity
+    state: int
+    left_out: bool
+    kept: Beginning | None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is called of a save, on the GUI thread. Either `refused`, `failed` or `written`, unless it is stopped.
+
+    `refused` comes before anything is written, where the options do not fit the model; `placing` when all is written
+    and the old file still there, with what the new one will be; `written` with the state of the document that the file
+    holds; `ended` after all, whatever became of the save.
+    """
+
+    prepared: Callable[[], object]
+    refused: Callable[[ModelError], object]
+    failed: Callable[[ModelError], object]
+    placing: Callable[[Coming], object]
+    written: Callable[[Saved, int], object]
+    ended: Callable[[], object]
+
+
+@dataclass(eq=False)
+class Save:
+    """Saves a document once, or again; edits may go on meanwhile. GUI thread only."""
+
+    workspace: Workspace
+    options: SaveOptions
+    answers: Answers
+    #: What waits until it has ended; of several calls for the same thing the last one counts.
+    waiting: dict[object, Callable[[], object]] = field(default_factory=dict)
+    stopped: bool = False
+    _whole: tuple[Path, Saving] | None = None  # the model for its journal, where the file does not hold all
+    _stop: Callable[[], object] = lambda: None
+
+    @property
+    def title(self) -> str:
+        """What it is called while it runs."""
+        return f"Saving {self.options.path.name}"
+
+    def start(self, expected: Identity | None) -> None:
+        """Begin, with the edits that are on their way. `expected`: refuse to replace a file of another identity."""
+        chosen = self.options
+
+        def work(progress: Progress) -> Saving:
+            model, journal = self.workspace.model, self.workspace.journal
+            saving = prepare(model, chosen.path, chosen.storage, form=chosen.form, expected=expected, progress=progress)
+            if saving.left_out and journal is not None and journal.is_on(chosen.path):
+                path = new_path(journal_folder())
+                self._whole = path, prepare_beginning(model, path, progress)
+            return saving
+
+        preparation = Preparation(self.workspace, self.title, work, self._write, self._refuse, self.answers.ended)
+        if preparation.running:
+            self._stop = preparation.stop
+
+    def stop(self) -> None:
+        """Write nothing, or leave what is there as it was; `ended` is all that is called, and only if it began.
+
+        Once the new file is there that comes too late: then it is as if nobody had stopped it.
+        """
+        self.stopped = True
+        self._stop()
+
+    def _write(self, saving: Saving, state: int) -> None:
+        def work(progress: Progress) -> Saved:
+            def place(path: Path, identity: Identity) -> None:
+                kept = None if self._whole is None else finish_beginning(*self._whole, progress)
+                coming = Coming(path, identity, state, bool(saving.left_out), kept)
+                post_and_wait(lambda: self.answers.placing(coming), progress)
+
+            return saving.run(progress, placing=place)
+
+        def finished() -> None:
+            try:
+                if job.result is not None:  # even when it was stopped: the file is there
+                    self.answers.written(job.result, state)
+            finally:
+                self.answers.ended()
+
+        job = self.workspace.jobs.start(self.title, work, failed=self._fail, finished=finished, lane="mutate")
+        self._stop = job.cancel
+        self.answers.prepared()
+
+    def _refuse(self, error: Exception) -> None:
+        if isinstance(error, ModelError):
+            self.answers.refused(error)
+        self.answers.ended()
+        if not isinstance(error, ModelError):
+            raise error
+
+    def _fail(self, error: BaseException) -> None:
+        if isinstance(error, ModelError):
+            self.answers.failed(error)

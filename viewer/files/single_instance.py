@@ -1,0 +1,130 @@
+"""The second start of the program hands its files to the window that is open, and ends. No Qt.
+
+    if hand_over(["model.onnx"]): return            # before anything of Qt is imported
+
+The two meet at a local socket (a named pipe on Windows) that only this user can reach, one for each display; the
+other side is `viewer.files.instance_listener`. A message is one line of JSON, the answer is ``ACCEPTED``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import stat
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnx_workbench.viewer.files.folders import state_folder
+
+ACCEPTED = b"accepted\n"
+#: The largest message in bytes, its line end included; a longer one is not ours.
+LARGEST = 1 << 16
+
+_PATIENCE = 3.0  # s; a program that has not answered by then hangs, and a window of its own serves better
+_LONGEST = 90  # bytes of a socket's path: some systems take 104, and Qt adds a few while it makes one
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Files to open, absolute. `token` is what the desktop gave for bringing a window to the front, often empty."""
+
+    files: tuple[str, ...]
+    token: str = ""
+
+    def to_bytes(self) -> bytes:
+        """One line."""
+        return json.dumps({"open": self.files, "token": self.token}).encode() + b"\n"
+
+    @classmethod
+    def from_bytes(cls, line: bytes) -> Request | None:
+        """What a line asks for; None where it has another form than `to_bytes` gives."""
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(found, dict):
+            return None
+        files, token = found.get("open"), found.get("token")
+        if not isinstance(files, list) or not isinstance(token, str) or not files:
+            return None
+        if not all(isinstance(name, str) and Path(name).is_absolute() and "\0" not in name for name in files):
+            return None
+        return cls(tuple(files), token)
+
+
+def address() -> str | None:
+    """Where the programs of this user on this display meet; None where there is no place only this user can reach."""
+    meant = [
+        str(state_folder()),
+        *map(os.environ.get, ("WAYLAND_DISPLAY", "DISPLAY", "QT_QPA_PLATFORM", "SESSIONNAME")),
+    ]
+    name = "onnx-workbench-" + hashlib.sha256(repr(meant).encode()).hexdigest()[:16]
+    if sys.platform == "win32":
+        return rf"\\.\pipe\{name}"
+    folder = _folder()
+    if not _is_private(folder):
+        return None
+    path = str(folder / name)
+    return path if len(os.fsencode(path)) <= _LONGEST else None
+
+
+def _folder() -> Path:
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if "ONNX_WORKBENCH_STATE" in os.environ:
+        return state_folder()
+    if runtime:
+        return Path(runtime)
+    temporary = os.environ.get("TMPDIR") if sys.platform == "darwin" else None  # there it is each user's own
+    return Path(temporary) if temporary else state_folder()
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether nobody else may put a socket there; makes the folder where there is none."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+    except OSError:
+        return False
+    return sys.platform == "win32" or (
+        found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
+
+
+def hand_over(names: Sequence[str], patience: float = _PATIENCE) -> bool:
+    """Have the program that is open show files; False when there is none, or it does not answer.
+
+    Costs some microseconds where there is none, and at most `patience` seconds where it hangs.
+    """
+    where = address()
+    if where is None or not Path(where).exists():
+        return False
+    token = os.environ.get("XDG_ACTIVATION_TOKEN", "")
+    message = Request(tuple(str(Path(name).absolute()) for name in names), token).to_bytes()
+    if len(message) > LARGEST:
+        return False
+    answers: list[bytes] = []
+    # A pipe of Windows cannot be read with a time limit, so it is the thread that is given up.
+    talk = threading.Thread(target=_talk, args=(where, message, answers), daemon=True)
+    talk.start()
+    talk.join(patience)
+    return answers == [ACCEPTED]
+
+
+def _talk(where: str, message: bytes, answers: list[bytes]) -> None:
+    try:
+        if sys.platform == "win32":
+            with open(where, "r+b", buffering=0) as pipe:
+                pipe.write(message)
+                answers.append(pipe.read(len(ACCEPTED)))
+        else:
+            with socket.socket(socket.AF_UNIX) as line:
+                line.connect(where)
+                line.sendall(message)
+                answers.append(line.recv(len(ACCEPTED)))
+    except OSError:
+        return  # nobody listens there any more

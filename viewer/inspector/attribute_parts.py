@@ -1,0 +1,232 @@
+"""Rows under an attribute: its elements or tensor, its kind, where a function gives its value, its description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache, partial
+
+from onnx_workbench.model.edits import attributes as edits
+from onnx_workbench.model.edits.function_attributes import formal_names
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Function, Graph, Node
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.schemas import AttributeSchema
+from onnx_workbench.model.text.attributes import convert_value, has_text, plainest
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.inspector.common import act, movable, moved, name_of, one_line, text_field, text_row
+from onnx_workbench.viewer.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
+from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction, Suggestion
+from onnx_workbench.viewer.style.formatting import display, plural
+
+#: Kinds an attribute can be changed to: all but the one of an attribute that says nothing.
+KINDS = tuple(kind for kind in AttributeKind if kind is not AttributeKind.UNDEFINED)
+_MOST_ELEMENTS = 40
+
+
+@cache
+def kind_text(kind: AttributeKind) -> str:
+    """A kind as people say it: ``ints``, ``type``."""
+    return kind.name.lower().replace("_proto", "").replace("_", " ")
+
+
+def parse_kind(text: str) -> AttributeKind:
+    """A kind as people or ONNX's text format write it: ``ints``, ``type_proto``."""
+    written = text.strip().lower().replace("_proto", "").replace("_", " ")
+    kind = next((k for k in KINDS if kind_text(k) == written), None)
+    if kind is None:
+        have = ", ".join(map(kind_text, KINDS))
+        raise ModelError(f"{display(text.strip(), 40)} is no kind of attribute", f"There are: {have}.")
+    return kind
+
+
+def of_node(node: Node, name: str) -> str:
+    """What titles of edits call an attribute."""
+    return f"{one_line(name, 40)} of {name_of(node)}"
+
+
+def function_of(node: Node) -> Function | None:
+    """The function a node is in, or None."""
+    owner = node.graph.root.owner if node.graph is not None else None
+    return owner if isinstance(owner, Function) else None
+
+
+def parts(
+    workspace: Workspace, node: Node, attribute: Attribute, known: AttributeSchema | None, numbers: Numbers
+) -> Sequence[Row]:
+    """The rows under an attribute that the node has."""
+    value = attribute.value
+    found: list[Row] = []
+    if not attribute.reference:
+        if isinstance(value, (Tensor, SparseTensor)):
+            opening = RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go")
+            found += tensor_rows(value, numbers, opening=(opening,))
+            found += tensor_texts(workspace, value, node, of_node(node, attribute.name), attribute.name)
+        elif isinstance(value, tuple) and not has_text(attribute.kind):
+            found += [
+                _element_row(workspace, node, attribute, i, numbers) for i in range(min(len(value), _MOST_ELEMENTS))
+            ]
+    found.append(_kind_row(node, attribute))
+    owner = function_of(node)
+    if attribute.reference or (owner is not None and formal_names(owner)):
+        found.append(_reference_row(node, attribute, known))
+    name = attribute.name
+    field = text_field(
+        f"Describe {of_node(node, name)}",
+        attribute.doc_string,
+        lambda edit, text: edits.describe_attribute(edit, node, name, text),
+        lines=True,
+    )
+    return [*found, text_row("doc_string", "Description", attribute.doc_string, field)]
+
+
+# -- kind -----------------------------------------------------------------------------------------------------
+
+
+def kind_field(title: str, attribute: Attribute, change: Callable[[Transaction, AttributeKind], object]) -> Field:
+    """A field for the kind of an attribute."""
+
+    choices = tuple(Suggestion(kind_text(k)) for k in KINDS)
+    return Field(
+        title, lambda: kind_text(attribute.kind), lambda edit, text: change(edit, parse_kind(text)), choices=choices
+    )
+
+
+def _kind_row(node: Node, attribute: Attribute) -> Row:
+    row = Row("kind", "Kind", kind_text(attribute.kind))
+    row.field = kind_field(
+        f"Change kind of {of_node(node, attribute.name)}",
+        attribute,
+        lambda edit, kind: converter(node, attribute, kind)(edit),
+    )
+    return row
+
+
+def converter(node: Node, attribute: Attribute, kind: AttributeKind) -> Callable[[Transaction], object]:
+    """An edit that gives an attribute another kind, with as much of its value as that can hold."""
+
+    def change(edit: Transaction) -> None:
+        edits.set_attribute(edit, node, attribute.name, convert_value(attribute, kind), kind)
+
+    return change
+
+
+# -- references to attributes of the function -----------------------------------------------------------------
+
+
+def reference_field(
+    node: Node,
+    attribute: Attribute,
+    known: AttributeSchema | None,
+    parse: Callable[[AttributeKind, str], object] | None = None,
+) -> Field:
+    """A field for the function's attribute that gives the value; empty for a value of its own.
+
+    With `parse`, what names no attribute and can be read as a value takes the place of the reference.
+    """
+    owner = function_of(node)
+    names = () if owner is None else formal_names(owner)
+    name = attribute.name
+    kind = known.kind if known is not None else attribute.kind
+
+    def apply(edit: Transaction, text: str) -> None:
+        written = text.strip()
+        if not written:
+            default = None if known is None else known.default
+            edits.set_attribute(edit, node, name, plainest(kind) if default is None else default.value, kind)
+            return
+        if parse is not None and has_text(kind) and not written.startswith("@") and written not in names:
+            with suppress(ModelError):  # which is told as a name, then
+                value = parse(kind, text)
+                edits.set_attribute(edit, node, name, value, kind)
+                return
+        edits.refer_to_function_attribute(edit, node, name, written.removeprefix("@"))
+
+    return Field(
+        f"Set {of_node(node, name)}",
+        lambda: attribute.reference,
+        apply,
+        choices=tuple(map(Suggestion, names)),
+        hint=f"attribute of the function{', or a value' if parse else ''}; empty for a value of its own",
+    )
+
+
+def _reference_row(node: Node, attribute: Attribute, known: AttributeSchema | None) -> Row:
+    row = text_row("reference", "From function", attribute.reference, reference_field(node, attribute, known))
+    row.tip = "The attribute of the function that gives the value (ref_attr_name)."
+    if not attribute.reference:
+        row.text, row.style = "–", "muted"
+    return row
+
+
+def referring(workspace: Workspace, node: Node, name: str) -> tuple[RowAction, ...]:
+    """Inside a function: take the value from one of its attributes."""
+    owner = function_of(node)
+    names = () if owner is None else formal_names(owner)
+    if not names:
+        return ()
+
+    def refer(reference: str, edit: Transaction) -> None:
+        edits.refer_to_function_attribute(edit, node, name, reference)
+
+    def inner() -> list[RowAction]:
+        return [
+            RowAction(
+                display(n, 60), act(workspace, f"Let {of_node(node, name)} follow {one_line(n, 40)}", partial(refer, n))
+            )
+            for n in names
+        ]
+
+    return (RowAction("Take from function attribute", lambda: None, inner=inner),)
+
+
+# -- lists of tensors and graphs ------------------------------------------------------------------------------
+
+
+def adding(workspace: Workspace, node: Node, attribute: Attribute) -> tuple[RowAction, ...]:
+    """For a list that is not written as text: one more element."""
+    kind = attribute.kind
+    if not kind.is_list or has_text(kind) or attribute.reference:
+        return ()
+    element = kind_text(kind.element)
+    change = _list_change(node, attribute, lambda values: (*values, plainest(kind.element)))
+    title = f"Add {element} to {of_node(node, attribute.name)}"
+    return (RowAction(f"Add a {element}", act(workspace, title, change), "add", "add"),)
+
+
+def _element_row(workspace: Workspace, node: Node, attribute: Attribute, index: int, numbers: Numbers) -> Row:
+    values = attribute.value
+    assert isinstance(values, tuple)
+    value = values[index]
+    row = Row(f"element {index}", str(index))
+    of = f"element {index} of {of_node(node, attribute.name)}"
+    if isinstance(value, Graph):
+        row.text, row.note, row.target = display(value.name, 60), plural(len(value.nodes), "node"), value
+        opening: tuple[RowAction, ...] = (RowAction("Open", lambda: workspace.show(value), "forward", "go"),)
+    else:
+        assert isinstance(value, (Tensor, SparseTensor))
+        row.text, opening = tensor_text(value), ()
+        row.children = lambda: [
+            *tensor_rows(value, numbers),
+            *tensor_texts(workspace, value, node, of, attribute.name, index),
+        ]
+
+    def change(make: Callable[[tuple[object, ...]], tuple[object, ...]]) -> Callable[[Transaction], object]:
+        return _list_change(node, attribute, make)
+
+    def move(edit: Transaction, to: int) -> None:
+        change(lambda elements: moved(elements, index, to))(edit)
+
+    removing = act(workspace, f"Remove {of}", change(lambda elements: (*elements[:index], *elements[index + 1 :])))
+    movable(workspace, row, f"Move {of}", index, len(values), move)
+    row.actions = (*row.actions, RowAction("Remove", removing, "delete", "remove"), *opening)
+    return row
+
+
+def _list_change(
+    node: Node, attribute: Attribute, change: Callable[[tuple[object, ...]], tuple[object, ...]]
+) -> Callable[[Transaction], object]:
+    values = attribute.value if isinstance(attribute.value, tuple) else ()
+    return lambda edit: edits.set_attribute(edit, node, attribute.name, change(values), attribute.kind)

@@ -1,0 +1,283 @@
+"""What the rows of several kinds of object share: texts, metadata, types, going somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from onnx_workbench.model.analysis.scoping import seen_by, visible_values
+from onnx_workbench.model.edits import properties, values
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.types import Type
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT, Field, LazyRows, Row, RowAction, Suggestion
+from onnx_workbench.viewer.style.formatting import display, type_text
+
+Carrier = Model | Graph | Function | Node | Value
+Change = Callable[[Transaction], object]
+T = TypeVar("T")
+
+_MOST_SUGGESTED = 100
+_MANY = 60
+
+
+def act(workspace: Workspace, title: str, change: Change) -> Callable[[], object]:
+    """A function that makes one edit."""
+
+    def run() -> None:
+        with workspace.document.edit(title) as edit:
+            change(edit)
+
+    return run
+
+
+def go(workspace: Workspace, item: Item, title: str = "Go there") -> RowAction:
+    """Select an object and bring it into view."""
+    return RowAction(title, lambda: workspace.reveal(item), "forward", "go")
+
+
+def name_of(item: Item) -> str:
+    """What titles of edits call an object."""
+    match item:
+        case Node() | Function():
+            return display(item.title, 60)
+        case Value():
+            return display(item.name, 60)
+        case Graph(owner=Function() as function):
+            return f"function {display(function.title, 60)}"
+        case Graph():
+            return f"graph {display(item.name, 60)}"
+        case Model():
+            return "model"
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """A text as a row shows it: its first lines joined."""
+    return display(" ".join(text[: limit * 2].split()), limit, elide="end")
+
+
+def text_field(title: str, text: str, apply: Callable[[Transaction, str], object], *, lines: bool = False) -> Field:
+    """A field for a text of the file."""
+    return Field(title, lambda: text, apply, lines=lines or "\n" in text or len(text) > LONGEST_TEXT // 10)
+
+
+def text_row(
+    key: str,
+    label: str,
+    text: str,
+    field: Field | None = None,
+    *,
+    tip: str = "",
+    common: bool = True,
+    middle: bool = False,
+    mono: bool = False,
+) -> Row:
+    """A row whose text is a text of the file."""
+    shown = one_line(text) if field is not None and field.lines else display(text, 300)
+    full = display(text, 1000, keep_lines=True) if len(text) > 30 else ""
+    return Row(key, label, shown, field=field, tip=tip or full, common=common, middle=middle, mono=mono)
+
+
+# -- descriptions and metadata --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A doc_string and metadata_props, what has them, and the edits that change them: for None, an entry goes."""
+
+    owner: str
+    doc_string: str
+    metadata: Mapping[str, str]
+    describe: Callable[[Transaction, str], object]
+    set_entry: Callable[[Transaction, str, str | None], object]
+    rename_entry: Callable[[Transaction, str, str], object]
+
+
+def texts_of(target: Carrier) -> Texts:
+    """Those of anything but a tensor."""
+    return Texts(
+        name_of(target),
+        target.doc_string,
+        target.metadata,
+        lambda edit, text: properties.set_text(edit, target, "doc_string", text),
+        lambda edit, key, text: properties.set_metadata(edit, target, key, text),
+        lambda edit, old, new: properties.rename_metadata(edit, target, old, new),
+    )
+
+
+def description_row(texts: Texts) -> Row:
+    """The doc_string of anything."""
+    field = text_field(f"Describe {texts.owner}", texts.doc_string, texts.describe, lines=True)
+    return text_row("doc_string", "Description", texts.doc_string, field)
+
+
+def metadata_section(workspace: Workspace, texts: Texts) -> Row:
+    """metadata_props of anything: keys and texts, with a row that adds one."""
+    entries = texts.metadata
+
+    def rows() -> Sequence[Row]:
+        return [*(_metadata_row(workspace, texts, k, v) for k, v in entries.items()), _add_metadata(texts)]
+
+    return section("metadata", "Metadata", len(entries), rows)
+
+
+def _metadata_row(workspace: Workspace, texts: Texts, key: str, text: str) -> Row:
+    of = f"{one_line(key, 40)} of {texts.owner}"
+    field = text_field(f"Set metadata {of}", text, lambda edit, new: texts.set_entry(edit, key, new))
+    row = text_row(f"metadata {key}", display(key, 120), text, field)
+    row.tip = display(f"{key}\n{text}", 1000, keep_lines=True) if len(key) + len(text) > 30 else ""
+    row.label_field = Field(f"Rename metadata {of}", lambda: key, lambda edit, new: texts.rename_entry(edit, key, new))
+    row.actions = (
+        RowAction(
+            "Remove",
+            act(workspace, f"Remove metadata {of}", lambda edit: texts.set_entry(edit, key, None)),
+            "delete",
+            "remove",
+        ),
+    )
+    return row
+
+
+def _add_metadata(texts: Texts) -> Row:
+    def add(edit: Transaction, text: str) -> None:
+        key, _, value = text.partition("=")
+        key = key.strip()
+        if key in texts.metadata:
+            raise ModelError(f"There is an entry {key} already", "Keys of metadata are unique.")
+        texts.set_entry(edit, key, value.strip())
+
+    return add_row("Add entry", Field(f"Add metadata to {texts.owner}", str, add, hint="key = text"))
+
+
+# -- sections and lists ---------------------------------------------------------------------------------------
+
+
+def section(
+    key: str, title: str, count: int, children: Callable[[], Sequence[Row]] | Sequence[Row], **more: object
+) -> Row:
+    """A section over rows; open at first when there are some, but not very many."""
+    row = Row(key, title, str(count) if count else "", style="section", children=children)
+    row.expanded = bool(more.get("expanded", 0 < count <= _MANY))
+    actions = more.get("actions", ())
+    row.actions = tuple(actions) if isinstance(actions, Iterable) else ()
+    row.common = bool(more.get("common", True))
+    return row
+
+
+def add_row(label: str, field: Field) -> Row:
+    """The last row of a list, in which a new entry is written."""
+    return Row("+", label, field.hint, style="muted", field=field, common=False)
+
+
+def many(
+    count: int, make: Callable[[int], Row], *last: Row, opens: Callable[[int], bool] | None = None
+) -> Sequence[Row]:
+    """The rows of a list: made at once when they are few, when looked at when they are many.
+
+    `opens` tells which have rows under them, without making them; without it none has.
+    """
+    if count <= _MANY * 4:
+        return [*(make(i) for i in range(count)), *last]
+    return LazyRows(
+        count + len(last),
+        lambda i: make(i) if i < count else last[i - count],
+        None if opens is None else lambda i: i < count and opens(i),
+    )
+
+
+def moved(items: Sequence[T], index: int, to: int) -> tuple[T, ...]:
+    """Items with one of them at another place."""
+    order = list(items)
+    order.insert(to, order.pop(index))
+    return tuple(order)
+
+
+def movable(
+    workspace: Workspace, row: Row, title: str, index: int, count: int, move: Callable[[Transaction, int], object]
+) -> None:
+    """Let a row of an ordered list be moved: dragged, by its buttons, or with Alt+Up and Alt+Down."""
+
+    def to(place: int) -> None:
+        with workspace.document.edit(title) as edit:
+            move(edit, place)
+
+    row.move = to
+    row.actions = (
+        *row.actions,
+        RowAction("Move up", partial(to, index - 1), "move-up", "up", index > 0),
+        RowAction("Move down", partial(to, index + 1), "move-down", "down", index + 1 < count),
+    )
+
+
+_INFERRED = (
+    "What follows from inputs, constants and operators, whatever the file declares. A size like 2*N follows from the "
+    "size N of an input; x_d0 is the first size of input x, which the file leaves open; div(a, b) is a / b rounded "
+    "down; ? is not known."
+)
+
+
+def inferred_row(known: Type, *, common: bool = True) -> Row:
+    """The row for an inferred type; its tip says how to read sizes."""
+    return Row("inferred", "Inferred", type_text(known), mono=True, tip=_INFERRED, common=common)
+
+
+def type_note(workspace: Workspace, value: Value) -> str:
+    """The type of a value, inferred where that is known; nothing when nobody knows."""
+    found = workspace.types.type_of(value)
+    return "" if found is None else type_text(found)
+
+
+def rename_field(value: Value) -> Field:
+    """A field for the name of a value."""
+    return Field(
+        f"Rename {name_of(value)}", lambda: value.name, lambda edit, new: values.rename_value(edit, value, new)
+    )
+
+
+# -- choosing values ------------------------------------------------------------------------------------------
+
+
+class VisibleValues:
+    """The values a graph sees, searched while a name is typed; looked up once."""
+
+    def __init__(self, workspace: Workspace, graph: Graph, *, judge: Callable[[Value], str] | None = None) -> None:
+        self._workspace = workspace
+        self._graph = graph
+        self._judge = judge
+        self._values: list[Value] | None = None
+
+    def suggest(self, typed: str) -> Sequence[Suggestion]:
+        """Values whose name holds what was typed: fitting ones first, a beginning before a middle."""
+        if self._values is None:
+            self._values = list(visible_values(self._graph).values())
+        words = typed.lower()
+        starts: list[Value] = []
+        holds: list[Value] = []
+        for value in self._values:
+            name = value.name.lower()
+            if words in name:
+                (starts if name.startswith(words) else holds).append(value)
+                if len(starts) >= _MOST_SUGGESTED:
+                    break
+        found = [self._suggestion(value) for value in (*starts, *holds)[:_MOST_SUGGESTED]]
+        return sorted(found, key=lambda s: not s.fits)
+
+    def _suggestion(self, value: Value) -> Suggestion:
+        reason = self._judge(value) if self._judge is not None else ""
+        note = type_note(self._workspace, value)
+        return Suggestion(value.name, f"{note} – {reason}" if reason else note, fits=not reason)
+
+
+def find_value(graph: Graph, name: str) -> Value:
+    """The value of a name a graph sees; ModelError when there is none."""
+    for value in seen_by(graph):
+        if value.name == name:
+            return value
+    raise ModelError(
+        f"There is no value named {display(name, 80)} here", "Choose one of the graph or of those around it."
+    )

@@ -1,0 +1,236 @@
+"""Rows for device configurations: those of a model, and a node's part in them with the sharding of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from onnx_workbench.model.edits import devices, nodes, properties
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from onnx_workbench.model.ir.graph import Model, Node
+from onnx_workbench.model.text import sharding
+from onnx_workbench.model.text.attributes import parse_int
+from onnx_workbench.viewer.canvas.scene.node_text import cut_text
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.inspector.common import act, add_row, name_of, one_line, section, text_row
+from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction, Suggestion
+from onnx_workbench.viewer.style.formatting import display, plural
+
+_STAGES = range(-(1 << 31), 1 << 31)  # pipeline_stage has 32 bits
+
+
+def devices_section(workspace: Workspace, node: Node) -> list[Row]:
+    """A node's device configurations; no section where the model has none."""
+    known = workspace.model.configurations
+    mine = node.device_configurations
+    if not known and not mine:
+        return []
+
+    def rows() -> Sequence[Row]:
+        return [*(_node_row(workspace, node, i) for i in range(len(mine))), _add_to_node(workspace, node)]
+
+    return [section("devices", "Devices", len(mine), rows, common=False)]
+
+
+def _node_row(workspace: Workspace, node: Node, index: int) -> Row:
+    configuration = node.device_configurations[index]
+    name = configuration.configuration_id
+    stage = configuration.pipeline_stage
+
+    def set_stage(edit: Transaction, text: str) -> None:
+        number = parse_int(text) if text.strip() else None
+        if number is not None and number not in _STAGES:
+            raise ModelError(f"{number} cannot be a pipeline stage", "Stages have 32 bits.", node)
+        devices.put_device_configuration(edit, node, index, replace(configuration, pipeline_stage=number))
+
+    def set_name(edit: Transaction, text: str) -> None:
+        changed = replace(configuration, configuration_id=text.strip())
+        devices.put_device_configuration(edit, node, index, changed)
+
+    row = Row(f"device {name}", display(name, 80), "no stage" if stage is None else f"stage {stage}")
+    row.field = Field(
+        f"Set pipeline stage of {name_of(node)}",
+        lambda: "" if stage is None else str(stage),
+        set_stage,
+        hint="pipeline stage; empty for none",
+    )
+    row.label_field = Field(
+        f"Set device configuration of {name_of(node)}", lambda: name, set_name, choices=_choices(workspace)
+    )
+    row.note = plural(len(configuration.sharding), "sharded value") if configuration.sharding else ""
+    row.expanded = bool(configuration.sharding) or stage is None  # a new one is there to be filled in
+    row.children = lambda: [
+        *(_sharding_row(workspace, node, index, i) for i in range(len(configuration.sharding))),
+        _add_sharding(node, index),
+    ]
+    row.actions = (
+        _removing(workspace, node, "devices", lambda edit: devices.put_device_configuration(edit, node, index, None)),
+    )
+    return row
+
+
+def _removing(workspace: Workspace, node: Node, what: str, change: Callable[[Transaction], object]) -> RowAction:
+    return RowAction("Remove", act(workspace, f"Remove {what} of {name_of(node)}", change), "delete", "remove")
+
+
+def _choices(workspace: Workspace) -> tuple[Suggestion, ...]:
+    return tuple(Suggestion(c.name, plural(c.num_devices, "device")) for c in workspace.model.configurations)
+
+
+def _add_to_node(workspace: Workspace, node: Node) -> Row:
+    def add(edit: Transaction, text: str) -> None:
+        configuration = NodeDeviceConfiguration(text.strip())
+        nodes.set_device_configurations(edit, node, (*node.device_configurations, configuration))
+
+    field = Field(
+        f"Add devices to {name_of(node)}", str, add, choices=_choices(workspace), hint="name of a configuration"
+    )
+    return add_row("Add devices", field)
+
+
+# -- sharding -------------------------------------------------------------------------------------------------
+
+
+def _sharding_row(workspace: Workspace, node: Node, index: int, place: int) -> Row:
+    """How one value is spread: its devices, the groups among them, and how its axes are cut."""
+    spec = node.device_configurations[index].sharding[place]
+
+    def put(edit: Transaction, changed: ShardingSpec | None) -> None:
+        devices.put_sharding(edit, node, index, place, changed, workspace.types.type_of)
+
+    axes = sharding.sharded_dimensions_source(spec.dimensions)
+    where = f"devices {sharding.devices_source(spec.devices)}" if spec.devices else ""
+    cut = cut_text(spec) if spec.dimensions or not where else ""
+    text = f"{cut}, {where}" if cut and where else cut or f"on {where}"
+    row = Row(f"sharding {place}", display(spec.tensor_name, 80), display(text, 300))
+    row.tip = row.text
+    row.expanded = True  # a new one is there to be filled in
+    row.label_field = _value_field(
+        node,
+        f"Set sharded value of {name_of(node)}",
+        spec.tensor_name,
+        lambda edit, text: put(edit, replace(spec, tensor_name=text)),
+    )
+    row.children = [
+        _part(node, spec, "devices", "Devices", sharding.devices_source(spec.devices), _set_devices(put, spec)),
+        _part(node, spec, "groups", "Groups", sharding.groups_source(spec.device_groups), _set_groups(put, spec)),
+        _part(node, spec, "axes", "Axes", axes, _set_axes(put, spec)),
+    ]
+    row.actions = (
+        _removing(workspace, node, f"sharding of {one_line(spec.tensor_name, 40)}", lambda edit: put(edit, None)),
+    )
+    return row
+
+
+Put = Callable[[Transaction, ShardingSpec], object]
+Apply = Callable[[Transaction, str], object]
+
+
+def _set_devices(put: Put, spec: ShardingSpec) -> Apply:
+    return lambda edit, text: put(edit, replace(spec, devices=sharding.parse_devices(text)))
+
+
+def _set_groups(put: Put, spec: ShardingSpec) -> Apply:
+    return lambda edit, text: put(edit, replace(spec, device_groups=sharding.parse_groups(text)))
+
+
+def _set_axes(put: Put, spec: ShardingSpec) -> Apply:
+    return lambda edit, text: put(edit, replace(spec, dimensions=sharding.parse_sharded_dimensions(text)))
+
+
+_HINTS = {
+    "devices": ("0, 1, 2", "The devices the value is cut over or copied to, or numbers of groups."),
+    "groups": ("-1 = 0, 1; -2 = 2, 3", "Which devices a number among the devices stands for, where it is a group."),
+    "axes": ("0: N in 2; 1: 1024 in 4", "How many shards each axis is cut into."),
+}
+
+
+def _part(node: Node, spec: ShardingSpec, key: str, label: str, text: str, apply: Apply) -> Row:
+    hint, tip = _HINTS[key]
+    title = f"Set {label.lower()} of {one_line(spec.tensor_name, 40)} at {name_of(node)}"
+    row = text_row(key, label, text, Field(title, lambda: text, apply, mono=True, hint=hint), tip=tip, mono=True)
+    if not text:
+        row.text, row.style, row.mono = "none", "muted", False
+    return row
+
+
+def _value_field(node: Node, title: str, source: str, apply: Apply) -> Field:
+    """A field for one of the values of a node."""
+    values = dict.fromkeys(v.name for v in (*node.inputs, *node.outputs) if v is not None)
+    hint = "name of an input or output"
+    return Field(title, lambda: source, apply, choices=tuple(map(Suggestion, values)), hint=hint)
+
+
+def _add_sharding(node: Node, index: int) -> Row:
+    def add(edit: Transaction, text: str) -> None:
+        place = len(node.device_configurations[index].sharding)
+        devices.put_sharding(edit, node, index, place, ShardingSpec(text))
+
+    return add_row("Add value", _value_field(node, f"Shard a value of {name_of(node)}", "", add))
+
+
+# -- the model's ----------------------------------------------------------------------------------------------
+
+
+def configurations_section(workspace: Workspace, model: Model) -> Row:
+    """The model's device configurations."""
+    configurations = model.configurations
+
+    def rows() -> Sequence[Row]:
+        return [*(_model_row(workspace, model, i) for i in range(len(configurations))), _add_to_model(model)]
+
+    return section("configurations", "Device configurations", len(configurations), rows)
+
+
+def _model_row(workspace: Workspace, model: Model, index: int) -> Row:
+    configuration = model.configurations[index]
+    name = configuration.name
+
+    def set_devices(edit: Transaction, text: str) -> None:
+        have = model.configurations
+        properties.set_configurations(edit, (*have[:index], _parse(configuration, text), *have[index + 1 :]))
+
+    row = Row(f"configuration {index}", display(name, 80), display(_text(configuration), 300))
+    row.note = plural(configuration.num_devices, "device") if configuration.devices else ""
+    row.tip = "How many devices, or their names."
+    row.field = Field(f"Set devices of {display(name, 60)}", lambda: _text(configuration), set_devices)
+    row.label_field = Field(
+        f"Rename {display(name, 60)}",
+        lambda: name,
+        lambda edit, text: devices.rename_configuration(edit, configuration, text.strip()),
+    )
+    removing = act(
+        workspace, f"Remove {display(name, 60)}", lambda edit: devices.remove_configuration(edit, configuration)
+    )
+    row.actions = (RowAction("Remove", removing, "delete", "remove"),)
+    return row
+
+
+def _text(configuration: DeviceConfiguration) -> str:
+    return ", ".join(configuration.devices) if configuration.devices else str(configuration.num_devices)
+
+
+def _parse(before: DeviceConfiguration, text: str) -> DeviceConfiguration:
+    """A number of devices, or their names."""
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    if len(parts) == 1 and parts[0].lstrip("-").isdecimal():
+        number = parse_int(parts[0])
+        if not 0 < number < 1 << 31:
+            raise ModelError(f"{number} devices are not possible", "Write a number from 1 on.")
+        return replace(before, num_devices=number, devices=())
+    if not parts:
+        raise ModelError("A configuration needs devices", "Write how many there are, or their names.")
+    return replace(before, num_devices=len(parts), devices=parts)
+
+
+def _add_to_model(model: Model) -> Row:
+    def add(edit: Transaction, text: str) -> None:
+        name, equals, written = text.partition("=")
+        if not name.strip():
+            raise ModelError("A configuration needs a name", "Write name = cpu:0, cpu:1 or name = 2.")
+        made = _parse(DeviceConfiguration(name.strip(), 1), written if equals else "1")
+        properties.set_configurations(edit, (*model.configurations, made))
+
+    return add_row("Add", Field("Add device configuration", str, add, hint="name = devices"))

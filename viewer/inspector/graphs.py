@@ -1,0 +1,147 @@
+"""Rows for a graph: its interface, constants, texts; also the signature of a function, which is its body's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from onnx_workbench.model.analysis.scoping import names_taken
+from onnx_workbench.model.edits import interface, properties
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.text.types import parse_type
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.inspector.common import (
+    VisibleValues,
+    act,
+    add_row,
+    description_row,
+    find_value,
+    go,
+    many,
+    metadata_section,
+    movable,
+    moved,
+    name_of,
+    rename_field,
+    section,
+    text_field,
+    text_row,
+    texts_of,
+    type_note,
+)
+from onnx_workbench.viewer.inspector.initializers import initializers_section
+from onnx_workbench.viewer.inspector.quantization import annotations_section
+from onnx_workbench.viewer.inspector.types import value_type_field
+from onnx_workbench.viewer.inspector.values import owner_text
+from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.style.formatting import display, type_text
+
+Side = Literal["input", "output"]
+
+
+def graph_rows(workspace: Workspace, graph: Graph) -> list[Row]:
+    """Everything of a graph, to see and to change."""
+    field = text_field(
+        f"Rename {name_of(graph)}", graph.name, lambda edit, text: properties.set_text(edit, graph, "name", text)
+    )
+    belongs = Row("owner", "Belongs to", owner_text(graph), common=False)
+    if isinstance(graph.owner, (Node, Function)):
+        owner = graph.owner
+        belongs.actions = (go(workspace, owner),)
+    return [
+        text_row("name", "Name", graph.name, field, common=False, middle=True),
+        belongs,
+        Row("nodes", "Nodes", f"{len(graph.nodes):,}", common=False),
+        ports_section(workspace, graph, "input"),
+        ports_section(workspace, graph, "output"),
+        initializers_section(workspace, graph),
+        annotations_section(workspace, graph),
+        description_row(texts_of(graph)),
+        metadata_section(workspace, texts_of(graph)),
+    ]
+
+
+def ports_section(workspace: Workspace, graph: Graph, side: Side) -> Row:
+    """The inputs or outputs of a graph: renamed, typed, moved, removed and added."""
+    ports = _ports(graph, side)
+
+    def rows() -> Sequence[Row]:
+        return many(
+            len(ports), lambda i: _port_row(workspace, graph, side, ports, i), _add_port(workspace, graph, side)
+        )
+
+    batch: tuple[RowAction, ...] = ()
+    if side == "input" and isinstance(graph.owner, Model):
+        batch = (RowAction("Set batch dimension…", lambda: workspace.trigger("graph.batch")),)
+    title = f"{side.capitalize()}s"
+    return section(f"{side}s", title, len(ports), rows, common=False, expanded=len(ports) <= 60, actions=batch)
+
+
+def _ports(graph: Graph, side: Side) -> tuple[Value, ...]:
+    return graph.inputs if side == "input" else graph.outputs
+
+
+def _port_row(workspace: Workspace, graph: Graph, side: Side, ports: Sequence[Value], index: int) -> Row:
+    value = ports[index]
+    declared = value.type
+    row = Row(f"{side} {index} {value.name}", display(value.name, 200), middle=True)
+    row.tip = display(value.name, 400)
+    row.target = value
+    row.label_field = rename_field(value)
+    row.field = value_type_field(value)
+    if declared is not None:
+        row.text, row.mono = type_text(declared), True
+    else:
+        known = type_note(workspace, value)
+        row.text, row.style = known or "not declared", "muted"
+        row.note = "inferred" if known else ""
+    if side == "input" and value.initializer is not None:
+        row.note = "has a default"
+    of = f"{side} {name_of(value)}"
+    movable(workspace, row, f"Move {of}", index, len(ports), lambda edit, to: move_port(edit, graph, side, index, to))
+    row.actions = (
+        *row.actions,
+        RowAction(f"Remove {side}", act(workspace, f"Remove {of}", _remover(graph, side, value)), "delete", "remove"),
+        go(workspace, value),
+    )
+    return row
+
+
+def move_port(edit: Transaction, graph: Graph, side: Side, index: int, to: int) -> None:
+    """Give an input or output another place in the list; calls of a function follow."""
+    reorder = interface.reorder_inputs if side == "input" else interface.reorder_outputs
+    reorder(edit, graph, moved(_ports(graph, side), index, to))
+
+
+def _remover(graph: Graph, side: Side, value: Value) -> Callable[[Transaction], object]:
+    remove = interface.remove_input if side == "input" else interface.remove_output
+    return lambda edit: remove(edit, graph, value)
+
+
+def _add_port(workspace: Workspace, graph: Graph, side: Side) -> Row:
+    if side == "input":
+
+        def add_input(edit: Transaction, text: str) -> None:
+            name, colon, kind = text.partition(":")
+            name = name.strip()
+            if not name or name in names_taken(graph):
+                raise ModelError(
+                    f"There is a value named {display(name, 60)} already" if name else "An input needs a name",
+                    "Write name: type, for example x: float[N,3].",
+                )
+            interface.add_input(edit, graph, name, parse_type(kind) if colon else None)
+
+        field = Field(f"Add input to {name_of(graph)}", str, add_input, hint="name: float[N,3]")
+        return add_row("Add input", field)
+
+    def judge(value: Value) -> str:
+        return "is one already" if value in graph.outputs else ""
+
+    def add_output(edit: Transaction, text: str) -> None:
+        workspace.types.make_output(edit, graph, find_value(graph, text))
+
+    visible = VisibleValues(workspace, graph, judge=judge)
+    field = Field(f"Add output to {name_of(graph)}", str, add_output, suggest=visible.suggest, hint="name of a value")
+    return add_row("Add output", field)

@@ -1,0 +1,53 @@
+"""Rows for the initializers of a graph: added as text, renamed, gone to and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx_workbench.model.edits import initializers
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.inspector.common import act, add_row, go, many, name_of, rename_field, section
+from onnx_workbench.viewer.inspector.tensors import tensor_text
+from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.style.formatting import display, plural
+
+
+def initializers_section(workspace: Workspace, graph: Graph) -> Row:
+    """The constants of a graph."""
+    count = len(graph.initializers)
+
+    def rows() -> Sequence[Row]:
+        return many(count, lambda index: _row(workspace, graph, index), _add(graph))
+
+    row = section("initializers", "Initializers", count, rows, expanded=False, common=False)
+    row.text = plural(count, "constant") if count else ""
+    return row
+
+
+def _row(workspace: Workspace, graph: Graph, index: int) -> Row:
+    value = graph.initializers[index]
+    row = Row(f"initializer {index}", display(value.name, 200), middle=True, tip=display(value.name, 400))
+    tensor = value.initializer
+    row.text = "" if tensor is None else tensor_text(tensor)
+    row.mono = True
+    row.label_field = rename_field(value)
+    row.target = value
+    removing = act(
+        workspace,
+        f"Remove initializer {name_of(value)}",
+        lambda edit: initializers.remove_initializer(edit, value),
+    )
+    row.actions = (RowAction("Remove initializer", removing, "delete", "remove"), go(workspace, value))
+    return row
+
+
+def _add(graph: Graph) -> Row:
+    def add(edit: Transaction, text: str) -> None:
+        from onnx_workbench.model.edits.constants import add_constant
+
+        add_constant(edit, graph, text)
+
+    title = "Add Constant node" if isinstance(graph.owner, Function) else "Add initializer"
+    return add_row(title, Field(f"{title} to {name_of(graph)}", str, add, hint="name = 1, 2 or name: float[3]"))

@@ -1,0 +1,291 @@
+"""A window for a list or text attribute that is too large for a field: elements in a virtual list."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence, QTextOption
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from onnx_workbench.model.edits import attributes as edits
+from onnx_workbench.model.edits.tensors import read_block
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.text.attributes import attribute_source, number_source, parse_attribute, plainest
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.dialogs.buttons import close_button
+from onnx_workbench.viewer.inspector.common import name_of, one_line
+from onnx_workbench.viewer.property_tree.editors import escaped, needs_escapes, unescaped
+from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.theme import monospace, theme
+from onnx_workbench.viewer.tables.validating_delegate import HoldingDelegate
+
+Index = QModelIndex | QPersistentModelIndex
+
+_PASTE_TIP = "What the clipboard holds over the elements from the selected one on, or in the place of several"
+
+
+class ElementModel(QAbstractTableModel):
+    """The elements of a list attribute, each edited as one edit of the document."""
+
+    values: tuple[Any, ...] = ()  # of the class: the table still asks while Python has cleared the object
+
+    def __init__(self, window: ListWindow) -> None:
+        super().__init__(window)
+        self._window = window
+
+    def set(self, values: tuple[Any, ...]) -> None:
+        """Show these; an equal number of them only repaints."""
+        if len(values) == len(self.values):
+            self.values = values
+            if values:
+                self.dataChanged.emit(self.index(0, 0), self.index(len(values) - 1, 0))
+            return
+        self.beginResetModel()
+        self.values = values
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
+        """How many elements."""
+        return 0 if parent.isValid() else len(self.values)
+
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:
+        """One."""
+        return 1
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Indices."""
+        if role == Qt.ItemDataRole.DisplayRole:
+            return str(section) if orientation == Qt.Orientation.Vertical else "Value"
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """An element as text."""
+        if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
+            return None
+        text = self.source(index)
+        return text if role == Qt.ItemDataRole.EditRole else display(text, 300)
+
+    def source(self, index: Index) -> str:
+        """An element as it is edited."""
+        value = self.values[index.row()]
+        return value if isinstance(value, str) else number_source(value, self._window.kind.element)
+
+    def flags(self, _index: Index) -> Qt.ItemFlag:
+        """All can be edited."""
+        return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEditable
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        """Take a typed element; what is wrong with it stands below the list."""
+        if role != Qt.ItemDataRole.EditRole:
+            return False
+        try:
+            element = parse_attribute(str(value), self._window.kind.element)
+        except ModelError as error:
+            self._window.tell(error)
+            return False
+        row = index.row()
+        return self._window.put((*self.values[:row], element, *self.values[row + 1 :]))
+
+    def refusal(self) -> str:
+        """Why the last text was refused."""
+        return self._window.status.text()
+
+
+class ListWindow(QDialog):
+    """Stays open beside the window. Edits go to the document at once and can be undone."""
+
+    def __init__(self, workspace: Workspace, node: Node, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.workspace = workspace
+        self._node = node
+        self._name = name
+        self.kind = node.attributes[name].kind
+        self._shown: str | None = None  # the text as the attribute had it
+        self._is_escaped = False
+        self.setWindowTitle(f"{one_line(name, 40)} of {name_of(node)}")
+        self.resize(420, 560)
+        self.status = QLabel(self)
+        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.status.setWordWrap(True)
+        layout = QVBoxLayout(self)
+        if self.kind.is_list:
+            self._build_list(layout)
+        else:
+            self._build_text(layout)
+        layout.addWidget(self.status)
+        box = close_button()
+        box.rejected.connect(self.close)
+        layout.addWidget(box)
+        workspace.changes.changed.connect(self._follow)
+        self._follow()
+
+    def _build_list(self, layout: QVBoxLayout) -> None:
+        self.elements = ElementModel(self)
+        self.table = QTableView(self)
+        self.table.setTabKeyNavigation(False)
+        self.table.setModel(self.elements)
+        self.table.setItemDelegate(HoldingDelegate(self.table))
+        self.table.setFont(monospace())
+        self.table.setAccessibleName("Elements")
+        self.table.horizontalHeader().setStretchLastSection(True)
+        self.table.horizontalHeader().hide()
+        self.table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setWordWrap(False)
+        row = QHBoxLayout()
+        for title, tip, keys, run in (
+            ("&Add", "A new element after the current one", QKeySequence("Ins"), self.add),
+            ("&Remove", "The selected elements", QKeySequence("Del"), self.remove),
+            ("&Paste", _PASTE_TIP, QKeySequence(QKeySequence.StandardKey.Paste), self.paste),
+            ("&Copy", "The selected elements as text, or all", QKeySequence(QKeySequence.StandardKey.Copy), self.copy),
+        ):
+            button = QPushButton(title, self)
+            button.setToolTip(tip)
+            button.setAutoDefault(False)
+            button.clicked.connect(run)
+            row.addWidget(button)
+            action = QAction(title, self.table)
+            action.setShortcut(keys)
+            action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+            action.triggered.connect(run)
+            self.table.addAction(action)
+        layout.addWidget(self.table, 1)
+        layout.addLayout(row)
+
+    def _build_text(self, layout: QVBoxLayout) -> None:
+        self.text = QPlainTextEdit(self)
+        self.text.setAccessibleName("Text")
+        self.text.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)  # finding words in a long line takes minutes
+        take = QPushButton("&Take", self)
+        take.setToolTip("Set the attribute to this text; so does closing the window")
+        take.clicked.connect(self.take_text)
+        layout.addWidget(self.text, 1)
+        layout.addWidget(take)
+
+    @property
+    def attribute(self) -> Attribute | None:
+        """The attribute as it is now, or None when it is gone."""
+        found = self._node.attributes.get(self._name) if is_in_model(self._node) else None
+        return found if found is not None and found.kind is self.kind else None
+
+    def _follow(self, _change: object = None) -> None:
+        attribute = self.attribute
+        if attribute is None:
+            self.close()
+            return
+        value: Any = attribute.value
+        if self.kind.is_list:
+            values = value or ()
+            if values is not self.elements.values:
+                self.elements.set(values)
+            self._say(plural(len(values), "element"))
+        elif value != self._shown:  # else what is being typed would go with every edit made elsewhere
+            self._show_text(str(value or ""))
+
+    def _show_text(self, text: str) -> None:
+        self._shown = text
+        self._is_escaped = needs_escapes(text)
+        self.text.setPlainText(escaped(text) if self._is_escaped else text)
+        self.text.document().setModified(False)
+        self._say(plural(len(text), "character"))
+
+    def take_text(self) -> None:
+        """Set the attribute to what was typed."""
+        if self.text.document().isModified():
+            typed = self.text.toPlainText()
+            self._shown = unescaped(typed) if self._is_escaped else typed
+            self.text.document().setModified(False)
+            self.put(self._shown)
+
+    def done(self, result: int) -> None:
+        """Closing takes what was typed."""
+        if not self.kind.is_list and self.attribute is not None:
+            self.take_text()
+        super().done(result)
+
+    def _say(self, text: str) -> None:
+        self.status.setStyleSheet("")
+        self.status.setText(text)
+
+    def tell(self, error: ModelError) -> None:
+        """Say why something was refused."""
+        self.status.setStyleSheet(f"color: {theme().error.name()};")
+        self.status.setText(display(" – ".join(p for p in (error.title, error.detail) if p), 400))
+
+    def put(self, value: Any) -> bool:
+        """Set the attribute."""
+        try:
+            with self.workspace.document.edit(f"Set {one_line(self._name, 40)} of {name_of(self._node)}") as edit:
+                edits.set_attribute(edit, self._node, self._name, value, self.kind)
+        except ModelError as error:
+            self.tell(error)
+            return False
+        return True
+
+    def add(self) -> None:
+        """A new element after the current one."""
+        values = self.elements.values
+        current = self.table.currentIndex().row()
+        place = current + 1 if current >= 0 else len(values)
+        self.put((*values[:place], plainest(self.kind.element), *values[place:]))
+        self.table.setCurrentIndex(self.elements.index(place, 0))
+
+    def _chosen(self) -> list[int]:
+        """The selected rows, in order."""
+        return sorted(index.row() for index in self.table.selectionModel().selectedRows())
+
+    def remove(self) -> None:
+        """Take the selected elements away."""
+        chosen = set(self._chosen())
+        if chosen:
+            self.put(tuple(v for i, v in enumerate(self.elements.values) if i not in chosen))
+
+    def paste(self) -> None:
+        """Put the list in the clipboard over the elements from the selected one on, or in the place of several."""
+        try:
+            pasted = parse_attribute(self._clipboard_text(), self.kind)
+        except ModelError as error:
+            self.tell(error)
+            return
+        values, chosen = self.elements.values, self._chosen()
+        if not chosen:
+            self.put((*values, *pasted))
+        elif len(chosen) == 1:
+            self.put((*values[: chosen[0]], *pasted, *values[chosen[0] + len(pasted) :]))
+        else:
+            gone = set(chosen)
+            after = (v for i, v in enumerate(values) if i > chosen[0] and i not in gone)
+            self.put((*values[: chosen[0]], *pasted, *after))
+
+    def _clipboard_text(self) -> str:
+        from onnx_workbench.viewer.core.clipboard import is_of_cells
+
+        text = QGuiApplication.clipboard().text()
+        if self.kind is AttributeKind.STRINGS:
+            return text.replace("\t", ",")
+        return ",".join(cell for row in read_block(text, 1, cells=is_of_cells()) for cell in row)
+
+    def copy(self) -> None:
+        """The selected elements as text, or all."""
+        attribute = self.attribute
+        if attribute is not None:
+            values = tuple(self.elements.values[row] for row in self._chosen())
+            text = attribute_source(replace(attribute, value=values) if values else attribute)
+            QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))

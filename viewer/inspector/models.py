@@ -1,0 +1,282 @@
+"""Rows for a model and for a function: what they say of themselves, their opsets, functions and training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from onnx_workbench.model import schemas
+from onnx_workbench.model.edits import functions, properties
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph, Model, TrainingInfo
+from onnx_workbench.model.text.attributes import parse_int
+from onnx_workbench.model.text.operators import parse_operator
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.inspector.common import (
+    act,
+    add_row,
+    description_row,
+    go,
+    many,
+    metadata_section,
+    name_of,
+    section,
+    text_field,
+    text_row,
+    texts_of,
+)
+from onnx_workbench.viewer.inspector.devices import configurations_section
+from onnx_workbench.viewer.inspector.function_attributes import function_attributes
+from onnx_workbench.viewer.inspector.graphs import ports_section
+from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction, Suggestion
+from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
+
+
+def model_rows(workspace: Workspace, model: Model) -> list[Row]:
+    """Everything a model says of itself."""
+    return [
+        *_file_rows(workspace, model),
+        _number("ir_version", "IR version", model.ir_version, "Set IR version", properties.set_ir_version),
+        opsets_section(workspace, model),
+        *(_text(model, field, label) for field, label in _TEXTS.items()),
+        _number("model_version", "Model version", model.model_version, "Set version", properties.set_model_version),
+        description_row(texts_of(model)),
+        _graph_row(workspace, model.graph, "Graph"),
+        _functions(workspace, model),
+        _training(workspace, model),
+        configurations_section(workspace, model),
+        metadata_section(workspace, texts_of(model)),
+    ]
+
+
+_TEXTS = {"producer_name": "Producer", "producer_version": "Producer version", "domain": "Domain"}
+
+
+def _text(model: Model, field: str, label: str) -> Row:
+    text = getattr(model, field)
+    title = f"Set {label.lower()} of the model"
+    return text_row(
+        field, label, text, text_field(title, text, lambda edit, new: properties.set_text(edit, model, field, new))
+    )
+
+
+def _number(key: str, label: str, number: int, title: str, set_it: Callable[[Transaction, int], object]) -> Row:
+    row = Row(key, label, str(number))
+    row.field = Field(
+        title,
+        lambda: str(number),
+        lambda edit, text: set_it(edit, parse_int(text)),
+        step=lambda text, by: str(parse_int(text) + by) if text.strip().lstrip("-").isdecimal() else text,
+    )
+    return row
+
+
+def _file_rows(workspace: Workspace, model: Model) -> list[Row]:
+    path = workspace.document.path
+    source = model.source
+    rows = []
+    if path is not None:
+        rows.append(Row("path", "File", display(str(path), 400), middle=True, tip=display(str(path), 1000)))
+    size = getattr(source, "size", None)
+    if isinstance(size, int):
+        rows.append(Row("size", "Size", bytes_text(size), f"{size:,} bytes"))
+    return rows
+
+
+def _graph_row(workspace: Workspace, graph: Graph, label: str) -> Row:
+    row = Row(f"graph {label}", label, display(graph.name or "unnamed", 200), plural(len(graph.nodes), "node"))
+    row.target = graph
+    row.actions = (go(workspace, graph),)
+    return row
+
+
+# -- opset imports --------------------------------------------------------------------------------------------
+
+
+def opsets_section(workspace: Workspace, target: Model | Function) -> Row:
+    """The operator sets a model or function imports."""
+    imports = target.opset_imports
+    of = name_of(target)
+
+    def rows() -> Sequence[Row]:
+        found = [_opset_row(workspace, target, domain, version) for domain, version in imports.items()]
+
+        def add(edit: Transaction, text: str) -> None:
+            domain, equals, version = (part.strip() for part in text.replace(":", "=").partition("="))
+            domain = "" if domain == "ai.onnx" else domain
+            if domain in target.opset_imports:
+                raise ModelError(f"{domain or 'ai.onnx'} is imported already", "Change its version in its own row.")
+            number = parse_int(version) if equals else schemas.newest_opset(domain)
+            properties.set_opset(edit, target, domain, number)
+
+        return [*found, add_row("Add opset", Field(f"Import opset in {of}", str, add, hint="domain = version"))]
+
+    return section("opsets", "Opset imports", len(imports), rows, common=False, expanded=len(imports) <= 60)
+
+
+def _opset_row(workspace: Workspace, target: Model | Function, domain: str, version: int) -> Row:
+    shown = display(domain or "ai.onnx", 120)
+    row = Row(f"opset {domain}", shown, str(version))
+    newest = schemas.newest_opset(domain) if schemas.is_loaded() else 0
+    numbers = range(newest, 0, -1) if newest > 1 else ()
+    row.field = Field(
+        f"Set opset {shown} of {name_of(target)}",
+        lambda: str(version),
+        lambda edit, text: properties.set_opset(edit, target, domain, parse_int(text)),
+        choices=tuple(Suggestion(str(n), "newest" if n == newest else "") for n in numbers),
+    )
+    if newest > 1 and version > newest:
+        row.note = f"newest known is {newest}"
+    row.tip = "Nodes are not converted when only the number changes."
+    row.actions = (
+        RowAction(
+            "Remove",
+            act(
+                workspace,
+                f"Remove opset {shown} of {name_of(target)}",
+                lambda edit: properties.set_opset(edit, target, domain, None),
+            ),
+            "delete",
+            "remove",
+        ),
+    )
+    return row
+
+
+# -- functions ------------------------------------------------------------------------------------------------
+
+
+def _functions(workspace: Workspace, model: Model) -> Row:
+    count = len(model.functions)
+
+    def make(index: int) -> Row:
+        function = model.functions[index]
+        row = Row(f"function {index}", display(function.domain, 120), display(function.title, 200), middle=True)
+        row.note = plural(len(function.body.nodes), "node")
+        row.target = function
+        row.actions = (
+            RowAction(
+                "Remove",
+                act(
+                    workspace,
+                    f"Remove function {name_of(function)}",
+                    lambda edit: functions.remove_function(edit, function),
+                ),
+                "delete",
+                "remove",
+            ),
+            go(workspace, function),
+        )
+        return row
+
+    def add(edit: Transaction, text: str) -> None:
+        name, domain = parse_operator(text, {f.domain for f in model.functions})
+        functions.add_function(edit, name, domain or "local")
+
+    adding = add_row("Add function", Field("Add function", str, add, hint="domain::name"))
+    return section("functions", "Functions", count, lambda: many(count, make, adding))
+
+
+def function_rows(workspace: Workspace, function: Function) -> list[Row]:
+    """Everything of a function: what it is called, its signature, opsets and texts."""
+
+    def called(part: str, text: str) -> Field:
+        return Field(
+            f"Rename function {name_of(function)}",
+            lambda: text,
+            lambda edit, new: functions.rename_function(edit, function, **{part: new.strip()}),
+        )
+
+    return [
+        text_row("name", "Name", function.name, called("name", function.name), common=False, middle=True),
+        text_row("domain", "Domain", function.domain, called("domain", function.domain)),
+        text_row("overload", "Overload", function.overload, called("overload", function.overload)),
+        ports_section(workspace, function.body, "input"),
+        ports_section(workspace, function.body, "output"),
+        function_attributes(workspace, function),
+        opsets_section(workspace, function),
+        _graph_row(workspace, function.body, "Body"),
+        description_row(texts_of(function)),
+        metadata_section(workspace, texts_of(function)),
+    ]
+
+
+# -- training -------------------------------------------------------------------------------------------------
+
+
+def _training(workspace: Workspace, model: Model) -> Row:
+    count = len(model.training_info)
+
+    def rows() -> Sequence[Row]:
+        return [_training_row(workspace, training, i) for i, training in enumerate(model.training_info)]
+
+    def add(edit: Transaction) -> None:
+        properties.add_training(edit, TrainingInfo(Graph("initialization"), Graph("algorithm")))
+
+    adding = RowAction("Add training step", act(workspace, "Add training step", add), "add", "add")
+    return section("training", "Training", count, rows, common=False, actions=(adding,))
+
+
+def _training_row(workspace: Workspace, training: TrainingInfo, index: int) -> Row:
+    row = Row(f"training {index}", f"Step {index + 1}", expanded=True)
+    row.children = [
+        _training_graph(workspace, training, "initialization"),
+        _training_graph(workspace, training, "algorithm"),
+        _bindings(training, "initialization", "Initialization bindings"),
+        _bindings(training, "update", "Update bindings"),
+    ]
+    row.actions = (
+        RowAction(
+            "Remove",
+            act(workspace, "Remove training step", lambda edit: properties.remove_training(edit, training)),
+            "delete",
+            "remove",
+        ),
+    )
+    return row
+
+
+def _training_graph(workspace: Workspace, training: TrainingInfo, field: Literal["initialization", "algorithm"]) -> Row:
+    """One of the graphs of a training step, or that there is none."""
+    graph: Graph | None = getattr(training, field)
+    label = field.capitalize()
+    if graph is not None:
+        row = _graph_row(workspace, graph, label)
+        removing = act(
+            workspace, f"Remove {field} graph", lambda edit: properties.set_training_graph(edit, training, field, None)
+        )
+        row.actions = (RowAction("Remove", removing, "delete", "remove"), *row.actions)
+        return row
+    adding = act(
+        workspace,
+        f"Add {field} graph",
+        lambda edit: properties.set_training_graph(edit, training, field, Graph(field)),
+    )
+    return Row(
+        f"graph {label}", label, "none", style="muted", actions=(RowAction(f"Add {field} graph", adding, "add", "add"),)
+    )
+
+
+def _bindings(training: TrainingInfo, key: str, label: str) -> Row:
+    pairs: tuple[tuple[str, str], ...] = getattr(training, f"{key}_binding")
+
+    def apply(edit: Transaction, text: str) -> None:
+        found: dict[str, str] = {}
+        for part in filter(None, (p.strip() for p in text.replace("\n", ",").split(","))):
+            name, arrow, output = (p.strip() for p in part.partition("="))
+            if not arrow:
+                raise ModelError(f"{display(part, 60)} is no binding", "Write initializer = output, one a line.")
+            found[name] = output
+        properties.set_bindings(edit, training, **{key: found})
+
+    row = Row(key, label, display(", ".join(f"{k} = {v}" for k, v in pairs), 300) or "none")
+    row.style = "normal" if pairs else "muted"
+    row.field = Field(
+        f"Set {label.lower()}",
+        lambda: "\n".join(f"{k} = {v}" for k, v in pairs),
+        apply,
+        lines=True,
+        hint="initializer = output, one a line; Ctrl+Enter takes them",
+    )
+    return row

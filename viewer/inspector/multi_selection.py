@@ -1,0 +1,125 @@
+"""Rows of several objects at once: what they have in common, edited for all of them as one edit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter
+
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.style.formatting import display, plural
+
+#: With more objects than this only a count is shown: making the rows of each would be felt.
+MOST = 1000
+
+_NOUNS: dict[type, str] = {Node: "node", Value: "value", Graph: "graph", Function: "function", Model: "model"}
+
+
+def many_rows(workspace: Workspace, items: Sequence[Item], rows_of: Callable[[Item], Sequence[Row]]) -> list[Row]:
+    """What the objects are, and the rows all of them have."""
+    selection = workspace.selection
+    kinds = selection.kinds if items is selection.items else Counter(map(type, items))
+    summary = Row("selected", "Selected", ", ".join(plural(n, _NOUNS[kind]) for kind, n in kinds.items()))
+    found = [summary]
+    if len(kinds) > 1:
+        return found
+    first = items[0]
+    if isinstance(first, Node):
+        found += _operators(workspace, selection.nodes)
+    if len(items) > MOST:
+        summary.note = f"up to {MOST:,} can be edited at once here"
+        return found
+    return [*found, *_joined(workspace, [list(rows_of(item)) for item in items])]
+
+
+def _operators(workspace: Workspace, nodes: Sequence[Node]) -> list[Row]:
+    """How many of which operator; following one selects only those. Of very many nodes they are counted on demand."""
+    counts = Counter[str]()
+
+    def select(op_type: str) -> None:
+        workspace.selection.set([node for node in nodes if node.op_type == op_type])
+
+    def rows() -> list[Row]:
+        counts.update(() if counts else map(attrgetter("op_type"), nodes))
+        found = []
+        for op_type, count in counts.most_common():
+            row = Row(f"operator {op_type}", display(op_type, 80), str(count))
+            row.actions = (RowAction("Select only these", partial(select, op_type), "filter", "go"),)
+            found.append(row)
+        return found
+
+    if len(nodes) > MOST:
+        return [Row("operators", "Operators", "", style="section", children=rows)]
+    if len(rows()) < 2:
+        return []
+    return [Row("operators", "Operators", str(len(counts)), style="section", children=rows, expanded=True)]
+
+
+def _joined(workspace: Workspace, lists: list[list[Row]]) -> list[Row]:
+    """Rows with a key that every list has, joined; in the order of the first."""
+    by_key = [{row.key: row for row in rows if row.common} for rows in lists]
+    found = []
+    for key in by_key[0]:
+        same = [rows[key] for rows in by_key if key in rows]
+        if len(same) == len(lists):
+            found.append(_join(workspace, same))
+    return found
+
+
+def _join(workspace: Workspace, same: list[Row]) -> Row:
+    first = same[0]
+    row = Row(first.key, first.label, first.text, first.note, first.style, first.mono, first.middle)
+    row.help = first.help if all(other.help == first.help for other in same) else None
+    row.expanded = first.expanded
+    if any(other.text != first.text or other.style != first.style for other in same):
+        counts = Counter(other.text for other in same)
+        row.text = f"{len(counts)} different" if first.style != "section" else ""
+        row.note = ""
+        row.style = "muted" if first.style != "section" else "section"
+        row.tip = "\n".join(f"{count} × {text or '(empty)'}" for text, count in counts.most_common(8))
+    row.field = _joined_field([other.field for other in same], different=row.text != first.text)
+    row.actions = tuple(
+        RowAction(action.title, partial(_run_all, workspace, same, action), action.icon, action.id)
+        for action in first.actions
+        if action.id == "remove" and all(any(a.id == "remove" for a in other.actions) for other in same)
+    )
+    if first.children is not None and first.style == "section":
+        row.children = lambda: _joined(workspace, [list(other.rows()) for other in same])
+    return row
+
+
+def _joined_field(fields: Sequence[Field | None], *, different: bool) -> Field | None:
+    known = [field for field in fields if field is not None and field.open is None]
+    if len(known) < len(fields):
+        return None
+    first = known[0]
+
+    def apply(edit: Transaction, text: str) -> None:
+        for field in known:
+            field.apply(edit, text)
+
+    return Field(
+        f"{first.title} and {len(known) - 1} more",
+        str if different else first.source,
+        apply,
+        choices=first.choices,
+        suggest=first.suggest,
+        step=None if different else first.step,
+        lines=first.lines,
+        mono=first.mono,
+        hint="different values" if different else first.hint,
+    )
+
+
+def _run_all(workspace: Workspace, same: list[Row], action: RowAction) -> None:
+    """Each object's own removal, as one entry: an edit inside an edit joins it."""
+    with workspace.document.edit(f"{action.title} of {len(same)}"):
+        for row in same:
+            for own in row.actions:
+                if own.id == action.id:
+                    own.run()

@@ -1,0 +1,429 @@
+"""The inspector's dock: a head that says what is shown, the rows, and documentation of the current row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QFont, QPainter, QPaintEvent, QShowEvent, QTextDocument
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QTextBrowser, QToolButton, QVBoxLayout, QWidget
+from shiboken6 import isValid
+
+from onnx_workbench.model import schemas
+from onnx_workbench.model.checks import Problem
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.core.shifts import Once
+from onnx_workbench.viewer.inspector.graphs import graph_rows
+from onnx_workbench.viewer.inspector.list_window import ListWindow
+from onnx_workbench.viewer.inspector.models import function_rows, model_rows
+from onnx_workbench.viewer.inspector.multi_selection import MOST, many_rows
+from onnx_workbench.viewer.inspector.nodes import node_rows
+from onnx_workbench.viewer.inspector.problems import problem_rows, problems_of
+from onnx_workbench.viewer.inspector.run_rows import run_rows
+from onnx_workbench.viewer.inspector.tensors import Numbers
+from onnx_workbench.viewer.inspector.values import owner_text, value_rows
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.property_tree.rows import Help, Row
+from onnx_workbench.viewer.property_tree.tree import RowTree
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import node_category, theme, themes
+from onnx_workbench.viewer.style.tooltips import plain_tip
+
+_MOST_BACK = 10
+_LONGEST_HELP = 200_000
+_FEW = 16  # values of which it is looked whether anything is told otherwise
+
+
+class InspectorPanel(Panel):
+    """Shows the selection, or the graph when nothing is selected; several objects as what they have in common."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self._items: tuple[Item, ...] = ()
+        self._back: list[tuple[Item, ...]] = []
+        self._going_back = False
+        self._stale = True
+        self._follows_runs = False
+        self._problems: list[Problem] = []
+        self._told: list[tuple[str, ...]] | None = None  # of what a run gave
+        self.numbers = Numbers(workspace.jobs, self.refresh_soon)
+        self.head = _Head(self)
+        self.tree = RowTree(workspace.document, workspace.report, self)
+        self.tree.setAccessibleName("Fields of the selection")
+        self.help = _HelpView(self)
+        splitter = self.splitter = QSplitter(Qt.Orientation.Vertical, self)
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(self.tree)
+        splitter.addWidget(self.help)
+        splitter.setStretchFactor(0, 3)
+        splitter.setStretchFactor(1, 1)
+        splitter.setSizes([420, 150])
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.head)
+        layout.addWidget(splitter, 1)
+        self.entry = self.tree
+        self._soon = Once(self.refresh, self)
+        self._connect()
+        self._load_schemas()
+        self.refresh()
+
+    def _connect(self) -> None:
+        workspace = self.workspace
+        self.head.back.clicked.connect(self.go_back)
+        self.head.graph.clicked.connect(self._show_graph)
+        self.head.model.clicked.connect(self._show_model)
+        self.head.documentation.toggled.connect(self.help.setVisible)
+        self.tree.current_row_changed.connect(self._show_help)
+        workspace.selection.changed.connect(self._on_selection)
+        workspace.graph_shown.connect(self._on_selection)
+        workspace.changes.changed.connect(self._on_change)
+        workspace.types.changed.connect(self.refresh_soon)
+        workspace.run_state_changed.connect(self._follow_runs)
+        self._follow_runs()
+        workspace.problems.changed.connect(self._on_problems)
+        themes().themeChanged.connect(self._color)
+
+    def _follow_runs(self) -> None:
+        """Once something has asked for a run, show what it gave. Asking for it here would bring the executor."""
+        if self.workspace.has_runs and not self._follows_runs:
+            self._follows_runs = True
+            self.workspace.results.changed.connect(self._on_values)
+            self.workspace.runs.edge_notes.looked.connect(self._on_values)
+
+    def _on_values(self, values: set[Value] | None) -> None:
+        """Values came, or were looked at; None: any."""
+        if not self.isVisible():
+            self._stale = True
+        elif values is None or not values.isdisjoint(self._computed):
+            texts = self._run_texts()
+            if texts is None or texts != self._told:
+                self.refresh_soon()
+
+    @property
+    def _computed(self) -> list[Value]:
+        """What a run gives of what is shown."""
+        item = self._items[0] if self._items else None
+        given = [item] if isinstance(item, Value) else item.outputs if isinstance(item, Node) else ()
+        return [value for value in given if value is not None]
+
+    def _run_texts(self) -> list[tuple[str, ...]] | None:
+        """What is told of that; None where finding out takes as long as telling it."""
+        computed = self._computed
+        if len(computed) > _FEW:
+            return None
+        rows = (row for value in computed for row in run_rows(self.workspace, value))
+        return [(row.text, row.note, row.style) for row in rows]
+
+    def _load_schemas(self) -> None:
+        if not schemas.is_loaded():
+            self.workspace.jobs.start(
+                "Loading operator signatures", lambda _: schemas.preload(), done=lambda _: self.refresh_soon()
+            )
+
+    # -- what is shown ---------------------------------------------------------------------------------------
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """What is shown: the selection, else the graph; for the body of a function that, which has its texts."""
+        chosen = self.workspace.selection.items or (self.workspace.graph,)
+        if len(chosen) > MOST:
+            return chosen  # nobody has so many functions
+        return tuple(
+            item.owner if isinstance(item, Graph) and isinstance(item.owner, Function) else item for item in chosen
+        )
+
+    def _show_graph(self) -> None:
+        self.workspace.selection.set([self.workspace.graph])
+
+    def _show_model(self) -> None:
+        self.workspace.selection.set([self.workspace.model])
+
+    def _on_selection(self) -> None:
+        if not self.isVisible():
+            self._stale = True
+            return
+        items = self.items
+        if items != self._items:
+            self.tree.finish()
+        if max(len(items), len(self._items)) > MOST:
+            self.refresh_soon()  # they show as selected first
+        else:
+            self.refresh()
+
+    def refresh_soon(self) -> None:
+        """Show what is true now at the next turn; cheap to call often, by jobs even after the panel is gone."""
+        if isValid(self):
+            self._soon.ask()
+
+    def _on_change(self) -> None:
+        if not self.isVisible():
+            self._stale = True
+        elif self.workspace.changes.can_wait:
+            self.refresh_soon()
+        else:
+            self.refresh()
+
+    def _on_problems(self) -> None:
+        if len(self._items) == 1 and self.isVisible():
+            if problems_of(self.workspace, self._items[0]) != self._problems:
+                self.refresh_soon()
+        else:
+            self._stale = True
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up."""
+        super().showEvent(event)
+        if self._stale:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Show what is true now; rows that stay keep their focus, expansion and open field."""
+        self._stale = False
+        items = self.items
+        if items != self._items:
+            if self._items and not self._going_back:
+                self._back = [*self._back[-_MOST_BACK:], self._items]
+            self._items = items
+            self.numbers.forget()
+        self._back = [seen for seen in self._back if any(map(is_in_model, seen[:MOST]))]
+        self.head.show_item(items, can_go_back=bool(self._back))
+        self.tree.set_rows(self._rows(items))
+        self._told = self._run_texts()
+
+    def _rows(self, items: Sequence[Item]) -> Sequence[Row]:
+        if len(items) == 1:
+            self._problems = problems_of(self.workspace, items[0])
+            return [*problem_rows(self.workspace, self._problems), *self.rows_of(items[0])]
+        self._problems = []
+        return many_rows(self.workspace, items, self.rows_of)
+
+    def rows_of(self, item: Item) -> Sequence[Row]:
+        """The rows of one object."""
+        match item:
+            case Node():
+                return node_rows(self.workspace, item, self.numbers, self._open_list)
+            case Value():
+                return value_rows(self.workspace, item, self.numbers)
+            case Graph():
+                return graph_rows(self.workspace, item)
+            case Function():
+                return function_rows(self.workspace, item)
+            case Model():
+                return model_rows(self.workspace, item)
+
+    def go_back(self) -> None:
+        """Select what was shown before."""
+        if self._back:
+            seen = self._back.pop()
+            self._going_back = True
+            self.workspace.reveal_all(item for item in seen if is_in_model(item))
+            self._going_back = False
+            self.refresh()
+
+    def activate(self) -> None:
+        """Put the focus on the rows."""
+        self.tree.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def edit_attribute(self, attribute: Attribute) -> None:
+        """Open the field of an attribute, if it is one of the node that is selected: a comparison shows others."""
+        self.refresh()
+        item = self.items[0] if len(self.items) == 1 else None
+        if isinstance(item, Node) and item.attributes.get(attribute.name) is attribute:
+            self.tree.edit_at("attributes", attribute.name)
+
+    def _open_list(self, node: Node, attribute: Attribute) -> None:
+        window = ListWindow(self.workspace, node, attribute.name, self)
+        window.show()
+
+    # -- documentation ---------------------------------------------------------------------------------------
+
+    def _show_help(self, row: Row | None) -> None:
+        """Documentation of the row, else of the operator."""
+        found = None if row is None else row.help
+        if found is None:
+            first = self.tree.rows.row(self.tree.rows.find("op_type"))
+            found = None if first is None else first.help
+        self.head.documentation.setEnabled(found is not None)
+        self.help.setVisible(found is not None and self.head.documentation.isChecked())
+        self.help.show_help(found)
+
+    def _color(self) -> None:
+        self.head.color()
+        self.help.color()
+        self.tree.viewport().update()
+
+
+class _Head(QWidget):
+    """Kind and title of what is shown, with the ways back, to the graph and to the model."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.back = _button(self, "Back to what was shown before")
+        self.graph = _button(self, "Show the graph")
+        self.model = _button(self, "Show the model")
+        self.documentation = _button(self, "Documentation")
+        self.documentation.setCheckable(True)
+        self.documentation.setChecked(True)
+        self.chip = _Chip(self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(6, 4, 4, 4)
+        row.setSpacing(4)
+        row.addWidget(self.back)
+        row.addWidget(self.chip, 1)
+        row.addWidget(self.documentation)
+        row.addWidget(self.graph)
+        row.addWidget(self.model)
+        self.color()
+
+    def color(self) -> None:
+        """Take the theme's colours."""
+        for button, name in (
+            (self.back, "back"),
+            (self.graph, "group"),
+            (self.model, "info"),
+            (self.documentation, "help"),
+        ):
+            button.setIcon(icon(name))
+        self.chip.update()
+
+    def show_item(self, items: Sequence[Item], *, can_go_back: bool) -> None:
+        """Say what is shown."""
+        self.back.setEnabled(can_go_back)
+        kind, title, category = _called(items)
+        self.chip.set(kind, title, category)
+
+
+class _Chip(QWidget):
+    """A coloured kind and a title beside it, elided in the middle."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._kind, self._title, self._category = "", "", ""
+        self.setMinimumHeight(24)
+
+    def set(self, kind: str, title: str, category: str) -> None:
+        """Show a kind (an operator's in its category's colour) and a title."""
+        looks = display(kind, 60), display(title, 200), category
+        if looks == (self._kind, self._title, self._category):
+            return
+        self._kind, self._title, self._category = looks
+        self.setToolTip(plain_tip(display(f"{kind} {title}", 400)))
+        self.setAccessibleName(f"{self._kind} {self._title}")
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Any width does."""
+        return QSize(80, 24)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Chip and title."""
+        colors = theme()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        font = QFont(self.font())
+        font.setWeight(QFont.Weight.DemiBold)
+        painter.setFont(font)
+        metrics = painter.fontMetrics()
+        kind = metrics.elidedText(self._kind, Qt.TextElideMode.ElideMiddle, max(40, self.width() * 2 // 3))
+        area = self.rect()
+        chip = area.adjusted(0, 2, 0, -2)
+        chip.setWidth(metrics.horizontalAdvance(kind) + 14)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colors.header(self._category) if self._category else colors.endpoint)
+        painter.drawRoundedRect(chip, 4, 4)
+        painter.setPen(colors.header_text if self._category else colors.text)
+        painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, kind)
+        painter.setFont(self.font())
+        painter.setPen(colors.text)
+        area.setLeft(chip.right() + 8)
+        title = painter.fontMetrics().elidedText(self._title, Qt.TextElideMode.ElideMiddle, area.width())
+        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, title)
+        painter.end()
+
+
+class _HelpView(QWidget):
+    """Documentation: markdown of the onnx package without HTML, everything else as plain text."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._help: Help | None = None
+        self.title = QLabel(self)
+        self.title.setTextFormat(Qt.TextFormat.PlainText)
+        self.title.setWordWrap(True)
+        font = QFont(self.title.font())
+        font.setWeight(QFont.Weight.DemiBold)
+        self.title.setFont(font)
+        self.title.setContentsMargins(8, 6, 8, 2)
+        self.text = QTextBrowser(self)
+        self.text.setOpenLinks(False)
+        self.text.document().setIndentWidth(14)
+        self.text.document().setDocumentMargin(8)
+        self.text.setFrameShape(QTextBrowser.Shape.NoFrame)
+        self.text.setAccessibleName("Documentation")
+        self.setMinimumHeight(60)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.title)
+        layout.addWidget(self.text, 1)
+        self.color()
+
+    def color(self) -> None:
+        """Take the theme's colours."""
+        self.setAutoFillBackground(True)
+        shown, self._help = self._help, None
+        self.show_help(shown)
+
+    def show_help(self, found: Help | None) -> None:
+        """Show a text, if it is another one than before."""
+        if found == self._help:
+            return
+        self._help = found
+        self.title.setText("" if found is None else display(found.title, 300))
+        text = "" if found is None else display(found.text, _LONGEST_HELP, elide="end", keep_lines=True)
+        if found is not None and found.markdown:
+            features = QTextDocument.MarkdownFeature
+            self.text.document().setMarkdown(text, features.MarkdownDialectGitHub | features.MarkdownNoHTML)
+        else:
+            self.text.setPlainText(text)
+
+
+def _button(parent: QWidget, title: str) -> QToolButton:
+    button = QToolButton(parent)
+    button.setAutoRaise(True)
+    button.setIconSize(QSize(16, 16))
+    button.setToolTip(title)
+    button.setAccessibleName(title)
+    return button
+
+
+def _called(items: Sequence[Item]) -> tuple[str, str, str]:
+    """Kind, title and category of operators for the head."""
+    if len(items) > 1:
+        nodes = (item for item in items if isinstance(item, Node))
+        op_type = next((node.op_type for node in nodes), "")
+        return f"{len(items):,} selected", op_type if all(node.op_type == op_type for node in nodes) else "", ""
+    match items[0]:
+        case Node() as node:
+            return node.op_type, node.name or "(unnamed)", node_category(node)
+        case Value() as value:
+            return _value_kind(value), value.name, ""
+        case Graph() as graph:
+            return "Graph", graph.name or owner_text(graph), ""
+        case Function() as function:
+            return "Function", function.title, ""
+        case Model():
+            return "Model", "", ""
+
+
+def _value_kind(value: Value) -> str:
+    if value.is_input:
+        return "Input"
+    return "Initializer" if value.initializer is not None else "Value"

@@ -1,0 +1,58 @@
+"""Rows for what is wrong with an object, each with its fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onnx_workbench.model.checks import Problem
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.property_tree.rows import Help, Row, RowAction, Style
+from onnx_workbench.viewer.style.formatting import display
+
+_STYLES: dict[str, Style] = {"error": "error", "warning": "warning", "info": "muted"}
+_LABELS = {"error": "error", "warning": "warning", "info": "remark"}
+
+
+def problems_of(workspace: Workspace, item: Item) -> list[Problem]:
+    """What is known to be wrong with an object; with a node, also with what it gives out.
+
+    Remarks on a whole graph or model hold for nearly every export and mend nothing: the Problems panel has them.
+    """
+    places = {*map(id, (item, *item.outputs) if isinstance(item, Node) else (item,))}
+    least = ("error", "warning") if isinstance(item, (Graph, Function, Model)) else ("error", "warning", "info")
+    here = [problem for problem in workspace.problems.all if id(problem.place) in places]
+    return [problem for problem in here if problem.severity in least]
+
+
+def problem_rows(workspace: Workspace, problems: list[Problem]) -> list[Row]:
+    """A section of them; none when nothing is wrong."""
+    if not problems:
+        return []
+
+    def rows() -> list[Row]:
+        return [_row(workspace, problem, number) for number, problem in enumerate(problems)]
+
+    return [
+        Row("problems", "Problems", str(len(problems)), style="section", children=rows, expanded=True, common=False)
+    ]
+
+
+def _row(workspace: Workspace, problem: Problem, number: int) -> Row:
+    text = display(problem.message, 300, elide="end")
+    row = Row(f"problem {number} {problem.rule}", _LABELS[problem.severity], text, style=_STYLES[problem.severity])
+    row.tip = display(f"{problem.message}\n{problem.detail}", 800, keep_lines=True)
+    row.help = Help(text, problem.detail)
+    fix = problem.fix
+    if fix is not None:
+        row.actions = (RowAction(display(fix.title, 80), _mender(workspace, fix.title, fix.apply), "edit", "go"),)
+    return row
+
+
+def _mender(workspace: Workspace, title: str, apply: Callable[..., object]) -> Callable[[], object]:
+    def mend() -> None:
+        with workspace.document.edit(title) as edit:
+            apply(edit)
+
+    return mend

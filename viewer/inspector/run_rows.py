@@ -1,0 +1,39 @@
+"""A line about what the last run gave for a value: shape, what is not finite, range; and the way to its numbers."""
+
+from __future__ import annotations
+
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.canvas.scene.node_text import short_type
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.property_tree.rows import Row, RowAction
+
+
+def run_rows(workspace: Workspace, value: Value, key: str = "run") -> list[Row]:
+    """One row, or none of a value that no run has come near. The first time, the range comes a moment later."""
+    if not workspace.has_runs:
+        return []
+    text = _text(workspace, value)
+    if not text:
+        return []
+    stale = workspace.results.is_stale(value)
+    row = Row(key, "Computed", text, "out of date" if stale else "", mono=True, common=False, tip=text)
+    row.style = "muted" if stale or workspace.results.is_awaited(value) else "normal"
+    row.actions = (RowAction("Show the numbers", lambda: _open(workspace, value), "forward", "go"),)
+    return [row]
+
+
+def _open(workspace: Workspace, value: Value) -> None:
+    workspace.selection.set([value])
+    workspace.trigger("panel.tensor")
+
+
+def _text(workspace: Workspace, value: Value) -> str:
+    results = workspace.results
+    info = None if results.value_of(value) is None else results.info_of(value)
+    if info is None:
+        return "not yet" if value.initializer is None and results.is_awaited(value) else ""
+    if info.kind != "tensor" or not isinstance(info.element_type, ElementType):
+        return str(info)
+    text = short_type(TensorType(info.element_type, Shape(info.shape)))
+    return "  ".join(filter(None, (text, workspace.runs.edge_notes.range_of(value))))

@@ -1,0 +1,237 @@
+"""What is said of a tensor: facts at once, first values and statistics from a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, element_type_text
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.inspector.common import (
+    Texts,
+    description_row,
+    metadata_section,
+    one_line,
+    text_field,
+    text_row,
+)
+from onnx_workbench.viewer.property_tree.rows import Row, RowAction
+from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, shape_text, storage_text
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.inspect.distribution import Distribution
+    from onnx_workbench.model.edits.tensor_metadata import Part
+    from onnx_workbench.model.edits.tensors import Place
+    from onnx_workbench.model.ir.graph import Node, Value
+    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.core.jobs import Jobs
+
+_FIRST = 24  # values shown
+_BARS_ROWS = 3  # rows are all of one height, so a histogram spans some
+
+
+class Numbers:
+    """First values and statistics of the tensors shown now, each worked out once; `arrived` is called for news."""
+
+    def __init__(self, jobs: Jobs, arrived: Callable[[], object]) -> None:
+        self._jobs = jobs
+        self._arrived = arrived
+        self._previews: dict[int, tuple[object, str | None]] = {}  # by identity, which the tensor kept beside it holds
+        self._statistics: dict[int, tuple[object, Distribution | str | None]] = {}
+
+    def forget(self) -> None:
+        """Something else is shown now."""
+        self._previews.clear()
+        self._statistics.clear()
+
+    def preview(self, tensor: Tensor) -> str | None:
+        """The first values; None while they are being read."""
+        known = self._previews.get(id(tensor))
+        if known is not None:
+            return known[1]
+        self._previews[id(tensor)] = (tensor, None)
+
+        def took(text: str) -> None:
+            if id(tensor) in self._previews:
+                self._previews[id(tensor)] = (tensor, text)
+                self._arrived()
+
+        self._jobs.start(
+            "Reading first values", lambda _: first_values(tensor), done=took, failed=lambda e: took(_reason(e))
+        )
+        return None
+
+    def statistics(self, tensor: Tensor) -> Distribution | str | None:
+        """The statistics, why there are none, or None while they are being worked out."""
+        known = self._statistics.get(id(tensor))
+        if known is not None:
+            return known[1]
+        self._statistics[id(tensor)] = (tensor, None)
+
+        def took(found: Distribution | str) -> None:
+            if id(tensor) in self._statistics:
+                self._statistics[id(tensor)] = (tensor, found)
+                self._arrived()
+
+        self._jobs.start(
+            "Reading statistics",
+            lambda progress: spread(tensor, progress),
+            done=took,
+            failed=lambda e: took(_reason(e)),
+            lane="count",
+            supersede="inspector statistics",
+        )
+        return None
+
+
+def _reason(error: BaseException) -> str:
+    return " – ".join(p for p in (error.title, error.detail) if p) if isinstance(error, ModelError) else str(error)
+
+
+def tensor_text(tensor: Tensor | SparseTensor) -> str:
+    """A tensor in a few words: type, shape and size."""
+    sparse = "sparse " if isinstance(tensor, SparseTensor) else ""
+    size = f" · {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""
+    return f"{sparse}{element_type_text(tensor.element_type)} {shape_text(tuple(tensor.shape))}{size}"
+
+
+def tensor_rows(
+    tensor: Tensor | SparseTensor,
+    numbers: Numbers,
+    *,
+    with_statistics: bool = False,
+    opening: tuple[RowAction, ...] = (),
+) -> list[Row]:
+    """Type, shape, size, storage, what is wrong, first values, which `opening` opens; if asked, statistics."""
+    rows = [
+        Row("dtype", "Element type", element_type_text(tensor.element_type), mono=True),
+        Row("shape", "Shape", shape_text(tuple(tensor.shape)), mono=True),
+        Row("size", "Size", bytes_text(tensor.nbytes) if tensor.nbytes else "–"),
+    ]
+    problem = tensor.problem
+    if problem:
+        rows.append(Row("problem", "Not available", display(problem, 300), style="error", tip=display(problem, 1000)))
+    if isinstance(tensor, SparseTensor):
+        rows.append(Row("stored", "Stored values", number_text(tensor.values.size)))
+        return rows
+    rows[2].note = number_text(tensor.size) + (" element" if tensor.size == 1 else " elements")
+    stored = storage_text(tensor)
+    rows.append(Row("storage", "Stored", stored, tip=stored))
+    if problem or not tensor.size:
+        return rows
+    first = numbers.preview(tensor)
+    rows.append(Row("values", "Values", "…" if first is None else first, mono=True, tip=first or "", actions=opening))
+    if with_statistics and _has_numbers(tensor):
+        rows += statistics_rows(numbers.statistics(tensor))
+    return rows
+
+
+def tensor_texts(
+    workspace: Workspace,
+    tensor: Tensor | SparseTensor,
+    owner: Value | Node,
+    called: str,
+    attribute: str = "",
+    index: int | None = None,
+) -> list[Row]:
+    """A row over what a tensor says of itself, to be changed; `owner`, `attribute` and `index` are its `Place`.
+
+    For a sparse one two: the format has its values and its indices as tensors of their own.
+    """
+    from onnx_workbench.model.edits.tensors import Place
+
+    place = Place(owner, attribute, index)
+    if isinstance(tensor, Tensor):
+        return [_texts(workspace, tensor, place, "values", f"tensor {called}", "Texts")]
+    return [
+        _texts(workspace, tensor.values, place, "values", f"values of {called}", "Texts of values"),
+        _texts(workspace, tensor.indices, place, "indices", f"indices of {called}", "Texts of indices"),
+    ]
+
+
+def _texts(workspace: Workspace, tensor: Tensor, place: Place, part: Part, called: str, label: str) -> Row:
+    from onnx_workbench.model.edits import tensor_metadata as edits
+
+    texts = Texts(
+        called,
+        tensor.doc_string,
+        tensor.metadata,
+        lambda edit, text: edits.describe_tensor(edit, place, text, part),
+        lambda edit, key, text: edits.set_tensor_metadata(edit, place, key, text, part),
+        lambda edit, old, new: edits.rename_tensor_metadata(edit, place, old, new, part),
+    )
+    metadata = metadata_section(workspace, texts)
+    metadata.style = "normal"
+    rows = [description_row(texts), metadata]
+    is_named = bool(place.attribute) or part == "indices"  # an initializer's name is that of its value
+    if is_named:
+        field = text_field(
+            f"Rename {called}", tensor.name, lambda edit, text: edits.set_tensor_name(edit, place, text, part)
+        )
+        rows.insert(0, text_row("name", "Name", tensor.name, field, middle=True))
+    said = [tensor.name if is_named else "", tensor.doc_string, ", ".join(tensor.metadata)]
+    row = text_row(f"{part} texts", label, " · ".join(one_line(text, 80) for text in said if text))
+    row.text, row.style = (row.text, "normal") if row.text else ("none", "muted")
+    row.children = rows
+    return row
+
+
+def _has_numbers(tensor: Tensor) -> bool:
+    kind = tensor.element_type
+    return isinstance(kind, ElementType) and kind.bits > 0 and not kind.is_complex
+
+
+def statistics_rows(found: Distribution | str | None) -> list[Row]:
+    """Statistics with a histogram, why there are none, or (None) that they are on their way."""
+    if found is None or isinstance(found, str):
+        text = "being worked out…" if found is None else display(found, 300)
+        return [Row("statistics", "Statistics", text, style="muted" if found is None else "error")]
+    known = found.statistics
+    rows = []
+    low, high = known.minimum, known.maximum
+    if low is not None and high is not None:
+        mean = f"{number_text(known.mean or 0.0)} ± {number_text(known.deviation or 0.0)}"
+        rows.append(Row("range", "Range", f"{number_text(low)} … {number_text(high)}", mono=True))
+        rows.append(Row("mean", "Mean ± σ", mean, mono=True))
+    rows.append(Row("zeros", "Zeros", number_text(known.zeros), f"{known.zeros / known.size:.1%}", mono=True))
+    if known.non_finite:
+        odd = f"{known.nan:,} NaN, {known.non_finite - known.nan:,} infinite"
+        rows.append(Row("odd", "Not finite", odd, style="warning", mono=True))
+    if found.counts and low != high:
+        of = f"{found.sampled:,} sampled of {known.size:,}" if found.sampled else f"{known.size:,}"
+        tip = f"Histogram of {of} values from {low:.6g} to {high:.6g}"
+        for part in range(_BARS_ROWS):
+            row = Row(f"histogram {part}", "" if part else "Histogram", tip, bars=found.counts, tip=tip)
+            row.part = (part, _BARS_ROWS)
+            rows.append(row)
+    return rows
+
+
+def first_values(tensor: Tensor) -> str:
+    """The first few values as text. Reads them; not on the GUI thread."""
+    values = tensor.read(0, min(_FIRST, tensor.size))
+    texts = [one_value(v) for v in values.tolist()] if values.dtype.kind in "OSU" else [one_value(v) for v in values]
+    more = " …" if tensor.size > _FIRST else ""
+    return display(", ".join(texts) + more, 400, elide="end")
+
+
+def one_value(value: Any) -> str:
+    """One element as text."""
+    if isinstance(value, str):
+        return f'"{display(value, 40)}"'
+    if isinstance(value, bytes):
+        return repr(value[:40])
+    if isinstance(value, (bool, int)) or getattr(getattr(value, "dtype", None), "kind", "") in "biu":
+        return str(value.item() if hasattr(value, "item") else value)
+    if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
+        return f"{complex(value):.6g}"
+    return number_text(float(value))
+
+
+def spread(tensor: Tensor, progress: Progress) -> Distribution:
+    """How the elements are spread, read in slices. Any thread but the GUI's."""
+    from onnx_workbench.exec.inspect.distribution import distribution
+
+    return distribution(tensor.read, tuple(tensor.shape), tensor.size, progress)

@@ -1,0 +1,93 @@
+"""Fields for types and what their dimensions denote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from onnx_workbench.model.edits import values
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType, Type
+from onnx_workbench.model.text.types import parse_type, type_source
+from onnx_workbench.viewer.inspector.common import name_of, text_row
+from onnx_workbench.viewer.property_tree.rows import Field, Row, Suggestion
+
+
+def suggest_types(typed: str) -> Sequence[Suggestion]:
+    """Element types that begin like what was typed, with the dimensions typed so far."""
+    head, bracket, rest = typed.partition("[")
+    return [
+        Suggestion(f"{e.text}{bracket}{rest}" if bracket else e.text)
+        for e in ElementType
+        if e and e.text.startswith(head.strip().lower())
+    ]
+
+
+def type_field(title: str, declared: Type | None, apply: Callable[[Transaction, Type | None], object]) -> Field:
+    """A field for a type as text; empty for none."""
+
+    def take(edit: Transaction, text: str) -> None:
+        apply(edit, parse_type(text) if text.strip() else None)
+
+    return Field(
+        title,
+        lambda: "" if declared is None else type_source(declared),
+        take,
+        suggest=suggest_types,
+        mono=True,
+        hint="float[batch,3,224,224]",
+    )
+
+
+def value_type_field(value: Value) -> Field:
+    """A field for the declared type of a value."""
+    return type_field(
+        f"Set type of {name_of(value)}",
+        value.type,
+        lambda edit, new: values.set_type(edit, value, with_denotations(new, value.type)),
+    )
+
+
+def with_denotations(new: Type | None, old: Type | None) -> Type | None:
+    """A type as text leaves denotations out; those of a tensor stay where they still mean something."""
+    if not isinstance(new, TensorType) or not isinstance(old, TensorType):
+        return new
+    shape = new.shape
+    if shape is not None and old.shape is not None and shape.rank == old.shape.rank:
+        shape = replace(shape, denotations=old.shape.denotations)
+    return replace(new, shape=shape, denotation=old.denotation)
+
+
+def denotation_rows(value: Value) -> list[Row]:
+    """What a declared type and its dimensions stand for (IMAGE, DATA_BATCH …)."""
+    declared = value.type
+    if declared is None:
+        return []
+
+    def set_denotation(edit: Transaction, text: str) -> None:
+        values.set_type(edit, value, replace(declared, denotation=text.strip()))
+
+    field = Field(f"Set denotation of {name_of(value)}", lambda: declared.denotation, set_denotation)
+    field = replace(field, choices=tuple(map(Suggestion, ("TENSOR", "IMAGE", "AUDIO", "TEXT"))))
+    rows = [text_row("denotation", "Denotation", declared.denotation, field)]
+    if isinstance(declared, TensorType) and declared.shape is not None and declared.shape.rank:
+        rows.append(_dimension_row(value, declared, declared.shape))
+    return rows
+
+
+def _dimension_row(value: Value, declared: TensorType, shape: Shape) -> Row:
+    """The denotations of all dimensions, in order."""
+
+    def apply(edit: Transaction, text: str) -> None:
+        parts = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
+        if parts and len(parts) != shape.rank:
+            raise ModelError(
+                f"{len(parts)} denotations for {shape.rank} dimensions", "Write one a dimension; they may be empty."
+            )
+        values.set_type(edit, value, replace(declared, shape=replace(shape, denotations=parts)))
+
+    written = ", ".join(shape.denotations)
+    field = Field(f"Set denotations of {name_of(value)}", lambda: written, apply, hint="DATA_BATCH, DATA_CHANNEL, …")
+    return text_row("denotations", "Of dimensions", written, field)

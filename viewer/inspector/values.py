@@ -1,0 +1,233 @@
+"""Rows for a value: name, types, where it comes from and goes, its constant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from onnx_workbench.model.edits import initializers, interface, values
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.inference.declare_types import declare
+from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.inspector.common import (
+    act,
+    description_row,
+    go,
+    inferred_row,
+    many,
+    metadata_section,
+    name_of,
+    rename_field,
+    section,
+    text_row,
+    texts_of,
+)
+from onnx_workbench.viewer.inspector.quantization import annotation_of
+from onnx_workbench.viewer.inspector.run_rows import run_rows
+from onnx_workbench.viewer.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
+from onnx_workbench.viewer.inspector.types import denotation_rows, value_type_field
+from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.style.formatting import display, type_text
+from onnx_workbench.viewer.style.labels import first_output
+
+
+def value_rows(workspace: Workspace, value: Value, numbers: Numbers) -> list[Row]:
+    """Everything of a value, to see and to change."""
+    rows = [
+        text_row("name", "Name", value.name, rename_field(value), common=False, middle=True),
+        _type_row(workspace, value),
+    ]
+    known = workspace.types.type_of(value)
+    if known is not None and known != value.type:
+        rows.append(inferred_row(known, common=False))
+    if value.initializer is None:
+        rows += run_rows(workspace, value)
+    rows += denotation_rows(value)
+    rows.append(_origin_row(workspace, value))
+    rows.append(_role_row(workspace, value))
+    if value.initializer is not None:
+        rows.append(_initializer(workspace, value, numbers))
+    elif value.is_input and value.graph is not None and not isinstance(value.graph.owner, (Node, Function)):
+        rows.append(_default_row(value))
+    rows.append(_uses(workspace, value))
+    rows += annotation_of(workspace, value)
+    rows += [description_row(texts_of(value)), metadata_section(workspace, texts_of(value))]
+    return rows
+
+
+def _type_row(workspace: Workspace, value: Value) -> Row:
+    declared = value.type
+    text = "not declared" if declared is None else type_text(declared)
+    row = Row("type", "Type", text, style="muted" if declared is None else "normal", mono=declared is not None)
+    row.field = value_type_field(value)
+    known = workspace.types.type_of(value)
+    if declared is not None and value not in (value.graph.inputs if value.graph else ()):
+        row.actions = (
+            RowAction(
+                "Take back the declaration",
+                act(workspace, f"Remove type of {name_of(value)}", lambda edit: values.set_type(edit, value, None)),
+                "delete",
+                "remove",
+            ),
+        )
+    elif declared is None and known is not None:
+        row.actions = (
+            RowAction(
+                "Declare what was inferred",
+                act(workspace, f"Set type of {name_of(value)}", lambda edit: declare(edit, value, known)),
+                "add",
+                "add",
+            ),
+        )
+    return row
+
+
+def _origin_row(workspace: Workspace, value: Value) -> Row:
+    producer = value.producer
+    if producer is not None:
+        row = Row("producer", "Producer", display(producer.title, 200), producer.op_type, middle=True, common=False)
+        row.actions = (go(workspace, producer),)
+        return row
+    if value.is_input:
+        text = "graph input with a default" if value.initializer is not None else "graph input"
+    elif value.initializer is not None:
+        text = "initializer"
+    else:
+        return Row("producer", "Producer", "nothing gives this value", style="error", common=False)
+    row = Row("producer", "Producer", text, common=False)
+    if value.graph is not None:
+        row.note = display(value.graph.name, 80)
+        row.actions = (_to_graph(workspace, value.graph),)
+    return row
+
+
+def _to_graph(workspace: Workspace, graph: Graph) -> RowAction:
+    return RowAction("Go to the graph", lambda: workspace.selection.set([graph]), "forward", "go")
+
+
+def _role_row(workspace: Workspace, value: Value) -> Row:
+    """Whether it is an output, and what else it could be."""
+    graph = value.graph
+    row = Row("role", "Graph output", common=False)
+    if graph is None:
+        return row
+    name = name_of(value)
+    actions: list[RowAction] = []
+    if value in graph.outputs:
+        row.text = f"output {graph.outputs.index(value)}"
+        run = act(workspace, f"Remove output {name}", lambda edit: interface.remove_output(edit, graph, value))
+        actions.append(RowAction("Remove from outputs", run, "delete", "remove"))
+    else:
+        row.text, row.style = "no", "muted"
+        run = act(workspace, f"Make {name} an output", lambda edit: workspace.types.make_output(edit, graph, value))
+        actions.append(RowAction("Make it an output", run, "add", "add"))
+    row.actions = (*actions, *_turning(workspace, value, graph))
+    return row
+
+
+def _turning(workspace: Workspace, value: Value, graph: Graph) -> Iterator[RowAction]:
+    """What a constant can be instead. Bodies and functions have the inputs that their node gives them."""
+    name = name_of(value)
+    if value.initializer is not None and value.is_input:
+        run = act(
+            workspace,
+            f"Make {name} a constant",
+            lambda edit: interface.input_to_initializer_only(edit, graph, value),
+        )
+        yield RowAction("Make it a constant", run)
+        return
+    producer = value.producer
+    is_of_node = producer is not None and producer.op_type == "Constant" and not producer.domain
+    if isinstance(graph.owner, Function) or (value.initializer is None and not is_of_node):
+        return
+    if not isinstance(graph.owner, Node):
+        yield RowAction("Make it a graph input", lambda: workspace.trigger("value.to_input"))
+    if is_of_node:
+        yield RowAction("Turn it into an initializer", lambda: workspace.trigger("node.to_initializer"))
+        return
+    if not isinstance(graph.owner, Node):
+        keep = act(
+            workspace,
+            f"Make {name} an input",
+            lambda edit: interface.initializer_to_input(edit, graph, value, keep_default=True),
+        )
+        yield RowAction("Make it a graph input with this default", keep)
+    yield RowAction("Turn it into a Constant node", lambda: workspace.trigger("value.to_constant"))
+
+
+def _default_row(value: Value) -> Row:
+    """What counts where nothing is fed: for an input, nothing yet."""
+
+    def give(edit: Transaction, text: str) -> None:
+        from onnx_workbench.model.edits.constants import give_default
+
+        give_default(edit, value, text)
+
+    field = Field(f"Give {name_of(value)} a default", str, give, hint="values, or float[1,3] = 0.5", mono=True)
+    return Row("default", "Default", "none", style="muted", field=field, common=False)
+
+
+def _initializer(workspace: Workspace, value: Value, numbers: Numbers) -> Row:
+    tensor = value.initializer
+    assert tensor is not None
+    opening = RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go")
+    actions = [opening] if isinstance(tensor, Tensor) else []
+    if not value.uses or value.is_input:
+        run = act(
+            workspace,
+            f"Remove initializer {name_of(value)}",
+            lambda edit: initializers.remove_initializer(edit, value),
+        )
+        actions.append(RowAction("Remove initializer", run, "delete", "remove"))
+    row = section(
+        "initializer",
+        "Initializer",
+        0,
+        lambda: [
+            *tensor_rows(tensor, numbers, with_statistics=True, opening=(opening,)),
+            *tensor_texts(workspace, tensor, value, name_of(value)),
+        ],
+        expanded=True,
+        actions=actions,
+        common=False,
+    )
+    row.text = tensor_text(tensor)
+    return row
+
+
+def _uses(workspace: Workspace, value: Value) -> Row:
+    uses = list(value.uses) if len(value.uses) <= 5000 else None
+
+    def make(number: int) -> Row:
+        user, index = (uses or list(value.uses))[number]
+        if isinstance(user, Graph):
+            row = Row(f"use {number}", f"output {index}", display(user.name or "graph", 200), "graph")
+            row.actions = (_to_graph(workspace, user),)
+            return row
+        name = display(user.name or first_output(user), 200)
+        row = Row(f"use {number}", user.op_type, name, f"input {index}", middle=True)
+        row.style = "normal" if user.name else "muted"
+        row.target = user
+        row.actions = (go(workspace, user),)
+        return row
+
+    def rows() -> Sequence[Row]:
+        nonlocal uses
+        uses = list(value.uses)
+        return many(len(uses), make)
+
+    return section("uses", "Used by", len(value.uses), rows, common=False)
+
+
+def owner_text(graph: Graph) -> str:
+    """What a graph belongs to, in words."""
+    match graph.owner:
+        case Node():
+            return f"body of {display(graph.owner.title, 120)}"
+        case Function():
+            return f"function {display(graph.owner.name, 120)}"
+        case TrainingInfo():
+            return "training"
+        case _:
+            return "main graph"

@@ -1,0 +1,306 @@
+"""Element: one element of a value, and the elements of its node's inputs that reach it; step by step upstream."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QLineEdit,
+    QPushButton,
+    QSplitter,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from onnx_workbench.exec.inspect.receptive_field.trace import Origin, Trace, trace
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.settings import NAN_ALONE
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.run.node_calls import call_of, links_of
+from onnx_workbench.viewer.style.formatting import display, number_text, plural
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.labels import name_of
+from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.tables.number_table import Cell, Column, NumberTable, Row
+from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
+from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
+
+Place = tuple[Value, tuple[int, ...]]
+
+_ORIGINS = (
+    Column("Input", 16, number=False),
+    Column("Elements", 15, number=False),
+    Column("Count", 11),
+    Column("Minimum", 13),
+    Column("Maximum", 13),
+    Column("NaN, inf", 8),
+    Column("Look at", 0, "The first that is not finite, else the largest", number=False),
+)
+_ELEMENTS = (Column("Index", 0, number=False), Column("Value", 14))
+
+
+class ElementPanel(Panel):
+    """Follows the value that is selected; Enter or a click on an input goes on upstream."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.place: Place | None = None
+        self.trace: Trace | None = None
+        self._way: list[Place] = []
+        self._make_controls()
+        self.table = NumberTable("Inputs that reach the element", _ORIGINS)
+        self.elements = NumberTable("Elements that reach it", _ELEMENTS)
+        self._lay_out()
+        self._connect()
+        if workspace.results.element is not None:
+            self.show_element(*workspace.results.element)
+        else:
+            self._invite()
+
+    def _make_controls(self) -> None:
+        self.back = QToolButton()
+        self.back.setAutoRaise(True)
+        self.back.setIcon(icon("back"))
+        self.back.setToolTip("Back to the element before")
+        self.back.setAccessibleName("Back to the element before")
+        self.name = ElidedLabel()
+        self.index = QLineEdit()
+        self.index.setAccessibleName("Index of the element")
+        self.index.setPlaceholderText("index, such as 0, 3, 5")
+        self.index.setFixedWidth(150)
+        pass_undo(self.index)
+        self.value = ElidedLabel()
+        self.hunt = QPushButton("First non-finite value")
+        self.further = QPushButton("Next")
+        self.further.setAccessibleName("Next non-finite value")
+        self.nan_alone = QCheckBox("NaN alone")
+        self.nan_alone.setToolTip("Pass over infinities, such as those of an attention mask")
+        self.nan_alone.setChecked(self.workspace.settings.get(NAN_ALONE))
+
+    def _lay_out(self) -> None:
+        row = FlowLayout()
+        row.setContentsMargins(6, 4, 6, 4)
+        for widget in (self.back, self.name, self.index, self.value, self.hunt, self.further, self.nan_alone):
+            row.addWidget(widget)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.addWidget(self.table)
+        split.addWidget(self.elements)
+        split.setSizes([740, 240])
+        self.elements.setMinimumWidth(28 * self.fontMetrics().averageCharWidth())  # an index and its value
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(row)
+        layout.addWidget(split, 1)
+        self.entry = self.index
+
+    def _connect(self) -> None:
+        workspace = self.workspace
+        self.back.clicked.connect(self._go_back)
+        self.index.returnPressed.connect(self._enter)
+        self.hunt.clicked.connect(lambda: workspace.trigger("run.first_non_finite"))
+        self.further.clicked.connect(lambda: workspace.trigger("run.next_non_finite"))
+        self.nan_alone.toggled.connect(partial(workspace.settings.set, NAN_ALONE))
+        workspace.settings.changed.connect(self._on_setting)
+        self.table.activated.connect(self._go_upstream)
+        self.table.doubleClicked.connect(self._go_upstream)
+        self.table.selectionModel().currentChanged.connect(lambda *_: self._show_elements())
+        self.elements.chosen.connect(self._go_to_element)
+        workspace.results.element_chosen.connect(self.show_element)
+        workspace.results.changed.connect(self._on_results)
+        workspace.selection.changed.connect(self._on_selection)
+        workspace.changes.values_changed.connect(self._on_values_changed)
+
+    def _on_setting(self, key: str) -> None:
+        if key == NAN_ALONE.key:
+            self.nan_alone.setChecked(self.workspace.settings.get(NAN_ALONE))
+
+    # -- which element ---------------------------------------------------------------------------------------
+
+    def _on_selection(self) -> None:
+        current = self.workspace.selection.current
+        if isinstance(current, Node):
+            current = next((v for v in current.outputs if v is not None), None)
+        if isinstance(current, Value) and (self.place is None or current is not self.place[0]):
+            info = self.workspace.results.info_of(current)
+            if info is not None and info.kind == "tensor":
+                self._way.clear()
+                self._look(current, (0,) * len(info.shape))
+
+    def show_element(self, value: Value, index: tuple[int, ...]) -> None:
+        """Show where an element comes from."""
+        self._way.clear()
+        self._look(value, index)
+
+    def _enter(self) -> None:
+        if self.place is None:
+            return
+        try:
+            index = tuple(int(part) for part in self.index.text().replace(",", " ").split())
+        except ValueError:
+            self._tell("an index is whole numbers, such as 0, 3, 5")
+            return
+        self._look(self.place[0], index)
+
+    def _go_upstream(self, *_: object) -> None:
+        """To the suspect element of the input that is current."""
+        origin = self._origin()
+        if origin is not None:
+            self._follow(origin, origin.suspect)
+
+    def _go_to_element(self, index: tuple[int, ...]) -> None:
+        origin = self._origin()
+        if origin is not None:
+            self._follow(origin, index)
+
+    def _follow(self, origin: Origin, index: tuple[int, ...]) -> None:
+        value = self.workspace.results.value_by_number(origin.key[1])
+        if value is None or self.place is None:
+            return
+        self._way.append(self.place)
+        if origin.key[0]:
+            self.workspace.results.show_call(origin.key[0])
+        self._look(value, index)
+        self.workspace.reveal(value)
+
+    def _go_back(self) -> None:
+        if self._way:
+            value, index = self._way.pop()
+            self._look(value, index)
+            self.workspace.reveal(value)
+
+    def _origin(self) -> Origin | None:
+        chosen = self.table.selected()
+        if chosen:
+            origin: Origin = chosen[0]
+            return origin
+        return self.trace.origins[0] if self.trace is not None and self.trace.origins else None
+
+    # -- showing ---------------------------------------------------------------------------------------------
+
+    def _on_results(self, values: set[Value] | None) -> None:
+        if self.place is None:
+            if values is None:
+                self._invite()
+        elif values is None or self.workspace.results.info_of(self.place[0]) is None or self.place[0] in values:
+            self._look(*self.place)
+
+    def _invite(self) -> None:
+        """Show the value that is selected, or say what is missing."""
+        results = self.workspace.results
+        is_run = results.current is not None or results.is_running
+        self.name.setText("Select a value" if is_run else "Run the model and select a value")
+        self._on_selection()
+
+    def _on_values_changed(self, values: set[Value]) -> None:
+        if self.place is not None and self.place[0] in values:
+            self.name.setText(name_of(self.place[0]))
+
+    def _look(self, value: Value, index: tuple[int, ...]) -> None:
+        self.place, self.trace = (value, index), None  # of another turn of a body the same element may be asked
+        record = self.workspace.results.current
+        key = None if record is None else record.key(value)
+        self.name.setText(name_of(value))
+        self.index.setText(", ".join(map(str, index)))
+        self.back.setEnabled(bool(self._way))
+        if record is None or key is None:
+            is_running = self.workspace.results.is_running
+            why = "the run has not reached it yet" if is_running else "not computed: run the model"
+            self._show(Trace(None, (), (), why))
+            return
+        is_going_on = record.unfinished or self.workspace.runs.is_paused
+        if is_going_on and record.result.info(key) is None:  # tracing would compute what this run has not reached
+            self._show(Trace(None, (), (), "the run has not reached it yet"))
+            return
+        result, place, node_of = record.result, self.place, self.workspace.results.node_by_number
+        around = [node_of(number) for number in key[0]]
+        is_known = not any(node and self.workspace.results.was_edited(node) for node in (value.producer, *around))
+        call = call_of(record, value, node_of) if is_known else None  # by a node as it is now, elements are misnamed
+        links = links_of(record, value, key, node_of) if is_known else []
+
+        def work(progress: Progress) -> Trace:
+            try:
+                return result.apply(trace, call, key, index, links, progress=progress)
+            except LookupError as error:
+                raise ModelError("The element cannot be traced", str(error)) from error
+
+        self.workspace.jobs.start(
+            "Trace an element",
+            work,
+            done=lambda found: self._show(found) if place == self.place else None,
+            failed=lambda error: self._show(Trace(None, (), (), str(error))),
+            supersede="element",
+        )
+
+    def _tell(self, text: str) -> None:
+        self.value.setText(text)
+        self.value.setToolTip(plain_tip(text))
+
+    def _show(self, found: Trace) -> None:
+        self.trace = found
+        told = display(found.problem, 400) if found.problem else f"= {value_text(found.value)}"
+        if self.place is not None and not found.problem:
+            is_stale = self.workspace.results.is_stale(self.place[0])
+            told += ", out of date: edited since the run" if is_stale else _of_no_node(self.place[0], found)
+        self._tell(told)
+        self.table.set_rows([self._row(origin) for origin in found.origins])
+        if found.origins:
+            self.table.selectRow(0)
+        self._show_elements()
+
+    def _row(self, origin: Origin) -> Row:
+        value = self.workspace.results.value_by_number(origin.key[1])
+        name = "?" if value is None else name_of(value)
+        about = str(origin.reach) if origin.reach.exact else f"any of {origin.reach}"
+        at = ", ".join(map(str, origin.suspect))
+        return Row(
+            origin,
+            (
+                Cell(name),
+                Cell(about, tip=f"{about}\nElements of the input that reach it"),
+                Cell(f"{origin.reach.count:,}", origin.reach.count),
+                _number(origin.low),
+                _number(origin.high),
+                Cell(f"{origin.non_finite:,}", origin.non_finite, "error" if origin.non_finite else "muted"),
+                Cell(f"[{at}] = {value_text(origin.suspect_value)}", role="error" if origin.non_finite else ""),
+            ),
+        )
+
+    def _show_elements(self) -> None:
+        origin = self._origin()
+        rows = []
+        if origin is not None:
+            for index, element in origin.told:
+                number = float(element) if isinstance(element, (int, float)) else None
+                rows.append(Row(index, (Cell(f"[{', '.join(map(str, index))}]"), Cell(value_text(element), number))))
+            self.elements.setToolTip(f"The first of {plural(origin.reach.count, 'element')}" if rows else "")
+        self.elements.set_rows(rows)
+
+
+def _of_no_node(value: Value, found: Trace) -> str:
+    """Where a value comes from that no node makes; nothing for another."""
+    if value.producer is not None or found.origins:
+        return ""
+    is_of_body = value.graph is not None and isinstance(value.graph.owner, Node) and value in value.graph.inputs
+    return ", as the node around gave it for the last turn" if is_of_body else ", as given: no node computes it"
+
+
+def _number(number: float | None) -> Cell:
+    return Cell("") if number is None else Cell(number_text(number, 5), number)
+
+
+def value_text(element: Any) -> str:
+    """An element in a few characters."""
+    if isinstance(element, bool) or element is None:
+        return str(element).lower() if element is not None else "nothing"
+    if isinstance(element, (int, float)):
+        return number_text(element, 7)
+    return display(str(element), 60)

@@ -1,0 +1,257 @@
+"""Raw messages: the model as the protobuf messages that saving it now would write, linked with the selection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from PySide6.QtCore import QModelIndex, Qt, QTimer
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTreeView, QVBoxLayout, QWidget
+
+from onnx_workbench.model.edits.raw_fields import path_of, place_of, plain_path, set_field
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.message_fields import Path
+from onnx_workbench.model.io.raw_view import Branches, Contents, contents_of, long_branches
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.slices import Slices
+from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.panels.raw_menu import RawMenu
+from onnx_workbench.viewer.style.formatting import bytes_text
+from onnx_workbench.viewer.style.labels import name_of
+from onnx_workbench.viewer.tables.raw_message_model import RawModel
+from onnx_workbench.viewer.tables.validating_delegate import HoldingDelegate
+
+_DELAY_MS = 300
+_MUTED_MS = 400  # after which what is still read has the old rows in grey
+_KEPT_OPEN = 100  # branches opened again after an edit: finding each costs a search among its siblings
+
+
+class RawPanel(Panel):
+    """Choosing a field selects what it belongs to on the graph, and the other way round.
+
+    Read while visible only, in slices. Meanwhile the rows are those of before the last edit, and nothing in them can
+    be changed: a path in them may lead to another message by now.
+    """
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.model = RawModel(self)
+        self.tree = QTreeView(self)
+        self.tree.setModel(self.model)
+        self.values = HoldingDelegate(self.tree)
+        self.tree.setItemDelegateForColumn(2, self.values)
+        self.tree.setUniformRowHeights(True)
+        self.tree.setAccessibleName("Raw messages")
+        self.tree.setEditTriggers(
+            QAbstractItemView.EditTrigger.EditKeyPressed | QAbstractItemView.EditTrigger.DoubleClicked
+        )
+        header = self.tree.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
+        for column, sample in ((0, "quantization_annotation[0]"), (1, "Number"), (3, "1,000,000…1,000,000")):
+            header.resizeSection(column, self.fontMetrics().horizontalAdvance(sample) + 24)
+        self.status = QLabel("", self)
+        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.status.setContentsMargins(6, 3, 6, 3)
+        self.error = ErrorLabel(self)
+        self.error.setContentsMargins(6, 3, 6, 0)
+        self._lay_out()
+        self.entry = self.tree
+        self.menu = RawMenu(self)
+        self._stale = True
+        self._reading: Slices[tuple[Contents, Branches]] | None = None
+        self._chosen: tuple[Path, object] | None = None  # the current row and what it belonged to when it was chosen
+        self._following = False
+        self._open: dict[Path, None] = {}  # in the order in which they were opened
+        self.tree.expanded.connect(lambda index: self._open.setdefault(index.data(Qt.ItemDataRole.UserRole)))
+        self.tree.collapsed.connect(lambda index: self._open.pop(index.data(Qt.ItemDataRole.UserRole), None))
+        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
+        self._delay.timeout.connect(self._begin)
+        self._muting = QTimer(self, singleShot=True, interval=_MUTED_MS)
+        self._muting.timeout.connect(self._mute)
+        self.model.edited.connect(self._edit)
+        self.tree.selectionModel().currentChanged.connect(self._on_current)
+        workspace.changes.changed.connect(self._on_change)
+        workspace.selection.changed.connect(self._follow)
+
+    def _lay_out(self) -> None:
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        for widget in (self.tree, self.error, self.status):
+            layout.addWidget(widget)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Read when someone looks."""
+        super().showEvent(event)
+        if self._stale and self._reading is None:
+            self._begin()
+
+    def _on_change(self, _change: object) -> None:
+        self._stop()  # it has read half of the model as it was
+        self._stale = self.model.is_outdated = True
+        if self.isVisible():
+            self._delay.start()
+
+    def _stop(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
+    def _begin(self) -> None:
+        """Write the messages bit by bit."""
+        if self.values.editor is not None:  # reading anew would close the field and lose what is typed
+            self._delay.start()
+            return
+        model = self.workspace.model
+
+        def work(progress: Progress) -> tuple[Contents, Branches]:
+            contents = contents_of(model, progress)
+            return contents, long_branches(contents, progress)
+
+        self._stop()
+        self._reading = Slices(work, self._show_read, self._on_failed, self)
+        self._muting.start()
+
+    def _mute(self) -> None:
+        """It takes long: say so."""
+        if self._stale:
+            self.status.setText("Reading the messages…")
+            self.model.mute()
+            self.tree.viewport().update()
+
+    def _on_failed(self, error: Exception) -> None:
+        self._stop()
+        if not isinstance(error, ModelError):
+            raise error
+        self._muting.stop()
+        self.status.setText(str(error))
+
+    def _show_read(self, read: tuple[Contents, Branches]) -> None:
+        self._stop()
+        if self.values.editor is not None:  # begun again with what was refused
+            self._delay.start()
+            return
+        self._muting.stop()
+        contents, branches = read
+        current = self.tree.currentIndex()
+        path: Path = current.data(Qt.ItemDataRole.UserRole) if current.isValid() else ()
+        shown = self._is_shown(current)
+        self._stale = False
+        self._following = True
+        scrolled = self.tree.verticalScrollBar().value()
+        self.model.set_contents(contents, self.workspace.model, branches)
+        self._open_again()
+        if shown:
+            self._show_path(path or (("graph", 0),))
+        else:
+            self._choose_hidden(path)
+        if path:
+            self.tree.verticalScrollBar().setValue(scrolled)
+        self._following = False
+        self.status.setText(f"{bytes_text(contents.size)} as the model would be saved now")
+        self._follow()
+
+    def _open_again(self) -> None:
+        """Open the branches that were open before the messages were read anew, where they still are."""
+        kept = list(self._open)[-_KEPT_OPEN:]
+        self._open.clear()
+        for path in sorted(kept, key=len):
+            index = self.model.index_of(path)
+            if index.data(Qt.ItemDataRole.UserRole) == path:
+                self.tree.setExpanded(index, True)
+
+    def _is_shown(self, index: QModelIndex) -> bool:
+        """Whether all around a row is open."""
+        around = index.parent()
+        while around.isValid() and self.tree.isExpanded(around):
+            around = around.parent()
+        return not around.isValid()
+
+    def _choose_hidden(self, path: Path) -> None:
+        """Make a row the current one again without opening what the person closed around it."""
+        self.tree.setAutoScroll(False)
+        self.tree.setCurrentIndex(self.model.index_of(path))
+        self.tree.setAutoScroll(True)
+        self.tree.doItemsLayout()  # or there is nothing to scroll yet
+
+    def _show_path(self, path: Path) -> None:
+        index = self.model.index_of(path)
+        if index.isValid():
+            self.tree.setCurrentIndex(index)
+            self.tree.scrollTo(index)
+
+    def _follow(self) -> None:
+        current = self.workspace.selection.current
+        if self._following or self._stale or current is None or not self.isVisible():
+            return
+        path = None if self._target() is current else path_of(current)  # which costs the place in its list
+        if path:
+            self._following = True
+            self._show_path(path)
+            self._following = False
+
+    def _on_current(self, index: QModelIndex) -> None:
+        self.error.show_error(None)  # what it says is about another row
+        self._chosen = None
+        if not index.isValid() or self._stale:
+            return
+        target = self._target_at(index)
+        self._chosen = index.data(Qt.ItemDataRole.UserRole), target
+        if self._following:
+            return
+        self._following = True
+        if isinstance(target, (Node, Value)):
+            self.workspace.reveal(target)
+        elif isinstance(target, (Graph, Function, Model)):
+            self.workspace.selection.set([target])
+        self._following = False
+
+    def _target(self) -> object:
+        """What the current row belongs to; None where it is nothing that can be selected."""
+        return None if self._chosen is None else self._chosen[1]
+
+    def _target_at(self, index: QModelIndex) -> object:
+        place = place_of(self.workspace.model, index.data(Qt.ItemDataRole.UserRole))
+        return None if place is None else place.target
+
+    def _edit(self, path: Path, text: str) -> None:
+        """Set a field, or say why not."""
+        name = (plain_path(path) or path)[-1][0]
+        with self.telling():
+            if self._stale and not self._is_unchanged(path):
+                self.model.is_outdated = False  # or the field could not be opened again with what was typed
+                raise ModelError("The message has changed", "Escape shows what it is now.")
+            with self.workspace.document.edit(self.title("Set", name, path)) as edit:
+                set_field(edit, path, text)
+
+    def title(self, verb: str, name: str, path: Path) -> str:
+        """What the history calls an edit of a field: with the object that the path to it, or its message, leads to."""
+        place = place_of(self.workspace.model, path)
+        return f"{verb} {name}" if place is None else f"{verb} {name} of {name_of(place.target)}"
+
+    def _is_unchanged(self, path: Path) -> bool:
+        """Whether a field that was opened before the last edit is still where it was, with what it held."""
+        place, plain = place_of(self.workspace.model, path), plain_path(path)
+        if place is None or plain is None or self._chosen != (path, place.target):
+            return False
+        return self.model.is_same_in(contents_of(self.workspace.model), path, len(plain) - len(place.rest))
+
+    def require_current(self) -> None:
+        """ModelError while the rows are those of before the last edit."""
+        if self._stale:
+            raise ModelError("The messages are being read anew", "Try again when they are there.")
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Say why an edit in the block was refused, below the rows and at the field that is being edited."""
+        self.error.show_error(None)
+        try:
+            yield
+        except ModelError as error:
+            self.error.show_error(error)
+            self.model.refuse(f"{error.title}\n{error.detail}")

@@ -1,0 +1,387 @@
+"""Compare: each value of the last run against a reference, the first divergence in front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import isnan
+from weakref import ReferenceType, ref
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+
+from onnx_workbench.exec.inspect import reference
+from onnx_workbench.exec.inspect.compare import Difference, first_divergence
+from onnx_workbench.exec.inspect.compare import Row as Compared
+from onnx_workbench.exec.inspect.precision_trial import Precision
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.dialogs.file_dialogs import ask_file
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.run import compare
+from onnx_workbench.viewer.run.compare import Comparison, Outcome, Prepare
+from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.value_paths import name_in_run
+from onnx_workbench.viewer.style.formatting import display, number_text, plural
+from onnx_workbench.viewer.tables.number_table import Cell, Column, MadeRows, NumberTable, Row
+from onnx_workbench.viewer.tables.sorting import Key
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
+from onnx_workbench.viewer.widgets.number_edit import NumberEdit
+
+_COLUMNS = (
+    Column("#", 5, "Position in the run"),
+    Column("Value", 0, number=False),
+    Column("Operator", 14, number=False),
+    Column("Error", 10, "The least t with |a − b| ≤ t + t·|b| for every element", amount=True),
+    Column("Largest |Δ|", 11, amount=True),
+    Column("Relative", 10, "Largest relative difference", amount=True),
+    Column("Cosine", 10),
+    Column("SNR (dB)", 9),
+    Column("Worst element", 16, number=False),
+)
+
+#: Of more values, what differs is counted and coloured over several turns of the event loop.
+_AT_ONCE = 2000
+
+#: What the panel says before anything was compared.
+_INVITATION = "Compare the values of the last run with another."
+
+_TOPIC = "compare"  # of its messages
+
+#: What the graph is coloured by, in the legend.
+_ERROR, _OLD_ERROR = "Error (power of ten)", "Error of an earlier run (power of ten)"
+
+
+class ComparePanel(Panel):
+    """Chooses a reference and shows where it differs."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.rows: list[Compared] = []
+        self._asked: tuple[str, Prepare] | None = None  # what gave the rows
+        self._compared: ReferenceType[Record] | None = None  # whose values they are about
+        self._verdict: tuple[Compared | None, int] = None, 0  # the first that differs, and how many do
+        self._is_old = False  # whether that is not the run shown
+        self._comparison: Comparison | None = None  # that is on its way
+        self._judging, self._heating = Latest(self), Latest(self)
+        self.choose = QPushButton("Compare with")
+        self.menu = QMenu(self.choose)
+        self.menu.aboutToShow.connect(self._fill_menu)
+        self.choose.setMenu(self.menu)
+        self.summary = QLabel(_INVITATION)
+        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.summary.setWordWrap(True)
+        self.summary.setMinimumWidth(40)
+        self.divergence = QPushButton("First divergence")
+        self.divergence.setToolTip("Go to the first value, in the order of the run, that is not within the tolerances")
+        self.again = QPushButton("Compare again")
+        self.again.setToolTip("Compare the run that is shown now in the same way")
+        self.again.hide()
+        self.relative = NumberEdit("Relative tolerance", "0.001", lambda _: self._show())
+        self.absolute = NumberEdit("Absolute tolerance", "1e-05", lambda _: self._show())
+        for edit in (self.relative, self.absolute):
+            edit.setFixedWidth(64)
+        self.colour = QCheckBox("Colour graph")
+        self.colour.setToolTip("Colour the nodes by the error of their outputs")
+        self.colour.setChecked(True)
+        self.table = self.entry = NumberTable("Compared values", _COLUMNS)
+        self._lay_out()
+        self.divergence.clicked.connect(self.go_to_divergence)
+        self.again.clicked.connect(self.compare_again)
+        self.colour.toggled.connect(lambda _: self._colour())
+        self.table.chosen.connect(self._go)
+        workspace.results.changed.connect(self._on_results)
+        workspace.closed.connect(self._judging.stop)
+        workspace.closed.connect(self._heating.stop)
+        self._show()
+
+    def _lay_out(self) -> None:
+        self.setMinimumWidth(58 * self.fontMetrics().averageCharWidth())  # more lines would leave the table no room
+        self.summary.setContentsMargins(8, 0, 8, 4)
+        row = FlowLayout(6)
+        row.setContentsMargins(6, 4, 6, 4)
+        tolerances = labelled("relative", self.relative), labelled("absolute", self.absolute)
+        for widget in (self.choose, self.again, self.divergence, *tolerances, self.colour):
+            row.addWidget(widget)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(row)
+        layout.addWidget(self.summary)
+        layout.addWidget(self.table)
+
+    def minimumSizeHint(self) -> QSize:
+        """Where it is narrow, its controls take several lines, and what came out: none may lie over another."""
+        least, layout = super().minimumSizeHint(), self.layout()
+        assert layout is not None
+        return least.expandedTo(QSize(0, layout.totalMinimumHeightForWidth(max(self.width(), least.width()))))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """How high it must be goes by how wide it is."""
+        super().resizeEvent(event)
+        self.updateGeometry()
+
+    # -- choosing --------------------------------------------------------------------------------------------
+
+    def show_menu(self) -> None:
+        """Open the menu of what can be compared with, at its button."""
+        self.menu.popup(self.choose.mapToGlobal(self.choose.rect().bottomLeft()))
+
+    def _fill_menu(self) -> None:
+        menu, workspace = self.menu, self.workspace
+        menu.clear()
+        results = workspace.results
+        ready = results.current is not None
+        before = results.previous
+        self._offer("The run before", compare.with_run_before(workspace) if before is not None else None)
+        earlier = [r for r in results.records if r not in (results.current, before)]
+        if earlier:
+            runs = menu.addMenu("An earlier run")
+            titles = {entry.id: entry.title for entry in workspace.document.entries()}
+            for record in reversed(earlier):
+                title = f"after “{display(titles.get(record.state, '?'), 50)}”"
+                self._offer(title, compare.with_record(workspace, record), runs)
+        menu.addSeparator()
+        menu.addAction("A file of arrays (.npz)…").triggered.connect(self.choose_file)
+        for folder in workspace.runs.inputs.data_sets():
+            self._offer(f"Expected outputs of {folder.name}", compare.with_data_set(workspace, folder))
+        for other in workspace.others_open():
+            self._offer(f"The open model {display(other.title, 60)}", compare.with_model(workspace, other))
+        runtime = compare.with_onnxruntime(workspace) if reference.available() else None
+        self._offer("ONNX Runtime" if runtime else "ONNX Runtime (not installed)", runtime)
+        menu.addSeparator()
+        for precision in ("float16", "bfloat16", "int8"):
+            self._offer(*self._rounded(precision))
+        for action in menu.actions():
+            action.setEnabled(action.isEnabled() and ready)
+
+    def _rounded(self, precision: Precision) -> tuple[str, Prepare]:
+        """What to call nodes in fewer bits, and the work."""
+        selected = [i for i in self.workspace.selection.items if isinstance(i, Node)]
+        nodes = "the node selected was" if len(selected) == 1 else f"the {len(selected):,} nodes selected were"
+        work = compare.with_precision(self.workspace, precision, selected or None)
+        return f"What if {nodes if selected else 'all nodes were'} in {precision}", work
+
+    def compare_before(self) -> None:
+        """Compare with the run before."""
+        self.compare("The run before", compare.with_run_before(self.workspace))
+
+    def compare_again(self) -> None:
+        """Compare the run that is shown now as the one before was."""
+        if self._asked is not None:
+            self.compare(*self._asked)
+
+    def compare_onnxruntime(self) -> None:
+        """Compare with what ONNX Runtime gives."""
+        if not reference.available():
+            raise ModelError("ONNX Runtime is not installed", "pip install onnxruntime")
+        self.compare("ONNX Runtime", compare.with_onnxruntime(self.workspace))
+
+    def what_if(self, precision: Precision) -> None:
+        """Compare with the nodes selected, or all, in fewer bits."""
+        self.compare(*self._rounded(precision))
+
+    def _offer(self, title: str, work: Prepare | None, menu: QMenu | None = None) -> None:
+        action = (menu or self.menu).addAction(title.replace("&", "&&"))
+        action.setEnabled(work is not None)
+        if work is not None:
+            action.triggered.connect(partial(self.compare, title, work))
+
+    def choose_file(self) -> None:
+        """Compare with the arrays of a file."""
+        path = ask_file(self, self.workspace.settings, "Compare with arrays", ("Arrays (*.npz)", "All files (*)"))
+        if path is not None:
+            self.compare(path.name, compare.with_npz(self.workspace, path))
+
+    def compare(self, title: str, prepare: Prepare, *_: object) -> None:
+        """Compare the last run with a reference, in the background."""
+        record = self.workspace.results.current
+        if record is None:
+            first = "The run goes on." if self.workspace.results.is_running else "Run the model first."
+            self.workspace.message("info", "Nothing to compare yet", first)
+            return
+        if self._comparison is not None:
+            self._comparison.stop()
+        self.summary.setText(f"Comparing: {display(title, 80)}…")
+        self.workspace.withdraw(_TOPIC)
+        done = partial(self._take, title, prepare, record)
+        self._comparison = Comparison(self.workspace, record, prepare, done, self._finish)
+        self._comparison.start()
+
+    def _finish(self) -> None:
+        self._comparison = None
+        self._show()
+
+    # -- showing ---------------------------------------------------------------------------------------------
+
+    def _take(self, title: str, prepare: Prepare, record: Record, outcome: Outcome) -> None:
+        self.rows, self._asked, self._compared = outcome.rows, (title, prepare), ref(record)
+        if outcome.lack:
+            self.workspace.message("warning", "Not every value could be compared", outcome.lack, topic=_TOPIC)
+        if any(row.difference.problem or row.difference.max_abs for row in self.rows):
+            self.table.sort_by(3)  # else in the order of the run
+
+    def _tolerances(self) -> tuple[float, float]:
+        relative, absolute = self.relative.number(), self.absolute.number()
+        return 1e-3 if relative is None else relative, 1e-5 if absolute is None else absolute
+
+    @property
+    def first(self) -> Compared | None:
+        """The first value in the order of the run that is not within the tolerances."""
+        rtol, atol = self._tolerances()
+        return first_divergence(self.rows, rtol=rtol, atol=atol)
+
+    def _show(self) -> None:
+        rows, (rtol, atol) = self.rows, self._tolerances()
+        self._judging.begin(
+            lambda progress: [row for row in progress.paced(rows) if not row.difference.within(rtol, atol)],
+            self._show_judged,
+            at_once=len(rows) <= _AT_ONCE,
+        )
+
+    def _show_judged(self, differing: list[Compared]) -> None:
+        first, off = next(iter(differing), None), len(differing)
+        self.divergence.setEnabled(first is not None)
+        self._verdict = first, off
+        self._tell()
+        rows = self.rows
+        self.table.set_rows(MadeRows(range(len(rows)), partial(self._row, rows), _keys(rows), rows.__getitem__))
+        self._colour()
+
+    @property
+    def _is_of_another(self) -> bool:
+        """Whether the rows are about a run that is not the one shown."""
+        return self._compared is not None and self._compared() is not self.workspace.results.current
+
+    def _tell(self) -> None:
+        """Say what came out: how many values differ, the first of them, and whether another run is shown by now."""
+        self._is_old = self._is_of_another
+        self.again.setVisible(self._is_old)
+        if self._asked is None:
+            self.summary.setText(_INVITATION)
+            return
+        first, off = self._verdict
+        count = plural(len(self.rows), "value")
+        verdict = f"{off:,} of {count} differ" if off else f"{count} agree"
+        where = f", first {self._named(first)}" if first is not None else ""
+        told = f"{verdict}{where}" if self.rows else "no value could be matched"
+        old = "Of an earlier run: " if self._is_old else ""
+        self.summary.setText(f"{old}{display(self._asked[0], 60)}: {told}")
+
+    def _on_results(self, values: object) -> None:
+        """Another run may be shown: what was compared, and the colours of that, are not about it."""
+        overlays = self.workspace.runs.overlays
+        if values is not None or self._is_of_another == self._is_old:
+            return
+        self._tell()
+        if self._is_colouring:
+            overlays.show(overlays.numbers, self._title)
+
+    @property
+    def _is_colouring(self) -> bool:
+        """Whether the graph is coloured by what was compared."""
+        overlays = self.workspace.runs.overlays
+        return overlays.kind == "own" and overlays.title in (_ERROR, _OLD_ERROR)
+
+    @property
+    def _title(self) -> str:
+        """What the graph is coloured by."""
+        return _OLD_ERROR if self._is_old else _ERROR
+
+    def _named(self, row: Compared) -> str:
+        return name_in_run(self.workspace, row.key, display(row.name, 80))
+
+    def _row(self, rows: Sequence[Compared], place: int) -> Row:
+        row, position = rows[place], place + 1
+        value = self.workspace.results.value_by_number(row.key[1])
+        node = value.producer if value is not None else None
+        found = row.difference
+        rtol, atol = self._tolerances()
+        role = "" if found.within(rtol, atol) else "error"
+        name = self._named(row)
+        tip = name if row.other == row.name else f"{name}\nmatched with {display(row.other, 80)}"
+        head = (
+            Cell(f"{position:,}", position),
+            Cell(name, role=role, tip=tip),
+            Cell(display(node.op_type, 40) if node is not None else "", role="muted"),
+        )
+        if found.problem:
+            cells = (Cell("differs", _error(found), role), Cell(display(found.problem, 80)), *[Cell("")] * 4)
+            return Row(row, (*head, *cells))
+        return Row(
+            row,
+            (
+                *head,
+                _number(found.tolerance, role),
+                _number(found.max_abs),
+                _number(found.max_rel),
+                Cell(number_text(found.cosine) if isnan(found.cosine) else f"{found.cosine:.7f}", found.cosine),
+                Cell(number_text(found.snr, 4), found.snr),
+                Cell(", ".join(map(str, found.worst)) if found.max_abs else "", role="muted", tip=_about(found)),
+            ),
+        )
+
+    def _colour(self) -> None:
+        overlays = self.workspace.runs.overlays
+        self._heating.stop()
+        differ = any(row.difference.problem or row.difference.max_abs for row in self.rows)
+        if not self.colour.isChecked() or not differ:
+            if self._is_colouring:
+                overlays.choose("")
+            return
+        rows = self.rows
+        self._heating.begin(
+            lambda progress: self._heats(rows, progress),
+            lambda numbers: overlays.show(numbers, self._title),
+            at_once=len(rows) <= _AT_ONCE,
+        )
+
+    def _heats(self, rows: Sequence[Compared], progress: Progress) -> dict[Node, float]:
+        numbers: dict[Node, float] = {}
+        for row in progress.paced(rows):
+            value = self.workspace.results.value_by_number(row.key[1])
+            if value is not None and value.producer is not None:
+                numbers[value.producer] = max(compare.heat_of(row), numbers.get(value.producer, -20.0))
+        return numbers
+
+    def _go(self, row: Compared) -> None:
+        value = self.workspace.results.value_by_number(row.key[1])
+        if isinstance(value, Value):
+            if row.key[0]:
+                self.workspace.results.show_call(row.key[0])
+            self.workspace.reveal(value)
+
+    def go_to_divergence(self) -> None:
+        """Show where the runs part."""
+        first = self.first
+        if first is not None:
+            self._go(first)
+
+
+def _keys(rows: Sequence[Compared]) -> dict[int, Callable[[int], Key]]:
+    """By what places of rows are sorted in the columns of positions and errors."""
+    return {0: float, 3: lambda place: _error(rows[place].difference)}
+
+
+def _error(found: Difference) -> float:
+    return float("inf") if found.problem else found.tolerance
+
+
+def _number(number: float, role: str = "") -> Cell:
+    return Cell(number_text(number, 4), number, role)
+
+
+def _about(found: Difference) -> str:
+    """What the columns have no room for."""
+    ours, theirs = (display(str(x), 40) for x in found.worst_pair)
+    at = ", ".join(map(str, found.worst))
+    lines = [
+        f"at [{at}]: {ours}, reference {theirs}",
+        f"mean |Δ| {number_text(found.mean_abs, 4)}",
+        f"{found.unequal:,} of {found.size:,} differ",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,223 @@
+"""Connecting by keyboard: first which input of a node, then which value; both lists say what fits and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, partial
+from itertools import chain, islice
+from typing import Final
+
+from PySide6.QtWidgets import QWidget
+
+from onnx_workbench.model.analysis.scoping import enclosing, nodes_downstream, visible_values
+from onnx_workbench.model.edits.values import connect, disconnect, why_not_connect
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.name_index import Lookup, comes_before
+from onnx_workbench.model.schemas.signatures import signature_of
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
+from onnx_workbench.viewer.style.formatting import display, type_text
+
+_MOST_LISTED: Final = 2000  # nodes of a graph whose values are all listed
+_MOST_NAMED: Final = 60
+
+
+def input_name(node: Node, index: int) -> str:
+    """What an input is called in the signature, numbered in a list; its number alone when nobody knows."""
+    schema = signature_of(node)
+    parameter = schema.input(index) if schema is not None else None
+    if schema is None or parameter is None:
+        return f"input {index}"
+    repeats = parameter.option == "variadic"
+    return f"{parameter.name}[{index - len(schema.inputs) + 1}]" if repeats else parameter.name
+
+
+def free_inputs(node: Node) -> list[int]:
+    """Inputs that hold nothing yet: left-out ones, further optional ones, and one more of a list."""
+    count = len(node.inputs)
+    free = [index for index, value in enumerate(node.inputs) if value is None]
+    return [*free, *range(count, _most_inputs(node, count))]
+
+
+def _most_inputs(node: Node, count: int) -> int:
+    schema = signature_of(node)
+    if schema is None or not (schema.is_signature_known or schema.origin == "function"):
+        return count + 1
+    if schema.inputs and schema.inputs[-1].option == "variadic":
+        return max(len(schema.inputs), count + 1)
+    return schema.max_inputs
+
+
+def misfit(workspace: Workspace, node: Node, index: int, value: Value) -> str:
+    """Why a value's known type does not fit an input, in words; empty when it does or is not known."""
+    known = workspace.types.type_of(value)
+    schema = signature_of(node)
+    parameter = schema.input(index) if schema is not None else None
+    if known is None or parameter is None or parameter.allows(known):
+        return ""
+    wanted = ", ".join(sorted(parameter.types)[:4]) + (" …" if len(parameter.types) > 4 else "")
+    return f"{parameter.name} takes {wanted}; this is {type_text(known)}."
+
+
+def choose_input(window: QWidget, workspace: Workspace, node: Node) -> ChoicePopup:
+    """Let the person choose an input of a node, then a value for it."""
+    choices = []
+    free = set(free_inputs(node))
+    for index in sorted({*range(len(node.inputs)), *free}):
+        value = node.inputs[index] if index < len(node.inputs) else None
+        schema = signature_of(node)
+        parameter = schema.input(index) if schema is not None else None
+        choices.append(
+            Choice(
+                title=display(input_name(node, index), 80),
+                signature="" if value is None else f"← {display(value.name, 60)}",
+                detail=display(parameter.doc, 160, elide="end") if parameter is not None else "",
+                note="" if value is None else type_text(workspace.types.type_of(value)),
+                run=partial(_then_value, window, workspace, node, index),
+                rank=0 if value is None and parameter is not None and parameter.option == "single" else 1,
+            )
+        )
+    popup = ChoicePopup(window, "Input", workspace.report)
+    popup.open(
+        choices,
+        caption=f"Which input of {display(node.title, 60)}?",
+        placeholder="Input",
+        nothing="It takes no input of that name.",
+    )
+    return popup
+
+
+def _then_value(window: QWidget, workspace: Workspace, node: Node, index: int, _shift: bool) -> None:
+    choose_value(window, workspace, node, index)
+
+
+def choose_value(window: QWidget, workspace: Workspace, node: Node, index: int) -> ChoicePopup:
+    """Let the person choose what feeds an input; values that would be a cycle are shown with the reason."""
+    assert node.graph is not None
+    choices = []
+    present = node.inputs[index] if index < len(node.inputs) else None
+    if present is not None:
+        choices.append(
+            Choice(
+                title="Nothing",
+                detail=f"Disconnect {display(present.name, 80)}.",
+                run=partial(_disconnect, workspace, node, index),
+                rank=1000,
+            )
+        )
+    source = _Values(workspace, node, index)
+    choices += [source.choice(value) for value in source.listed]
+    popup = ChoicePopup(window, "Value", workspace.report)
+    popup.open(
+        choices,
+        caption=f"What feeds {display(input_name(node, index), 40)} of {display(node.title, 60)}?",
+        placeholder="Value, or a new constant such as w: float[3,3] = 0.5",
+        nothing="No value of that name can be seen from there.",
+        others=source.typed,
+    )
+    return popup
+
+
+class _Values:
+    """What may feed an input: in a large graph what is near, and by their names the others."""
+
+    def __init__(self, workspace: Workspace, node: Node, index: int) -> None:
+        self._workspace = workspace
+        self._node = node
+        self._index = index
+        assert node.graph is not None
+        self._graph = node.graph
+        self.is_all = sum(len(level.nodes) for level in enclosing(node.graph)) <= _MOST_LISTED
+        found = self._visible.values() if self.is_all else _near(node)
+        present = node.inputs[index] if index < len(node.inputs) else None
+        self.listed = [value for value in dict.fromkeys(found) if value is not present]
+
+    @cached_property
+    def _visible(self) -> dict[str, Value]:
+        return visible_values(self._graph)
+
+    @cached_property
+    def _after(self) -> set[Node]:
+        return nodes_downstream([self._node])
+
+    def typed(self, text: str) -> list[Choice]:
+        """What is not listed: values of that name, and the constant that is written."""
+        from onnx_workbench.model.edits.constants import reads_as_constant  # not before it is needed: it loads numpy
+
+        if not reads_as_constant(text) or text in self._visible:
+            return self.named(text)
+        run = partial(_connect_new, self._workspace, self._node, self._index, text)
+        return [*self.named(text), Choice(display(text, 100), run, detail="New constant")]
+
+    def named(self, text: str) -> list[Choice]:
+        """Values that are not listed and have the text in their name, a few dozen at most."""
+        if self.is_all or not text:
+            return []
+        listed, wanted = set(self.listed), text.lower()
+        found = (v for name, v in self._visible.items() if wanted in name.lower() and v not in listed)
+        return [self.choice(value) for value in islice(found, _MOST_NAMED)]
+
+    def choice(self, value: Value) -> Choice:
+        """The row of a value, saying what does not fit."""
+        producer = value.producer
+        reason = display(why_not_connect(self._node, value), 240) if self._may_be_later(producer) else ""
+        mismatch = "" if reason else misfit(self._workspace, self._node, self._index, value)
+        return Choice(
+            title=display(value.name, 100),
+            signature=type_text(self._workspace.types.type_of(value)),
+            detail=mismatch or _origin(value),
+            words=producer.op_type if producer is not None else "",
+            run=partial(_connect, self._workspace, self._node, self._index, value),
+            rank=100 if mismatch else 0,
+            reason=reason,
+        )
+
+    def _may_be_later(self, producer: Node | None) -> bool:
+        """Whether a node may depend on this one; the common case costs nothing."""
+        if producer is None:
+            return False
+        known = Lookup.of(self._graph)
+        if producer.graph is self._graph and known.is_sorted and comes_before(producer, self._node):
+            return False
+        return producer in self._after
+
+
+def _near(node: Node) -> Iterator[Value]:
+    """Values made shortly before a node, then what the graphs around it get from outside, then what comes after."""
+    before, after = node.previous, node.next
+    for _ in range(_MOST_LISTED // 4):
+        if before is not None:
+            yield from (value for value in before.outputs if value is not None)
+            before = before.previous
+    for graph in enclosing(node.graph) if node.graph is not None else ():
+        yield from islice(chain(graph.inputs, graph.initializers), _MOST_LISTED // 4)
+    for _ in range(_MOST_LISTED // 16):
+        if after is not None:
+            yield from (value for value in after.outputs if value is not None)
+            after = after.next
+
+
+def _origin(value: Value) -> str:
+    if value.producer is not None:
+        return f"from {display(value.producer.op_type, 40)} {display(value.producer.name, 60)}".rstrip()
+    return "initializer" if value.initializer is not None else "graph input" if value.is_input else "not defined"
+
+
+def _connect(workspace: Workspace, node: Node, index: int, value: Value, _shift: bool) -> None:
+    with workspace.document.edit(f"Connect {display(value.name, 40)} to {display(node.title, 40)}") as edit:
+        connect(edit, node, index, value)
+
+
+def _connect_new(workspace: Workspace, node: Node, index: int, text: str, _shift: bool) -> None:
+    from onnx_workbench.model.edits.constants import add_constant
+
+    assert node.graph is not None
+    with workspace.document.edit(f"Connect a new constant to {display(node.title, 40)}") as edit:
+        connect(edit, node, index, add_constant(edit, node.graph, text))
+
+
+def _disconnect(workspace: Workspace, node: Node, index: int, _shift: bool) -> None:
+    with workspace.document.edit(
+        f"Disconnect {display(input_name(node, index), 40)} of {display(node.title, 40)}"
+    ) as edit:
+        disconnect(edit, node, index)

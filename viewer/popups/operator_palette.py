@@ -1,0 +1,194 @@
+"""The palette of operators: those of the imported opsets, the model's functions, and any other by its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QWidget
+
+from onnx_workbench.model import schemas
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Function, Graph
+from onnx_workbench.model.ir.types import Type
+from onnx_workbench.model.schemas import Parameter, Schema
+from onnx_workbench.model.text.operators import parse_operator
+from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.theme import categories, operator_category
+
+_FROM_LATER = 15  # operators that the imported versions do not have yet stand this much behind
+_FIRST_OTHERS = 20  # and those of domains that are not imported this much
+_KNOWN = ("", "ai.onnx.ml", "com.microsoft")
+_DOC = 160
+_LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What can be added: an operator of a domain, or a call of a function. `schema` is None for unknown ones.
+
+    `needs` is the version of its domain that brought it, where the graph imports an older one; else 0.
+    """
+
+    op_type: str
+    domain: str = ""
+    overload: str = ""
+    schema: Schema | None = None
+    function: Function | None = None
+    needs: int = 0
+
+    def takes(self, type_: Type | None) -> bool:
+        """Whether some input may be of this type; unknown ones may always."""
+        if self.schema is None or not self.schema.is_signature_known:
+            return self.function is None or bool(self.function.body.inputs)
+        return any(type_ is None or parameter.allows(type_) for parameter in self.schema.inputs)
+
+    def input_for(self, type_: Type | None) -> int:
+        """The first input that takes a type; 0 when nobody knows."""
+        if self.schema is None or type_ is None:
+            return 0
+        return next((i for i, parameter in enumerate(self.schema.inputs) if parameter.allows(type_)), 0)
+
+
+def operators(graph: Graph) -> Iterator[Operator]:
+    """Everything that can stand in a graph: functions of the model first, then operators by name.
+
+    Those of domains the program knows and the graph does not import yet come at their newest version. At the end
+    are those that later versions brought to the domains it imports.
+    """
+    model, imports = graph.model, graph.opset_imports
+    for function in () if model is None else model.functions:
+        yield Operator(function.name, function.domain, function.overload, function=function)
+    newest = {domain: schemas.newest_opset(domain) for domain in _KNOWN}
+    usable = schemas.operators({**newest, **imports})
+    for schema in usable:
+        yield Operator(schema.name, schema.domain, schema=schema)
+    names = {(schema.domain, schema.name) for schema in usable}
+    for last in schemas.operators({domain: newest[domain] for domain in _KNOWN if domain in imports}):
+        if (last.domain, last.name) not in names:
+            versions = schemas.versions(last.name, last.domain)
+            needs = next(version for version in versions if version > imports[last.domain])
+            first = schemas.find(last.name, needs, last.domain)
+            yield Operator(last.name, last.domain, schema=first, needs=needs)
+
+
+def signature(operator: Operator) -> str:
+    """Inputs and outputs in short: ``X, W, [B] → Y``; optional ones in brackets, … after those that repeat."""
+    if operator.function is not None:
+        body = operator.function.body
+        names = [", ".join(display(v.name, 24) for v in values) for values in (body.inputs, body.outputs)]
+        return " → ".join(names)
+    if operator.schema is None or not operator.schema.is_signature_known:
+        return ""
+    schema = operator.schema
+    return f"{', '.join(map(_parameter, schema.inputs))} → {', '.join(map(_parameter, schema.outputs))}".strip()
+
+
+def _parameter(parameter: Parameter) -> str:
+    if parameter.option == "optional":
+        return f"[{parameter.name}]"
+    return f"{parameter.name}…" if parameter.option == "variadic" else parameter.name
+
+
+def first_sentence(doc: str) -> str:
+    """What a text says first, on one line; of its links the words."""
+    line = _LINK.sub(r"\1", " ".join(doc.split()))
+    end = line.find(". ")
+    return display(line if end < 0 else line[: end + 1], _DOC, elide="end")
+
+
+class OperatorPalette(ChoicePopup):
+    """Choose an operator. One that the imports of the graph are too old for is handed to `offer_newer` first.
+
+    That gets the operator, the graph, and what to do with the operator once it is there.
+    """
+
+    def __init__(
+        self,
+        window: QWidget,
+        report: Callable[[ModelError], None],
+        offer_newer: Callable[[Operator, Graph, Callable[[Operator], object]], object],
+    ) -> None:
+        super().__init__(window, "Operator", report)
+        self._offer_newer = offer_newer
+
+    def choose_for(
+        self,
+        graph: Graph,
+        run: Callable[[Operator, bool], object],
+        *,
+        caption: str = "",
+        why_not: Callable[[Operator], str] = lambda _operator: "",
+        at: QPoint | None = None,
+    ) -> None:
+        """Open with the operators there are for a graph; `why_not` gives the reason where one does not fit.
+
+        `run` gets the one that is chosen, and whether it was chosen with Shift.
+        """
+        found = list(operators(graph))
+        names = {(operator.domain, operator.op_type) for operator in found}
+        domains = {*graph.opset_imports, *(domain for domain, _ in names)}
+
+        def others(text: str) -> list[Choice]:
+            try:
+                op_type, domain = parse_operator(text, domains)
+            except ModelError:
+                return []
+            return [] if (domain, op_type) in names else [_custom(Operator(op_type, domain), run)]
+
+        self.open(
+            [replace(self._choice(operator, graph, run), reason=why_not(operator)) for operator in found],
+            caption=caption,
+            placeholder="Operator, function, or domain::Operator",
+            others=others,
+            at=at,
+        )
+
+    def _choice(self, operator: Operator, graph: Graph, run: Callable[[Operator, bool], object]) -> Choice:
+        if not operator.needs:
+            return _choice(operator, graph, run)
+        whose = "function" if isinstance(graph.importer, Function) else "model"
+        what, offered = (
+            (operator.domain, "Enter goes there.") if operator.domain else ("operator set", "Enter converts first.")
+        )
+        return replace(
+            _choice(
+                operator,
+                graph,
+                lambda chosen, shift: self._offer_newer(chosen, graph, lambda there: run(there, shift)),
+            ),
+            detail=f"From {what} {operator.needs} on; this {whose} imports {graph.opset_imports[operator.domain]}. "
+            + offered,
+            rank=_FROM_LATER,
+        )
+
+
+def _choice(operator: Operator, graph: Graph, run: Callable[[Operator, bool], object]) -> Choice:
+    schema, function = operator.schema, operator.function
+    where = operator.domain or "ai.onnx"
+    imported = operator.domain in graph.opset_imports
+    doc = function.doc_string if function is not None else schema.doc if schema is not None else ""
+    note = "function" if function is not None else f"{where} {schema.since_version if schema else ''}".strip()
+    return Choice(
+        title=display(operator.op_type if function is None else function.title, 80),
+        run=lambda shift: run(operator, shift),
+        signature=signature(operator),
+        detail=first_sentence(doc) or f"No description. {'' if imported else 'The domain will be imported.'}".strip(),
+        note=note,
+        words=f"{operator.domain} {schema.category if schema is not None else 'function'}",
+        color=categories()[operator_category(operator.domain, operator.op_type)].color,
+        rank=-1 if function is not None else 0 if imported else _FIRST_OTHERS,
+    )
+
+
+def _custom(operator: Operator, run: Callable[[Operator, bool], object]) -> Choice:
+    where = f"of {operator.domain}" if operator.domain else "of the default domain"
+    return Choice(
+        title=display(operator.op_type, 80),
+        run=lambda shift: run(operator, shift),
+        detail=f"Add a custom operator {where}; its inputs, outputs and attributes are free.",
+        note=operator.domain or "custom",
+    )

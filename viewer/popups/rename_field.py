@@ -1,0 +1,155 @@
+"""A field over a node's title or a value's label on the graph, to rename it where it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QPointF, QRect, Qt
+from PySide6.QtGui import QFocusEvent, QKeyEvent
+from PySide6.QtWidgets import QLabel, QLineEdit
+
+from onnx_workbench.model.edits import nodes, values
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.viewer.canvas.scene.drawing import HEADER, Kind
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.theme import theme
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.history.document import Document
+    from onnx_workbench.viewer.canvas.graph_view import GraphView
+
+_NARROWEST = 180
+_LONGEST_SHOWN = 80  # characters of a name for which the field is made wide enough
+_MARGINS = 24
+
+
+class RenameField(QLineEdit):
+    """Enter commits, Esc leaves the name alone; a refused name stays open with the reason below it."""
+
+    def __init__(self, view: GraphView, item: Node | Value, document: Document, drawn: Node | Value) -> None:
+        super().__init__(view)
+        self._view = view
+        self._item = item
+        self._document = document
+        self._drawn = drawn
+        self._first = item.name
+        self._left = False
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setAccessibleName(f"Name of {display(item.title if isinstance(item, Node) else item.name, 60)}")
+        self.setPlaceholderText("no name")
+        self.error = QLabel(view)
+        self.error.setTextFormat(Qt.TextFormat.PlainText)
+        self.error.setWordWrap(True)
+        self.error.hide()
+        self.destroyed.connect(self.error.deleteLater)
+        self.setText(item.name)
+        self._shown = self.text()  # what a line edit makes of a name with line breaks
+        self._wanted = self.fontMetrics().horizontalAdvance(display(self.text(), _LONGEST_SHOWN)) + _MARGINS
+        self.setGeometry(_place(view, drawn, self._wanted))
+        self.selectAll()
+        view.viewport_changed.connect(self._follow)
+        view.workspace.graph_shown.connect(self.leave)
+        self.returnPressed.connect(self.commit)
+        self.textEdited.connect(self.error.hide)
+        self.show()
+        self.setFocus()
+
+    def commit(self) -> None:
+        """Take the name, unless it is refused."""
+        item, name = self._item, self.text()
+        if name == self._shown:
+            self.leave()
+            return
+        try:
+            with self._document.edit(f"Rename {display(self._first or 'node', 60)}") as edit:
+                if isinstance(item, Node):
+                    nodes.rename_node(edit, item, name)
+                else:
+                    values.rename_value(edit, item, name)
+        except ModelError as error:
+            self._refuse(error)
+            return
+        self.leave()
+
+    def _refuse(self, error: ModelError) -> None:
+        color = theme().error.name()
+        self.error.setStyleSheet(
+            f"background: {theme().panel.name()}; color: {color}; border: 1px solid {color}; padding: 4px;"
+        )
+        self.error.setText(display(f"{error.title}. {error.detail}", 400))
+        width = max(self.width(), 260)
+        self.error.setGeometry(self.x(), self.geometry().bottom() + 2, width, self.error.heightForWidth(width))
+        self.setAccessibleDescription(self.error.text())
+        self.error.show()
+        self.error.raise_()
+
+    def _follow(self) -> None:
+        self.setGeometry(_place(self._view, self._drawn, self._wanted))
+        self.error.hide()
+
+    def leave(self, _graph: object = None) -> None:
+        """Close the field and give the keys back to the graph."""
+        if self._left:
+            return
+        self._left = True
+        self._view.viewport_changed.disconnect(self._follow)
+        self._view.workspace.graph_shown.disconnect(self.leave)
+        self.error.hide()
+        had_focus = self.hasFocus()
+        self.close()
+        if had_focus:
+            self._view.setFocus()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc leaves."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.leave()
+        else:
+            super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        """Keys that mean something on the graph are letters here."""
+        if event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """A click elsewhere takes the name; one that is refused is left alone."""
+        super().focusOutEvent(event)
+        if self._left or event.reason() == Qt.FocusReason.PopupFocusReason:
+            return
+        self.commit()
+        self.leave()
+
+
+def _place(view: GraphView, item: Node | Value, wanted: int) -> QRect:
+    """Over the header or pill that shows the name, over the middle of an edge, or in the middle of the view.
+
+    As wide as `wanted`, where the view is.
+    """
+    scene, viewport = view.scene, view.viewport
+    height = view.fontMetrics().height() + 8
+    width = float(max(_NARROWEST, min(wanted, view.width() - 8)))
+    left, top = view.width() / 2 - width / 2, view.height() / 2
+    if scene is not None:
+        boxes = scene.drawing.boxes_of(item)
+        edges = scene.drawing.edges_of(item) if isinstance(item, Value) else []
+        if boxes:
+            x, y, wide, high = scene.rect(boxes[0])
+            high = HEADER if scene.kinds[boxes[0]] == Kind.NODE else high
+            left, middle = viewport.to_widget(x, y + high / 2)
+            top, width = middle - height / 2, max(wide * viewport.scale, width)
+        elif edges:
+            pieces = scene.pieces[scene.pieces_of(edges[0])]
+            if len(pieces):
+                point = QPointF(*viewport.to_widget(*pieces[len(pieces) // 2].mean(0).tolist()))
+                left, top = point.x() - width / 2, point.y() - height / 2
+    room_x, room_y = max(view.width() - width - 4, 4.0), max(view.height() - height - 4.0, 4.0)
+    return QRect(round(min(max(left, 4), room_x)), round(min(max(top, 4), room_y)), round(width), height)
+
+
+def rename(view: GraphView, item: Node | Value, document: Document, drawn: Node | Value) -> RenameField:
+    """Open the field for an object of a document, over what stands for it in the view."""
+    return RenameField(view, item, document, drawn)

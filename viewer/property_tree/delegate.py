@@ -1,0 +1,357 @@
+"""Paints the rows of a property list and edits them where they stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtGui import QFocusEvent, QFont, QFontMetrics, QKeyEvent, QPainter
+from PySide6.QtWidgets import QLabel, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.property_tree.editors import (
+    Editor,
+    LineField,
+    TextField,
+    escaped,
+    is_own_shortcut,
+    make_editor,
+    needs_escapes,
+    takes_the_document,
+    unescaped,
+)
+from onnx_workbench.viewer.property_tree.model import RowRole
+from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import Theme, monospace, theme
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.property_tree.tree import RowTree
+
+Index = QModelIndex | QPersistentModelIndex
+
+ICON = 14
+_GAP = 6
+_NARROWEST = 8  # below this an ellipsis is all that would be seen
+_TEXT_LINES = 7
+_EMPTY = "–"  # where a text may be written
+_ALWAYS = ("add", "go")  # the buttons that show without the pointer, when they are the last
+
+
+class RowDelegate(QStyledItemDelegate):
+    """One per tree. An editor stays open while its text is refused, with the reason under it."""
+
+    def __init__(self, tree: RowTree) -> None:
+        super().__init__(tree)
+        self._tree = tree
+        self.editor: Editor | None = None
+        self._index = QPersistentModelIndex()
+        self._key: tuple[str, ...] = ()
+        self._begun = ""
+        self._first = ""
+        self._escaped = False
+        self._error: QLabel | None = None
+
+    # -- painting --------------------------------------------------------------------------------------------
+
+    def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:
+        """Rows of one height."""
+        return QSize(40, max(QFontMetrics(option.font).height() + 7, ICON + 6))
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """A section's title, a label, or a value with its note and buttons."""
+        row: Row | None = index.data(RowRole)
+        if row is None:
+            return
+        colors = theme()
+        rect: QRect = option.rect
+        state: QStyle.StateFlag = option.state
+        painter.save()
+        painter.setClipRect(rect)
+        hovered = bool(state & QStyle.StateFlag.State_MouseOver)
+        chosen = self._tree.currentIndex().siblingAtColumn(0) == index.sibling(index.row(), 0)
+        if row.style == "section":
+            self._paint_section(painter, rect, row, colors, hovered=hovered or chosen)
+        elif index.column() == 0:
+            self._paint_label(painter, rect, row, colors)
+        else:
+            self._paint_value(painter, rect, row, colors, hovered=hovered or chosen)
+        painter.restore()
+
+    def _paint_section(self, painter: QPainter, rect: QRect, row: Row, colors: Theme, *, hovered: bool) -> None:
+        font = QFont(self._tree.font())
+        font.setWeight(QFont.Weight.DemiBold)
+        painter.setFont(font)
+        painter.setPen(colors.text)
+        area = rect.adjusted(2, 0, -_GAP, 0)
+        width = QFontMetrics(font).horizontalAdvance(row.label)
+        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, row.label)
+        area.setLeft(area.left() + width + 8)
+        area.setRight(self._paint_buttons(painter, area, row, shown=hovered))
+        painter.setFont(self._tree.font())
+        painter.setPen(colors.muted)
+        self._draw(painter, area, row.text, Qt.TextElideMode.ElideRight)
+
+    def _paint_label(self, painter: QPainter, rect: QRect, row: Row, colors: Theme) -> None:
+        painter.setPen(colors.muted)
+        painter.setFont(self._tree.font())
+        named = row.label_field is not None or row.middle or row.label == row.key  # names differ at their ends
+        mode = Qt.TextElideMode.ElideMiddle if named else Qt.TextElideMode.ElideRight
+        self._draw(painter, rect.adjusted(2, 0, -_GAP, 0), row.label, mode)
+
+    def _paint_value(self, painter: QPainter, rect: QRect, row: Row, colors: Theme, *, hovered: bool) -> None:
+        area = rect.adjusted(4, 0, -4, 0)
+        area.setRight(self._paint_buttons(painter, area, row, shown=hovered))
+        if row.bars:
+            part, parts = row.part
+            whole = QRect(area.left(), area.top() - part * area.height(), area.width(), parts * area.height())
+            _paint_bars(painter, whole.adjusted(0, 4, 0, -4), row.bars, colors)
+            return
+        font = monospace(self._tree.font().pointSizeF()) if row.mono else self._tree.font()
+        painter.setFont(font)
+        metrics = QFontMetrics(font)
+        if row.note:
+            wanted = metrics.horizontalAdvance(row.note) + 2
+            free = area.width() - metrics.horizontalAdvance(row.text) - _GAP - 1
+            note_width = min(wanted, max(free, area.width() // 3))
+            note = QRect(area.right() - note_width + 1, area.top(), note_width, area.height())
+            painter.setPen(colors.muted)
+            self._draw(painter, note, row.note, Qt.TextElideMode.ElideRight)
+            area.setRight(note.left() - _GAP)
+        pen = {"muted": colors.muted, "error": colors.error, "warning": colors.warning}.get(row.style, colors.text)
+        empty = not row.text and row.field is not None
+        painter.setPen(colors.muted if empty else pen)
+        mode = Qt.TextElideMode.ElideMiddle if row.middle else Qt.TextElideMode.ElideRight
+        self._draw(painter, area, _EMPTY if empty else row.text, mode)
+
+    def _draw(self, painter: QPainter, area: QRect, text: str, mode: Qt.TextElideMode) -> None:
+        metrics = painter.fontMetrics()
+        if text and area.width() >= min(_NARROWEST, metrics.horizontalAdvance(text)):
+            shown = metrics.elidedText(text, mode, area.width())
+            flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextSingleLine
+            painter.drawText(area, int(flags), shown)
+
+    def _paint_buttons(self, painter: QPainter, area: QRect, row: Row, *, shown: bool) -> int:
+        """Draw the buttons at the end; returns where the text must end."""
+        rects = button_rects(area, row)
+        if not shown:
+            rects = [one for one in rects[:1] if one[0].id in _ALWAYS]
+        if not rects:
+            return area.right()
+        for action, rect in rects:
+            mode = (True, False)[not action.enabled]
+            pixmaps = icon(action.icon, theme().muted)
+            pixmaps.paint(painter, rect, mode=pixmaps.Mode.Normal if mode else pixmaps.Mode.Disabled)
+        return rects[-1][1].left() - _GAP
+
+    def editorEvent(self, event: QEvent, model: QAbstractItemModel, option: QStyleOptionViewItem, index: Index) -> bool:
+        """Nothing: the tree handles clicks on buttons."""
+        del event, model, option, index
+        return False
+
+    # -- editing ---------------------------------------------------------------------------------------------
+
+    def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
+        """The widget for the row's field."""
+        field = self._field(index)
+        assert field is not None
+        editor = make_editor(field, parent)
+        row: Row = index.data(RowRole)
+        editor.setAccessibleName(row.label or field.title)
+        editor.commit_requested.connect(self.commit_and_close)
+        editor.cancel_requested.connect(self.cancel)
+        editor.stepped.connect(lambda: self.commit(gesture=True))
+        self.editor = editor
+        self._index = QPersistentModelIndex(index)
+        self._key = self._tree.rows.path(index)
+        return editor
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:
+        """Put the text in, once: what changes meanwhile elsewhere does not disturb what is being typed."""
+        field = self._field(index)
+        if editor is not self.editor or field is None or editor.property("begun"):
+            return
+        editor.setProperty("begun", True)
+        text = field.source()
+        self._escaped = needs_escapes(text)
+        self.editor.set_text(escaped(text) if self._escaped else text)
+        self._begun = self._first = self.editor.text_now()
+
+    def setModelData(self, _editor: QWidget, _model: QAbstractItemModel, _index: Index) -> None:
+        """Nothing: `commit` does it, since it may be refused."""
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
+        """Over the cell; several lines take the room below it, or above it at the end of the view."""
+        rect = QRect(option.rect)
+        if isinstance(editor, TextField):
+            height = QFontMetrics(editor.font()).height() * _TEXT_LINES + 12
+            room = self._tree.viewport().rect()
+            rect.setLeft(min(rect.left(), room.left() + 16))
+            rect.setHeight(height)
+            if rect.bottom() > room.bottom():
+                rect.moveBottom(max(room.bottom(), height))
+        elif index.column() == 0:
+            rect.setLeft(rect.left() - 2)
+        editor.setGeometry(rect)
+        self._place_error()
+
+    def _field(self, index: Index) -> Field | None:
+        row: Row | None = index.data(RowRole)
+        if row is None:
+            return None
+        return row.label_field if index.column() == 0 else row.field
+
+    def commit(self, *, gesture: bool = False) -> bool:
+        """Take what was typed; False when it is refused, which then stands under the field."""
+        editor = self.editor
+        if editor is None:
+            return True
+        text = editor.text_now()
+        field = self._field(self._index) if self._tree.rows.path(self._index) == self._key else None
+        if field is None or text == self._begun:
+            return True
+        document, begun = self._tree.document, self._begun
+        self._begun = text  # rows that come with the edit may push the field away, which takes what was typed again
+        try:
+            merge = "/".join(("field", *self._key, str(self._index.column())))
+            with document.edit(field.title, merge=merge if gesture or self._first != begun else "") as edit:
+                field.apply(edit, unescaped(text) if self._escaped else text)
+        except ModelError as error:
+            self._begun = begun
+            self._show_error(error)
+            return False
+        if self.editor is editor:  # the edit may have closed it
+            self._clear_error()
+        return True
+
+    def commit_and_close(self) -> bool:
+        """Take what was typed and close the editor, unless it is refused."""
+        if self.editor is None:
+            return True
+        if not self.commit():
+            return False
+        self._close()
+        return True
+
+    def cancel(self) -> None:
+        """Close the editor; what stepping changed since it opened is taken back."""
+        editor = self.editor
+        if editor is not None and self._begun != self._first:
+            if isinstance(editor, LineField):
+                editor.setText(self._first)
+            self.commit(gesture=True)
+        self._close()
+
+    def _close(self) -> None:
+        editor, self.editor = self.editor, None
+        self._clear_error()
+        self._tree.document.end_gesture()
+        if editor is not None:
+            had_focus = editor.hasFocus()
+            self.closeEditor.emit(editor, QStyledItemDelegate.EndEditHint.NoHint)
+            if had_focus:
+                self._tree.setFocus()
+
+    def destroyEditor(self, editor: QWidget, index: Index) -> None:
+        """The row of an open editor went away."""
+        if editor is self.editor:
+            self.editor = None
+            self._clear_error()
+            self._tree.document.end_gesture()
+        super().destroyEditor(editor, index)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Tab commits and goes on; so does leaving the field, except into its own list or another window."""
+        if watched is not self.editor:
+            return False
+        if is_own_shortcut(event) or (takes_the_document(event) and not self.commit()):
+            event.accept()
+            return True
+        if event.type() == QEvent.Type.KeyPress:
+            key = cast("QKeyEvent", event).key()
+            if key in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab):
+                index = self._index.sibling(self._index.row(), 1)
+                if self.commit_and_close():
+                    self._tree.edit_beside(index, 1 if key == Qt.Key.Key_Tab else -1)
+                return True
+        elif event.type() == QEvent.Type.FocusOut:
+            reason = cast("QFocusEvent", event).reason()
+            if reason not in (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason):
+                self.commit_and_close()
+                if self._tree.is_updating:  # not the person left: rows that came pushed the field out of view
+                    self._tree.setFocus()
+        return False
+
+    # -- errors ----------------------------------------------------------------------------------------------
+
+    def _show_error(self, error: ModelError) -> None:
+        editor = self.editor
+        if editor is None:
+            self._tree.report(error)
+            return
+        colors = theme()
+        editor.setStyleSheet(f"border: 1px solid {colors.error.name()};")
+        if self._error is None:
+            self._error = QLabel(self._tree.viewport())
+            self._error.setTextFormat(Qt.TextFormat.PlainText)
+            self._error.setWordWrap(True)
+        self._error.setStyleSheet(
+            f"background: {colors.panel.name()}; color: {colors.error.name()};"
+            f" border: 1px solid {colors.error.name()}; padding: 4px;"
+        )
+        self._error.setText(
+            display("\n".join(part for part in (error.title, error.detail) if part), 600, keep_lines=True)
+        )
+        editor.setAccessibleDescription(self._error.text())
+        self._place_error()
+        self._error.show()
+
+    def _place_error(self) -> None:
+        if self._error is None or self.editor is None:
+            return
+        field, room = self.editor.geometry(), self._tree.viewport().rect()
+        width = room.width() - 8
+        height = self._error.heightForWidth(width)
+        top = field.bottom() + 1
+        if top + height > room.bottom():
+            top = max(0, field.top() - height)
+        self._error.setGeometry(4, top, width, height)
+        self._error.raise_()
+
+    @property
+    def error_text(self) -> str:
+        """Why the open field was refused; empty when it was not."""
+        return "" if self._error is None else self._error.text()
+
+    def _clear_error(self) -> None:
+        if self._error is not None:
+            self._error.hide()
+            self._error.deleteLater()
+            self._error = None
+        if self.editor is not None:
+            self.editor.setStyleSheet("")
+
+
+def button_rects(area: QRect, row: Row) -> list[tuple[RowAction, QRect]]:
+    """Where the buttons of a row are, from the right."""
+    found = []
+    right = area.right()
+    for action in reversed([a for a in row.actions if a.icon]):
+        found.append((action, QRect(right - ICON + 1, area.center().y() - ICON // 2, ICON, ICON)))
+        right -= ICON + _GAP
+    return found
+
+
+def _paint_bars(painter: QPainter, area: QRect, bars: tuple[int, ...], colors: Theme) -> None:
+    most = max(bars) or 1
+    width = min(area.width(), 320) / len(bars)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colors.accent)
+    for number, count in enumerate(bars):
+        if count:
+            height = max(1, round(area.height() * count / most))
+            left, right = round(area.left() + number * width), round(area.left() + (number + 1) * width)
+            painter.drawRect(left, area.bottom() - height, max(1, right - left - 1), height)
+    painter.setPen(colors.border)
+    painter.drawLine(area.left(), area.bottom(), round(area.left() + len(bars) * width), area.bottom())

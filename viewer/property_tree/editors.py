@@ -1,0 +1,334 @@
+"""The widgets a field is edited in: a line with suggestions, or several lines. They ask, the delegate answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QEvent,
+    QItemSelectionModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QSignalBlocker,
+    QSize,
+    Qt,
+    QTimer,
+    Signal,
+)
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QPainter, QShowEvent, QTextOption
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCompleter,
+    QLineEdit,
+    QListView,
+    QPlainTextEdit,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
+
+from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT, Field, Suggestion
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import monospace, theme
+from onnx_workbench.viewer.style.tooltips import plain_tip
+
+_MOST_SHOWN = 200
+_WIDEST = 560  # px of a list of suggestions, unless its field is wider
+_NOTE = Qt.ItemDataRole.UserRole + 1
+_ESCAPE = re.compile(r"\\\\|\\x([89a-fA-F][0-9a-fA-F])")
+
+
+class LineField(QLineEdit):
+    """One line. Enter and a click on a suggestion ask to commit, Esc to cancel, Up and Down step a number."""
+
+    commit_requested = Signal()
+    cancel_requested = Signal()
+    stepped = Signal()
+
+    def __init__(self, field: Field, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.field = field
+        self.setMaxLength(1 << 24)
+        if field.mono:
+            self.setFont(monospace())
+        self.setPlaceholderText(field.hint)
+        self._suggestions = _SuggestionModel(self)
+        self._completer: QCompleter | None = None
+        self._list: _SuggestionList | None = None
+        if field.choices or field.suggest is not None:
+            self._add_popup()
+
+    def _add_popup(self) -> None:
+        view = self._list = _SuggestionList()
+        completer = self._completer = QCompleter(self._suggestions, self)
+        completer.setPopup(view)
+        completer.setCompletionMode(QCompleter.CompletionMode.UnfilteredPopupCompletion)
+        completer.setMaxVisibleItems(14)
+        view.setItemDelegate(_SuggestionDelegate(view))
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        view.setUniformItemSizes(True)
+        self.setCompleter(completer)
+        completer.activated.connect(lambda *_: QTimer.singleShot(0, self, self.commit_requested.emit))
+        self.textEdited.connect(self._fill)
+        drop = QAction(icon("drop-down"), "Choices", self)
+        drop.triggered.connect(self.drop_down)
+        self.addAction(drop, QLineEdit.ActionPosition.TrailingPosition)
+
+    def text_now(self) -> str:
+        """What stands in it."""
+        return self.text()
+
+    def set_text(self, text: str) -> None:
+        """Begin with this text, all of it selected."""
+        self.setText(text)
+        self.selectAll()
+        self._fill("")
+
+    def _fill(self, typed: str) -> None:
+        words = typed.lower()
+        found = [c for c in self.field.choices if words in c.text.lower()]
+        if self.field.choices and not found:
+            found = list(self.field.choices)
+        if self.field.suggest is not None and (typed or not self.field.choices):
+            found += [s for s in self.field.suggest(typed) if s not in found]
+        self._suggestions.set(found[:_MOST_SHOWN])
+        if self._list is not None:
+            self._list.widen()
+
+    def drop_down(self) -> None:
+        """Show everything it may be."""
+        if self._completer is not None:
+            self._fill("")
+            self._completer.setCompletionPrefix("")
+            self._completer.complete()
+            self._point_at_present()
+
+    def _point_at_present(self) -> None:
+        """Let the list begin at what the field holds now."""
+        texts = self._suggestions.texts()
+        if self._list is not None and self.text() in texts:
+            with QSignalBlocker(self):
+                index = self._list.model().index(texts.index(self.text()), 0)
+                self._list.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+            self._list.scrollTo(index, QListView.ScrollHint.PositionAtCenter)
+
+    @property
+    def is_dropped_down(self) -> bool:
+        """Whether the suggestions show."""
+        return self._list is not None and self._list.isVisible()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter, Esc, Up and Down."""
+        key = event.key()
+        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            event.accept()
+            if self._list is not None:
+                self._list.hide()
+            self.commit_requested.emit()
+        elif key == Qt.Key.Key_Escape:
+            event.accept()
+            if self._list is not None and self._list.isVisible():
+                self._list.hide()
+            else:
+                self.cancel_requested.emit()
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and self.field.step is not None:
+            event.accept()
+            self.setText(self.field.step(self.text(), 1 if key == Qt.Key.Key_Up else -1))
+            self.selectAll()
+            self.stepped.emit()
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and self._completer is not None:
+            event.accept()
+            if not self.is_dropped_down:
+                self.drop_down()
+        else:
+            super().keyPressEvent(event)
+            event.accept()  # else the list around it takes Ctrl+End and the like, and goes elsewhere
+
+
+class TextField(QPlainTextEdit):
+    """Several lines. Ctrl+Enter asks to commit, Esc to cancel."""
+
+    commit_requested = Signal()
+    cancel_requested = Signal()
+    stepped = Signal()  # never; so that both kinds of editor look alike
+
+    def __init__(self, field: Field, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.field = field
+        self.setTabChangesFocus(True)
+        self.setPlaceholderText(field.hint or "Ctrl+Enter takes it, Esc does not")
+        if field.mono:
+            self.setFont(monospace())
+
+    def text_now(self) -> str:
+        """What stands in it."""
+        return self.toPlainText()
+
+    def set_text(self, text: str) -> None:
+        """Begin with this text, all of it selected."""
+        if len(text) > LONGEST_TEXT:  # looking for word boundaries in a long line takes minutes
+            self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
+        self.setPlainText(text)
+        self.selectAll()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Ctrl+Enter and Esc."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and event.modifiers() & (
+            Qt.KeyboardModifier.ControlModifier
+        ):
+            event.accept()
+            self.commit_requested.emit()
+        elif event.key() == Qt.Key.Key_Escape:
+            event.accept()
+            self.cancel_requested.emit()
+        else:
+            super().keyPressEvent(event)
+
+
+Editor = LineField | TextField
+
+
+def make_editor(field: Field, parent: QWidget) -> Editor:
+    """The widget for a field."""
+    return TextField(field, parent) if field.lines else LineField(field, parent)
+
+
+def needs_escapes(text: str) -> bool:
+    """Whether a text holds bytes that were not UTF-8, which Qt's fields would drop."""
+    return any(0xDC80 <= ord(character) <= 0xDCFF for character in text) if not text.isascii() else False
+
+
+def escaped(text: str) -> str:
+    """A text with such bytes as ``\\x80``, and backslashes doubled to tell them apart."""
+    doubled = text.replace("\\", "\\\\")
+    return "".join(f"\\x{ord(c) - 0xDC00:02x}" if 0xDC80 <= ord(c) <= 0xDCFF else c for c in doubled)
+
+
+def unescaped(text: str) -> str:
+    """What `escaped` was made from."""
+    return _ESCAPE.sub(lambda m: "\\" if m[0] == "\\\\" else chr(0xDC00 + int(m[1], 16)), text)
+
+
+def is_own_shortcut(event: QEvent) -> bool:
+    """Whether a key belongs to an open editor though the window has a shortcut on it."""
+    return (
+        event.type() == QEvent.Type.ShortcutOverride
+        and isinstance(event, QKeyEvent)
+        and event.key() in (Qt.Key.Key_Escape, Qt.Key.Key_Return, Qt.Key.Key_Enter)
+    )
+
+
+def take_typed(window: QWidget) -> None:
+    """Let the field that is being typed in give its text to the document, which will be saved or closed."""
+    take_from(window.focusWidget())
+
+
+def take_from(field: QWidget | None) -> None:
+    """Let a field give what was typed to the document, if that is where it belongs. What is refused stays in it."""
+    if isinstance(field, (LineField, TextField)):
+        field.commit_requested.emit()
+    elif isinstance(field, QLineEdit) and (view := _view_around(field)) is not None:
+        view.setFocus()
+
+
+def _view_around(field: QWidget) -> QAbstractItemView | None:
+    viewport = field.parentWidget()
+    view = None if viewport is None else viewport.parentWidget()
+    return view if isinstance(view, QAbstractItemView) else None
+
+
+def takes_the_document(event: QEvent) -> bool:
+    """Whether a key saves or closes the document: what is being typed belongs to it."""
+    keys = QKeySequence.StandardKey
+    return (
+        event.type() == QEvent.Type.ShortcutOverride
+        and isinstance(event, QKeyEvent)
+        and any(event.matches(key) for key in (keys.Save, keys.SaveAs, keys.Close, keys.Quit))
+    )
+
+
+class _SuggestionModel(QAbstractListModel):
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._rows: Sequence[Suggestion] = ()
+
+    def set(self, rows: Sequence[Suggestion]) -> None:
+        self.beginResetModel()
+        self._rows = rows
+        self.endResetModel()
+
+    def texts(self) -> list[str]:
+        return [one.text for one in self._rows]
+
+    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = QModelIndex()) -> int:
+        return 0 if parent.isValid() else len(self._rows)
+
+    def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not 0 <= index.row() < len(self._rows):
+            return None
+        one = self._rows[index.row()]
+        if role == Qt.ItemDataRole.EditRole:
+            return one.text
+        if role == Qt.ItemDataRole.DisplayRole:
+            return display(one.text, 120)
+        if role == _NOTE:
+            return display(one.note, 120)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return plain_tip(display(f"{one.text}\n{one.note}", 400, keep_lines=True)) if one.note else None
+        if role == Qt.ItemDataRole.ForegroundRole and not one.fits:
+            return theme().muted
+        return None
+
+
+class _SuggestionList(QListView):
+    """Opens as wide as its field at least, and wider where texts and notes need that; stays on the screen."""
+
+    def widen(self) -> None:
+        """Make room for what is listed now."""
+        model, metrics = self.model(), self.fontMetrics()
+        rows = [model.index(row, 0) for row in range(model.rowCount())]
+        texts = (f"{index.data() or ''}{index.data(_NOTE) or ''}" for index in rows)
+        longest = sorted(texts, key=len, reverse=True)[:8]
+        beside = self.verticalScrollBar().sizeHint().width() + 40
+        self.setMinimumWidth(min(max(map(metrics.horizontalAdvance, longest), default=0) + beside, _WIDEST))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Move to the left where the screen ends."""
+        super().showEvent(event)
+        right = self.screen().availableGeometry().right()
+        if self.frameGeometry().right() > right:
+            self.move(right - self.width(), self.y())
+
+
+class _SuggestionDelegate(QStyledItemDelegate):
+    """A suggestion with its note, muted, at the right."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
+        return QSize(120, option.fontMetrics.height() + 5)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        colors = theme()
+        chosen = bool(option.state & (QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver))
+        painter.save()
+        painter.fillRect(option.rect, colors.hover if chosen else colors.panel)
+        area = option.rect.adjusted(5, 0, -5, 0)
+        metrics = painter.fontMetrics()
+        text, note = str(index.data() or ""), str(index.data(_NOTE) or "")
+        room = area.width() - metrics.horizontalAdvance(text) - 10
+        if note:
+            shown = metrics.elidedText(note, Qt.TextElideMode.ElideRight, max(room, area.width() * 2 // 5))
+            painter.setPen(colors.muted)
+            painter.drawText(area, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, shown)
+            area.setRight(area.right() - metrics.horizontalAdvance(shown) - 10)
+        painter.setPen(index.data(Qt.ItemDataRole.ForegroundRole) or colors.text)
+        shown = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, area.width())
+        painter.drawText(area, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)
+        painter.restore()

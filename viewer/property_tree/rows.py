@@ -1,0 +1,159 @@
+"""What a row of a property list is: texts, how it is edited, what can be done with it. No Qt in here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, overload
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.history.document import Transaction
+    from onnx_workbench.viewer.core.selection import Item
+
+Style = Literal["normal", "section", "muted", "error", "warning"]
+
+#: More characters than this are not put into a line or text field, which would stall; see `Field.open`.
+LONGEST_TEXT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One thing that might be meant: the text to take, and a word about it; `fits` False shows it greyed, last."""
+
+    text: str
+    note: str = ""
+    fits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """How a text of a row is changed.
+
+    title    of the edit in the history
+    source   the text to begin with; asked when editing begins
+    apply    makes the change from the new text; raises ModelError, which is shown at the field
+    choices  what it usually is, for a drop-down list; anything else may be typed too
+    suggest  further texts for what was typed so far
+    step     the text one up (+1) or down (-1), for the arrow keys
+    lines    several lines: Enter makes a new one, Ctrl+Enter commits
+    mono     in the monospace font
+    hint     shown while it is empty
+    open     edits it elsewhere, when it is too large for a field; then `source` is not asked
+    """
+
+    title: str
+    source: Callable[[], str]
+    apply: Callable[[Transaction, str], object]
+    choices: Sequence[Suggestion] = ()
+    suggest: Callable[[str], Sequence[Suggestion]] | None = None
+    step: Callable[[str, int], str] | None = None
+    lines: bool = False
+    mono: bool = False
+    hint: str = ""
+    open: Callable[[], object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowAction:
+    """Something to do with a row: in its context menu and, with an icon, as a button at its end.
+
+    `id` is ``remove``, ``up``, ``down``, ``go`` or ``add`` for those that have a key of their own.
+    """
+
+    title: str
+    run: Callable[[], object]
+    icon: str = ""
+    id: str = ""
+    enabled: bool = True
+    inner: Callable[[], Sequence[RowAction]] | None = None  # a submenu instead of `run`, asked when it opens
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """Documentation. `markdown` only for texts of the installed onnx package; those of files are plain text."""
+
+    title: str
+    text: str
+    markdown: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """One line: a label and a value, or a section over others.
+
+    key       names it among its siblings, the same after an update
+    text      the value, short; `note` stands muted at the end of the line
+    field     how the value is edited; label_field: how the label is
+    common    whether it may be edited for several objects at once
+    bars      heights of a histogram painted instead of the text; `part` says which of how many rows it spans this is
+    expanded  whether its children show at first
+    move      for a row of an ordered list: puts it at another place among those of its siblings that can be moved
+    """
+
+    key: str
+    label: str
+    text: str = ""
+    note: str = ""
+    style: Style = "normal"
+    mono: bool = False
+    middle: bool = False  # elide in the middle: names
+    field: Field | None = None
+    label_field: Field | None = None
+    actions: tuple[RowAction, ...] = ()
+    target: Item | None = None
+    help: Help | None = None
+    tip: str = ""
+    common: bool = True
+    bars: tuple[int, ...] = ()
+    part: tuple[int, int] = (0, 1)
+    expanded: bool = False
+    move: Callable[[int], object] | None = None
+    children: Sequence[Row] | Callable[[], Sequence[Row]] | None = None
+
+    def looks_like(self, other: Row) -> bool:
+        """Whether it is painted as another is. What it does may differ."""
+        return self._looks() == other._looks()
+
+    def _looks(self) -> tuple[object, ...]:
+        ways = (self.field is None, self.label_field is None, bool(self.children))
+        buttons = [(action.icon, action.id, action.enabled) for action in self.actions]
+        texts = (self.key, self.label, self.text, self.note)
+        return (*texts, self.style, self.mono, self.middle, self.bars, self.part, ways, buttons)
+
+    def rows(self) -> Sequence[Row]:
+        """The rows under it, made now."""
+        if self.children is None:
+            return ()
+        return self.children() if callable(self.children) else self.children
+
+
+class LazyRows(Sequence[Row]):
+    """Many rows, each made when it is looked at; `opens` says, without making it, which have rows under them."""
+
+    def __init__(self, count: int, make: Callable[[int], Row], opens: Callable[[int], bool] | None = None) -> None:
+        self._count = count
+        self._make = make
+        self._opens = opens
+
+    def opens(self, index: int) -> bool:
+        """Whether there are rows under one."""
+        return self._opens is not None and self._opens(index)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        if isinstance(index, slice):
+            return [self._make(i) for i in range(*index.indices(self._count))]
+        if not 0 <= index < self._count:
+            raise IndexError(index)
+        return self._make(index)
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self._make(i) for i in range(self._count))

@@ -1,1 +1,0 @@
-"""Item models that show model objects in Qt views."""

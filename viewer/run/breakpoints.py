@@ -1,0 +1,61 @@
+"""Where the runs of a document stop: at nodes, at values, and when something is true of any value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.viewer.core.model_signals import is_in_model
+
+Condition = Literal["non-finite", "above", "shape"]
+
+
+class Breakpoints(QObject):
+    """`all` of them; the next run heeds what has changed. Those in `resting` stop nothing. GUI thread only."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.all: tuple[Breakpoint, ...] = ()
+        self.resting: frozenset[Breakpoint] = frozenset()
+
+    @property
+    def awake(self) -> tuple[Breakpoint, ...]:
+        """Those at which a run stops."""
+        return tuple(one for one in self.all if one not in self.resting)
+
+    def rest(self, one: Breakpoint, *, on: bool) -> None:
+        """Keep a breakpoint without stopping at it, or stop there again."""
+        self.resting = self.resting | {one} if on else self.resting - {one}
+        self.changed.emit()
+
+    def set(self, breakpoints: Iterable[Breakpoint]) -> None:
+        """Have these instead."""
+        self.all = tuple(dict.fromkeys(breakpoints))
+        self.resting &= frozenset(self.all)
+        self.changed.emit()
+
+    def toggle(self, thing: Node | Value) -> None:
+        """Stop before a node or after a value, or no longer, whatever the condition was."""
+        others = [b for b in self.all if thing not in (b.node, b.value)]
+        made = Breakpoint(node=thing) if isinstance(thing, Node) else Breakpoint(value=thing)
+        self.set([*others, made] if len(others) == len(self.all) else others)
+
+    def has(self, condition: Condition) -> bool:
+        """Whether any value that is so stops a run."""
+        return any(b.condition == condition and b.value is None for b in self.all)
+
+    def switch(self, condition: Condition, *, on: bool, limit: float = 0.0) -> None:
+        """Stop when any value is so, or no longer."""
+        others = [b for b in self.all if b.condition != condition or b.value is not None]
+        self.set([*others, Breakpoint(condition=condition, limit=limit)] if on else others)
+
+    def drop_deleted(self) -> None:
+        """Forget those at what is in the model no more, without a word: the run that begins tells that it does."""
+        self.all = tuple(b for b in self.all if (thing := b.node or b.value) is None or is_in_model(thing))
+        self.resting &= frozenset(self.all)

@@ -1,0 +1,304 @@
+"""What stands beside the edges of the graph after a run: a statistic of each value, or the outline of its histogram.
+
+Only what is painted is looked at: the canvas asks `note_of` while it paints, what is not known yet is worked out
+where the values are, a few at a time, and then told by `Workspace.noted`. An answer is kept with its run, so undo
+shows it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from math import sqrt
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from onnx_workbench.exec.inspect.statistics import Statistics
+from onnx_workbench.exec.inspect.thumbnails import Glimpse, glimpses
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.canvas.scene.edge_notes import Note, NoteOf
+from onnx_workbench.viewer.canvas.scene.node_text import short_type
+from onnx_workbench.viewer.core.settings import EDGE_NOTES
+from onnx_workbench.viewer.core.shifts import Shift
+from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.style.formatting import number_text
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.core.context import Workspace
+
+#: Milliseconds in which what one frame asks for is gathered.
+_GATHER = 20
+#: Values looked at in one go, so that a newer run need not wait for long.
+_BATCH = 32
+#: Notes that are told together: painting them anew leaves most of a frame.
+_AT_ONCE = 8
+#: With more notes than this out of date, all are painted anew instead of those that differ.
+_MOST_KEPT = 150
+
+_DIGITS = 3
+
+
+class EdgeNotes(QObject):
+    """The notes of one document; follows the runs. GUI thread only."""
+
+    looked = Signal(object)  # set[Value]: `glimpse_of` knows more of these now
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._results = workspace.results
+        self._known: WeakKeyDictionary[Record, dict[ValueKey, Glimpse | None]] = WeakKeyDictionary()
+        self._given: dict[Value, Note | None] = {}  # what was told last of each value that was painted
+        self._untold: dict[Value, None] = {}  # of those, which may have another note; the one that was told still holds
+        self._telling = Shift(self._tell_some, self)
+        self._wanted: dict[Value, None] = {}  # the newest last
+        self._kind = workspace.settings.get(EDGE_NOTES)
+        self._seen: Record | None = None
+        self._is_asking = False
+        self._gather = QTimer(self, singleShot=True, interval=_GATHER)
+        self._gather.timeout.connect(self._ask)
+        workspace.note_of = self.note_of
+        workspace.results.changed.connect(self._on_results)
+        workspace.graph_shown.connect(self._forget)
+        workspace.settings.changed.connect(self._on_setting)
+
+    def note_of(self, value: Value) -> Note | None:
+        """What to write beside the edges of a value now; asks for what is not known. Cheap."""
+        if self._results.current is None or self._kind == "none":
+            return None
+        if value not in self._untold:  # else all places where it stands are painted anew soon, not this one alone
+            self._given[value] = self._note(value)
+        return self._given[value]
+
+    def _newest(self, value: Value) -> Note | None:
+        return None if self._results.current is None or self._kind == "none" else self._note(value)
+
+    def glimpse_of(self, value: Value) -> Glimpse | None:
+        """What is seen of a value of the last run, whatever is written on edges; `looked` tells when there is more."""
+        record = self._results.current
+        key = None if record is None else record.key(value)
+        if record is None or key is None or record.result.info(key) is None:
+            return None
+        known = self._known.setdefault(record, {})
+        if key not in known:
+            self._want(value)
+        return known.get(key)
+
+    def range_of(self, value: Value) -> str:
+        """How much of a value of the last run is not finite, and its range; empty until it was looked at."""
+        glimpse, info = self.glimpse_of(value), self._results.info_of(value)
+        if glimpse is None or info is None or not isinstance(info.element_type, ElementType):
+            return ""
+        facts = glimpse.statistics
+        return "  ".join(filter(None, (alarm_text(facts), range_text(facts, info.element_type))))
+
+    def gather(self, values: Iterable[Value], then: Callable[[NoteOf], object]) -> None:
+        """Look at all of some values, then tell how to note them: for pictures of what is not in view."""
+        record = self._results.current
+        known = {} if record is None else self._known.setdefault(record, {})
+        keys = [] if record is None or self._kind == "none" else [k for v in values if (k := record.key(v))]
+        asked = [key for key in dict.fromkeys(keys) if key not in known]
+        if record is None or not asked:
+            then(self._newest)
+            return
+        result = record.result
+
+        def work(progress: Progress) -> dict[ValueKey, Glimpse | None]:
+            found: dict[ValueKey, Glimpse | None] = {}
+            for start in range(0, len(asked), _BATCH):
+                progress.report(start, len(asked))
+                some = asked[start : start + _BATCH]
+                found.update(zip(some, glimpses_of(result, some), strict=True))
+            return found
+
+        def done(found: dict[ValueKey, Glimpse | None]) -> None:
+            known.update(found)
+            then(self._newest)
+
+        self._workspace.jobs.start("Look at values", work, done=done, lane="count")
+
+    def _want(self, value: Value) -> None:
+        self._wanted.pop(value, None)
+        self._wanted[value] = None
+        if not self._is_asking:
+            self._gather.start()
+
+    def _note(self, value: Value) -> Note | None:
+        """From what is known of the last run; until that is worked out, what was told of the run before."""
+        record = self._results.current
+        key = None if record is None else record.key(value)
+        if record is None or key is None:
+            return None
+        if record.unfinished and record.result.info(key) is None:
+            return self._given.get(value)
+        known = self._known.setdefault(record, {})
+        if key not in known:
+            self._want(value)
+            return self._given.get(value)
+        found = known[key]
+        if found is None:
+            return None
+        info = record.result.info(key)
+        kind = info.element_type if info is not None else None
+        computed = "" if info is None or kind is None else short_type(TensorType(kind, Shape(info.shape)))
+        is_stale = self._results.is_stale(value) and not self._is_live
+        return note_text(self._kind, found, kind, type_text=computed, is_stale=is_stale)
+
+    @property
+    def _is_live(self) -> bool:
+        """Whether a run follows every edit: nothing is worth calling stale for a moment."""
+        return self._workspace.has_runs and self._workspace.runs.live
+
+    # -- what changes ----------------------------------------------------------------------------------------
+
+    def _on_results(self, values: object) -> None:
+        record, self._seen = self._seen, self._results.current
+        if record is not self._seen:
+            self._carry_over(record, self._seen)
+        if self._kind == "none" or (record is self._seen and (values is not None or self._is_live)):
+            return
+        if isinstance(values, set) and record is not None:  # more of a run that goes on
+            self._tell_differing(value for value in self._given if value in values)
+        elif self._seen is None or len(self._given) > _MOST_KEPT or not self._given:
+            self._forget()
+            self._workspace.noted.emit(None)
+        else:
+            self._tell_differing(self._given)
+
+    def _carry_over(self, before: Record | None, now: Record | None) -> None:
+        """What a node has given stays as it is for the rest of the run; the values of a body do not."""
+        if before is not None and now is not None and before.run is not None and before.run == now.run:
+            known, slots = self._known.get(before, {}), now.result.layout.slots
+            self._known[now] = {key: found for key, found in known.items() if found is not None and key in slots}
+
+    def _on_setting(self, key: str) -> None:
+        if key == EDGE_NOTES.key:
+            self._kind = self._workspace.settings.get(EDGE_NOTES)
+            self._forget()
+            self._workspace.noted.emit(None)
+
+    def _forget(self, *_: object) -> None:
+        self._given.clear()
+        self._wanted.clear()
+        self._untold.clear()
+
+    def _tell_differing(self, values: Iterable[Value]) -> None:
+        """Have those of some values that were painted painted anew, a few in each of the next turns."""
+        self._untold.update(dict.fromkeys(values))
+        self._telling.start()
+
+    def _tell_some(self) -> None:
+        some = list(islice(self._untold, _AT_ONCE))
+        for value in some:
+            del self._untold[value]
+        if not self._untold:
+            self._telling.stop()
+        differing = {value for value in some if self._newest(value) != self._given[value]}
+        if differing:
+            self._workspace.noted.emit(differing)
+
+    # -- looking at values -----------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        record = self._results.current
+        asked: dict[ValueKey, Value] = {}
+        while record is not None and self._wanted and len(asked) < _BATCH:
+            value, _ = self._wanted.popitem()
+            key = record.key(value)
+            if key is not None:
+                asked[key] = value
+        if record is None or not asked:
+            return
+        self._is_asking = True
+        result, keys = record.result, list(asked)
+
+        def done(found: list[Glimpse | None]) -> None:
+            self._known.setdefault(record, {}).update(zip(keys, found, strict=True))
+
+        def finished() -> None:
+            self._is_asking = False
+            if record is self._results.current:
+                self._tell_differing(value for value in asked.values() if value in self._given)
+                self.looked.emit(set(asked.values()))
+            if self._wanted:
+                self._gather.start()
+
+        self._workspace.jobs.start(
+            "Look at values", lambda _progress: glimpses_of(result, keys), done=done, finished=finished
+        )
+
+
+def glimpses_of(result: RunResult, keys: list[ValueKey]) -> list[Glimpse | None]:
+    """Off the GUI thread; nothing of values that are gone with the worker."""
+    try:
+        return result.apply(glimpses, keys)
+    except (LookupError, ModelError):
+        return [None] * len(keys)
+
+
+def note_text(
+    kind: str, found: Glimpse, element_type: ElementType | None, *, type_text: str = "", is_stale: bool = False
+) -> Note | None:
+    """A glimpse of a value in the way a kind of note says it; None when there is nothing to say."""
+    facts = found.statistics
+    alarm = alarm_text(facts)
+    if alarm:
+        return Note("", (), alarm, type_text, is_stale)
+    text = ""
+    bars = outline(found.counts) if kind == "histogram" and facts.minimum != facts.maximum else ()
+    if not bars and facts.minimum is not None:
+        text = _text(kind, facts, is_boolean=element_type is ElementType.BOOL)
+    return Note(text, bars, "", type_text, is_stale) if text or bars else None
+
+
+def outline(counts: tuple[int, ...]) -> tuple[float, ...]:
+    """Heights of bars, 0 to 1: square roots, so that what is rare is seen beside what is common."""
+    most = max(counts, default=0)
+    return tuple(round(max(sqrt(count / most), 0.12 if count else 0.0), 2) for count in counts) if most else ()
+
+
+def range_text(facts: Statistics, element_type: ElementType | None) -> str:
+    """The smallest and the largest finite number in a few characters; empty when there is none."""
+    return "" if facts.minimum is None else _text("range", facts, is_boolean=element_type is ElementType.BOOL)
+
+
+def alarm_text(facts: Statistics) -> str:
+    """How many elements are NaN or infinite; empty when none is."""
+    # Small and stretched, the sign of infinity looks like an equals sign.
+    parts = (("NaN", facts.nan), ("inf", facts.positive_infinity), ("−inf", facts.negative_infinity))
+    return " ".join(f"{count:,} {name}" for name, count in parts if count)
+
+
+def _text(kind: str, facts: Statistics, *, is_boolean: bool) -> str:
+    if is_boolean:
+        true = facts.size - facts.zeros
+        return "all true" if true == facts.size else "all false" if not true else f"{_share(true, facts.size)} true"
+    if facts.minimum == facts.maximum:
+        return f"= {_number(facts.minimum)}"
+    match kind:
+        case "mean":
+            return f"{_number(facts.mean)} ± {_number(facts.deviation)}"
+        case "zeros":
+            return f"{_share(facts.zeros, facts.size)} zeros"
+    return f"{_number(facts.minimum)} … {_number(facts.maximum)}"
+
+
+def _number(number: float | None) -> str:
+    return "?" if number is None else number_text(number, _DIGITS).replace("-", "−")
+
+
+def _share(count: int, size: int) -> str:
+    """A percentage that says 0 and 100 only where it is true."""
+    percent = 100 * count / size
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
+    if 99.9 < percent < 100:
+        return "> 99.9 %"
+    return f"{percent:.3g} %"

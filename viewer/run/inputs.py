@@ -1,0 +1,333 @@
+"""What a run gets: a source for each input, sizes of symbols, seed and limits; remembered for each model."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.exec.inputs.images import ImageOptions
+from onnx_workbench.exec.inputs.sources import (
+    Constant,
+    File,
+    InputSource,
+    Random,
+    Range,
+    contradictions,
+    make_feeds,
+    read_data_set,
+    settle,
+    sizes_of,
+    symbols,
+)
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.steps import SetField, SetGraphInputs
+from onnx_workbench.model.ir.graph import Graph, Value, Values
+from onnx_workbench.model.ir.types import ElementType, TensorType, Type
+from onnx_workbench.viewer.core.settings import Option
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.history.document import Change
+    from onnx_workbench.viewer.core.context import Workspace
+
+#: Inputs that a message names.
+_MOST_NAMES = 5
+
+#: What the panel offers; a data set is one source for all inputs at once.
+SourceKind = Literal["random", "constant", "range", "file"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that is needed to make the values of the inputs, on any thread. `signature` is equal for equal values."""
+
+    graph: Graph  # a copy of the interface
+    sources: Mapping[str, InputSource]
+    sizes: Mapping[str, int]  # of symbolic dimensions, those that were chosen
+    seed: int
+    data_set: Path | None
+    given: Mapping[str, Any]  # values that are there already
+    signature: Hashable
+
+    def make(self) -> dict[str, Any]:
+        """The values by name. Reads files; ModelError when a source does not fit. Any thread."""
+        given = dict(self.given)
+        if self.data_set is not None:
+            given = read_data_set(self.data_set, self.graph).inputs | given
+            missing = [v.name for v in self.graph.required_inputs if v.name not in given]
+            if missing:
+                names = ", ".join(map(repr, missing[:_MOST_NAMES])) + (", …" if len(missing) > _MOST_NAMES else "")
+                raise ModelError("The test data does not fit", f"{self.data_set.name} has no value for {names}")
+        return make_feeds(self.graph, sources=self.sources, sizes=self.sizes, given=given, seed=self.seed)
+
+    def contradictions(self, feeds: Mapping[str, Any]) -> list[str]:
+        """What the sizes of values that were made say against each other, or against what was chosen."""
+        return contradictions(self.graph, feeds, self.sizes)
+
+
+class RunInputs(QObject):
+    """The choices for one document. GUI thread only."""
+
+    changed = Signal()
+    sizes_known = Signal()  # values were made, which say how large what was not chosen is
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self.sources: dict[str, InputSource] = {}
+        self.sizes: dict[str, int] = {}
+        self.seed = 0
+        self.memory_limit = 0  # bytes of a single value; 0: half of the machine's memory
+        self.time_limit = 0.0  # seconds; 0: none
+        self.data_set: Path | None = None
+        self.given: dict[str, Any] = {}  # values of a saved run, by name; they come before the sources
+        self._given_stamp = 0
+        self._made: dict[str, int] = {}  # sizes of symbols in the values that were made last, until a choice is made
+        self._read()
+        workspace.changes.changed.connect(self._follow)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is run."""
+        return self._workspace.model.graph
+
+    def inputs(self) -> list[Value]:
+        """The inputs that need a value."""
+        return self.graph.required_inputs
+
+    def source(self, name: str) -> InputSource:
+        """Where the value of an input comes from."""
+        return self.sources.get(name, Random())
+
+    def symbols(self) -> dict[str, int]:
+        """The symbolic dimensions of the inputs with their sizes: as chosen, else as in the values made last."""
+        found = symbols(self.graph)
+        return found | {n: size for n, size in (self._made | self.sizes).items() if n in found}
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the model is; None where it has no file."""
+        path = self._workspace.document.path
+        return None if path is None else path.parent
+
+    def data_sets(self) -> list[Path]:
+        """The folders of test data beside the model."""
+        if self.folder is None:
+            return []
+        folders = [folder for folder in self.folder.glob("test_data_set_*") if folder.is_dir()]
+        return sorted(folders, key=lambda folder: (len(folder.name), folder.name))
+
+    # -- choosing --------------------------------------------------------------------------------------------
+
+    def set_source(self, name: str, source: InputSource) -> None:
+        """Choose where the value of an input comes from."""
+        if self.source(name) != source or name in self.given:
+            self.sources[name] = source
+            self.given.pop(name, None)
+            self._tell()
+
+    def set_size(self, symbol: str, size: int) -> None:
+        """Choose how large a symbolic dimension is."""
+        if self.sizes.get(symbol) != size:
+            self.sizes[symbol] = size
+            self._tell()
+
+    def set_seed(self, seed: int) -> None:
+        """Choose the seed of random inputs and operators."""
+        if seed != self.seed:
+            self.seed = seed
+            self._tell()
+
+    def set_limits(self, *, memory: int | None = None, time: float | None = None) -> None:
+        """Choose the limits; 0 for none."""
+        self.memory_limit = self.memory_limit if memory is None else memory
+        self.time_limit = self.time_limit if time is None else time
+        self._tell()
+
+    def set_data_set(self, folder: Path | None) -> None:
+        """Take all inputs from a folder of test data, or from their sources again."""
+        if folder != self.data_set:
+            self.data_set = folder
+            self.given = {}
+            self._tell()
+
+    def set_given(self, feeds: Mapping[str, Any], seed: int) -> None:
+        """Take inputs from a saved run."""
+        types = {v.name: v.type for v in self.inputs()}
+        self.given = {name: _as_declared(value, types.get(name)) for name, value in feeds.items()}
+        self._given_stamp += 1
+        self.data_set = None
+        self.seed = seed
+        self._tell()
+
+    def _follow(self, change: Change) -> None:
+        """An input that is renamed keeps its source, or the value of a saved run."""
+        if not any(isinstance(step, SetField) and step.field == "name" for step in change.steps):
+            return
+        inputs = set(self.inputs())  # and those of before: on a way through history one may be renamed, then go
+        inputs.update(*(i.inputs for i in change.inverses if isinstance(i, SetGraphInputs) and i.graph is self.graph))
+        before = {
+            i.target: i.value
+            for i in reversed(change.inverses)
+            if isinstance(i, SetField) and i.field == "name" and i.target in inputs
+        }
+        renamed = {name: value.name for value, name in before.items()}
+        if renamed:
+            self.sources |= {new: self.sources[old] for old, new in renamed.items() if old in self.sources}
+            self.given = {renamed.get(name, name): value for name, value in self.given.items()}
+            self._write()
+
+    def take_sizes(self, feeds: Mapping[str, Any]) -> None:
+        """Show how large symbolic dimensions are in values that were made, where nothing was chosen."""
+        self._made = sizes_of(self.graph, feeds)
+        self.sizes_known.emit()
+
+    def _tell(self) -> None:
+        self._made = {}
+        self._write()
+        self.changed.emit()
+
+    # -- what a run needs ------------------------------------------------------------------------------------
+
+    def interface(self) -> Graph:
+        """A copy of what goes into the graph and comes out, with inputs that need no value too, for another thread."""
+        graph = Graph(self.graph.name)
+        graph.inputs = Values(_copy(v, graph) for v in self.graph.inputs)
+        graph.outputs = Values(_copy(v, graph) for v in self.graph.outputs)
+        return graph
+
+    def recipe(self) -> Recipe:
+        """Everything the values are made from, as it is now."""
+        graph = self.interface()
+        if self.data_set is None:
+            graph.inputs = Values(v for v in graph.inputs if v.initializer is None or v.name in self.given)
+        needed = [v for v in self.inputs() if v.name not in self.given]
+        sources = {v.name: settle(v, self.source(v.name)) for v in needed}
+        sizes = {name: size for name, size in self.sizes.items() if name in symbols(self.graph)}
+        signature = (
+            tuple((v.name, v.type, repr(sources.get(v.name)), _stamp(sources.get(v.name))) for v in graph.inputs),
+            tuple(sizes.items()),
+            self.seed,
+            str(self.data_set or ""),
+            (self._given_stamp, tuple(self.given)) if self.given else None,
+        )
+        return Recipe(graph, sources, sizes, self.seed, self.data_set, dict(self.given), signature)
+
+    # -- remembering -----------------------------------------------------------------------------------------
+
+    def _option(self) -> Option[str] | None:
+        path = self._workspace.document.path
+        if path is None:
+            return None
+        name = hashlib.sha256(str(path.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        return Option(f"run/{name}", "")
+
+    def _write(self) -> None:
+        option = self._option()
+        if option is None:
+            return
+        content = {
+            "sources": {name: as_json(source) for name, source in self.sources.items()},
+            "sizes": self.sizes,
+            "seed": self.seed,
+            "memory": self.memory_limit,
+            "time": self.time_limit,
+            "data set": str(self.data_set or ""),
+        }
+        self._workspace.settings.set(option, json.dumps(content))
+
+    def _read(self) -> None:
+        option = self._option()
+        text = "" if option is None else self._workspace.settings.get(option)
+        try:
+            content = json.loads(text) if text else {}
+            self.sources = {str(n): from_json(s) for n, s in dict(content.get("sources", {})).items()}
+            self.sizes = {str(n): max(0, int(s)) for n, s in dict(content.get("sizes", {})).items()}
+            self.seed = int(content.get("seed", 0))
+            self.memory_limit = max(0, int(content.get("memory", 0)))
+            self.time_limit = max(0.0, float(content.get("time", 0.0)))
+            folder = Path(content.get("data set") or "")
+            self.data_set = folder if content.get("data set") and folder.is_dir() else None
+        except (ValueError, TypeError, AttributeError, KeyError):
+            self.sources, self.sizes = {}, {}  # written by another version, or by hand
+
+
+def _copy(value: Value, graph: Graph) -> Value:
+    copy = Value(value.name, value.type, graph)
+    copy.initializer = value.initializer
+    return copy
+
+
+def _as_declared(value: Any, declared: Type | None) -> Any:
+    """A value in the declared type: floats as other floats, as in a model of another precision; so integers that fit.
+
+    Any other stays what it is: the run says that it does not fit.
+    """
+    kind = declared.element_type if isinstance(declared, TensorType) else None
+    found = describe(value).element_type
+    if not isinstance(kind, ElementType) or found is None or not isinstance(value, np.ndarray):
+        return value
+    if not ((kind.is_float and found.is_float) or (kind.is_integer and found.is_integer)):
+        return value
+    with np.errstate(all="ignore"):
+        converted = value.astype(kind.numpy_dtype, copy=False)
+    is_lost = kind.is_integer and not np.array_equal(converted.astype(value.dtype), value)
+    return value if is_lost else converted
+
+
+def _stamp(source: InputSource | None) -> Hashable:
+    """Something that differs when the file of a source was written again."""
+    if not isinstance(source, File):
+        return None
+    try:
+        status = source.path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+_KINDS: dict[str, type[Any]] = {"random": Random, "constant": Constant, "range": Range, "file": File}
+
+
+def kind_of(source: InputSource) -> SourceKind:
+    """What the panel calls a source."""
+    match source:
+        case Random():
+            return "random"
+        case Constant():
+            return "constant"
+        case Range():
+            return "range"
+        case File():
+            return "file"
+
+
+def as_json(source: InputSource) -> dict[str, Any]:
+    """A source as it is remembered."""
+    fields = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
+    if isinstance(source, File):
+        fields["path"] = str(source.path)
+        fields["image"] = dataclasses.asdict(source.image) if source.image is not None else None
+    return {"kind": kind_of(source), **fields}
+
+
+def from_json(content: Mapping[str, Any]) -> InputSource:
+    """A remembered source; ValueError, TypeError or KeyError when it is none."""
+    fields = dict(content)
+    kind = _KINDS[str(fields.pop("kind"))]
+    if kind is File:
+        image = fields.get("image")
+        if image is not None:
+            options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in dict(image).items()}
+            fields["image"] = ImageOptions(**options)
+        fields["path"] = Path(str(fields["path"]))
+    source: InputSource = kind(**fields)
+    return source

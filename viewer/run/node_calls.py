@@ -1,0 +1,69 @@
+"""Nodes of the model as calls that a run, perhaps in another process, can be asked about; where values are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from onnx_workbench.exec.inspect.receptive_field import trace
+from onnx_workbench.exec.inspect.receptive_field.trace import Call
+from onnx_workbench.exec.results.slot_map import Path, ValueKey
+from onnx_workbench.model.analysis.call_graph import called_by
+from onnx_workbench.model.ir.graph import Function, Node, Value
+from onnx_workbench.viewer.run.results import Record
+
+
+def call_of(record: Record, value: Value, node_of: Callable[[int], Node | None]) -> Call | None:
+    """The node that makes a value, as it is now; None for inputs and constants of a graph."""
+    return trace.call_of(value, record.key, node_of)
+
+
+def links_of(record: Record, value: Value, key: ValueKey, node_of: Callable[[int], Node | None]) -> list[ValueKey]:
+    """Values that a value is the same as, elsewhere.
+
+    What the branch, the turn or the function that makes it gave, or what the call gave it where it is an input of a
+    function or a body. `node_of` finds the node of a number.
+    """
+    found = []
+    for inside, other in _same(record, value, key[0], node_of):
+        linked = inside, record.result.number(other)
+        if linked[1] and linked != key and record.result.info(linked) is not None:
+            found.append(linked)
+    return found
+
+
+def _same(
+    record: Record, value: Value, path: Path, node_of: Callable[[int], Node | None]
+) -> Iterator[tuple[Path, Value]]:
+    node = value.producer
+    if node is not None:
+        yield from _made_inside(record, node, node.outputs.index(value), path)
+        return
+    graph = value.graph
+    owner = None if graph is None else graph.owner
+    if graph is None or value not in graph.inputs:
+        return
+    position = graph.inputs.index(value)
+    if isinstance(owner, Function) and path:
+        call = node_of(path[-1])
+        given = None if call is None or position >= len(call.inputs) else call.inputs[position]
+        if given is not None:
+            yield path[:-1], given
+    elif isinstance(owner, Node) and owner.op_type == "Loop" and position >= 2:
+        yield path, graph.outputs[position - 1]  # of the turn before
+        first = owner.inputs[position] if position < len(owner.inputs) else None
+        if first is not None:
+            yield path, first
+
+
+def _made_inside(record: Record, node: Node, position: int, path: Path) -> Iterator[tuple[Path, Value]]:
+    function = called_by(node)
+    if function is not None:
+        if position < len(function.body.outputs):
+            yield (*path, record.result.number(node)), function.body.outputs[position]
+    elif node.domain == "" and node.op_type in ("If", "Loop"):
+        skipped = 1 if node.op_type == "Loop" else 0  # whether to go on
+        if skipped and position >= len(node.inputs) - 2:
+            return  # of all turns together
+        for body in node.bodies:
+            if position + skipped < len(body.outputs):
+                yield path, body.outputs[position + skipped]

@@ -1,0 +1,72 @@
+"""Tells while a run goes on which nodes it has finished: gathered on its thread, told on that of the window."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from onnx_workbench.exec.results.node_table import NodeTable
+from onnx_workbench.exec.session import Stepper
+from onnx_workbench.model.ir.graph import Node
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.run.run_task import OneRun
+
+#: Milliseconds between two words about them.
+_PACE = 80
+_MOST = 2000  # nodes that are told of then: what that takes is far below a frame
+_NONE: NDArray[np.int64] = np.zeros(0, np.int64)
+
+
+class FinishedNodes(QObject):
+    """Those of one run after the other, from `start` to `stop`. Not all that the end of a run overtakes are told.
+
+    `node_of` is the node with a number in runs.
+    """
+
+    told = Signal(object)  # list[Node] that have been computed, be it in calls of functions among them
+
+    def __init__(self, node_of: Callable[[int], Node | None], parent: QObject) -> None:
+        super().__init__(parent)
+        self._node_of = node_of
+        self._run: OneRun | None = None
+        self._news: list[NDArray[np.int64]] = []  # their numbers
+        self._lock = threading.Lock()
+        self._timer = QTimer(self, interval=_PACE)
+        self._timer.timeout.connect(self.tell)
+        self.count = 0  # since the document was opened; read on any thread
+
+    def start(self, run: OneRun) -> None:
+        """A run starts, or goes on."""
+        self._run = run
+        self._timer.start()
+
+    def stop(self) -> None:
+        """It has ended or waits, which says more than what was not told yet."""
+        self._run = None
+        self._timer.stop()
+        with self._lock:
+            self._news.clear()
+
+    def observe(self, finished: NodeTable) -> None:
+        """Nodes have finished. On the thread of the run."""
+        with self._lock:
+            self._news.append(finished.keys.outermost())
+            self.count += len(finished)
+
+    def tell(self) -> None:
+        """Tell of those that have finished since: so many, the others wait for the next time."""
+        stepper = None if self._run is None else self._run.stepper
+        if isinstance(stepper, Stepper):
+            stepper.tell()  # a worker does so by itself
+        with self._lock:
+            news = np.concatenate(self._news) if self._news else _NONE
+            numbers, self._news = news[:_MOST], [news[_MOST:]] if len(news) > _MOST else []
+        nodes = [node for number in dict.fromkeys(numbers.tolist()) if (node := self._node_of(number)) is not None]
+        if nodes:
+            self.told.emit(nodes)

@@ -1,0 +1,113 @@
+"""Tells after a run where its values stop being finite, once, and takes that back when they are again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import isnan
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from onnx_workbench.exec.inspect.nonfinite import Search, Sought, non_finite_values
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.viewer.core.settings import NAN_ALONE
+from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.style.formatting import plural
+from onnx_workbench.viewer.style.labels import name_of
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.core.context import Workspace
+
+_TOPIC = "non-finite"
+
+
+class Alarm(QObject):
+    """Looks through the values that are shown when a run has ended or undo brings others back, in the background.
+
+    GUI thread only.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._told: Value | None = None
+        self._looked: Record | None = None  # at which it has looked last
+        workspace.results.run_finished.connect(self._look)
+        workspace.results.changed.connect(self._on_changed)
+        workspace.settings.changed.connect(self._on_setting)
+
+    def _on_setting(self, key: str) -> None:
+        if key == NAN_ALONE.key:
+            self._look()
+
+    def _on_changed(self, values: object) -> None:
+        results = self._workspace.results
+        if values is None and results.current is not self._looked and not results.is_running:
+            self._look()
+
+    def _look(self) -> None:
+        record = self._looked = self._workspace.results.current
+        if record is None:
+            return
+        sought = sought_in(self._workspace)
+        self._workspace.jobs.start(
+            "", lambda _progress: _first(record, sought), done=lambda search: self._tell(record, search), lane="count",
+            supersede=_TOPIC,
+        )  # fmt: skip
+
+    def _tell(self, record: Record, search: Search) -> None:
+        workspace = self._workspace
+        if record is not workspace.results.current:
+            return
+        bad = search.found[0] if search.found else None
+        value = workspace.results.value_by_number(bad.key[1]) if bad is not None else None
+        if bad is None or value is None or record.was_watched:  # who sought it stands before it
+            self._told = value
+            workspace.withdraw(_TOPIC)
+        elif value is not self._told:  # who has closed the message knows
+            self._told = value
+            what = "NaN" if isnan(bad.value) else "An infinity"
+            at = ", ".join(map(str, bad.index))
+            detail = f"{plural(bad.count, 'element')}, the first at [{at}]. {passed(search, sought_in(workspace))}."
+            show = ("Show", lambda: workspace.trigger("run.first_non_finite"))
+            workspace.message("warning", f"{what} in {name_of(value)}", detail, choices=(show,), topic=_TOPIC)
+
+
+def sought_in(workspace: Workspace) -> Sought:
+    """What is looked for: where NaN begins, or infinities too."""
+    return "nan" if workspace.settings.get(NAN_ALONE) else "beginnings"
+
+
+def passed(search: Search, sought: Sought) -> str:
+    """What can be said of the values before the first that was found."""
+    if sought == "nan":
+        so_far = "No NaN begins before it"
+    elif search.passed is not None:
+        so_far = "No NaN and no infinity begins before it"
+    else:
+        so_far = "Every value before it is finite"
+    return f"{so_far}, but {unseen(search)}" if not search.is_whole else so_far
+
+
+def unseen(search: Search) -> str:
+    """What a search that is not whole did not look at."""
+    parts = [f"{plural(search.let_go, 'value')} let go for memory"] if search.let_go else []
+    if search.has_bodies:
+        parts.append("values inside bodies")
+    return f"{' and '.join(parts)} were not looked at"
+
+
+def non_finite(record: Record, most: int, sought: Sought) -> Search:
+    """Look for where values of a run stop being finite. Off the GUI thread. LookupError when the values are gone.
+
+    A run that was to stop there, and stands there or has come to its end, has looked at everything itself.
+    """
+    search = record.result.apply(non_finite_values, most, sought)
+    return replace(search, let_go=0, has_bodies=False) if record.was_watched and not record.went_on else search
+
+
+def _first(record: Record, sought: Sought) -> Search:
+    try:
+        return non_finite(record, 1, sought)
+    except LookupError:
+        return Search((), 0, False)  # the worker that had the values is gone

@@ -1,0 +1,395 @@
+"""Numbers per node that the graph can be coloured by: time, memory, statistics, sizes, work, or from a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.exec.inspect.overview import Measure, measure_values
+from onnx_workbench.exec.results.node_table import State
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.model.analysis import macs
+from onnx_workbench.model.analysis.polynomial import Polynomial
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.run.results import Record, Results
+from onnx_workbench.viewer.style.formatting import display, plural
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.core.context import Workspace
+
+#: What is known without looking at elements, by id, and its title with the unit.
+PLAIN = {
+    "time": "Time (ms)",
+    "memory": "Memory (MB)",
+    "size": "Elements of the output",
+    "macs": "Multiply-adds (millions)",
+}
+#: What statistics of the outputs tell.
+MEASURED = {
+    "range": "Range (maximum − minimum)",
+    "magnitude": "Largest magnitude",
+    "deviation": "Standard deviation",
+    "sparsity": "Share of zeros",
+    "saturation": "Share at the extremes",
+    "non_finite": "NaN and infinities",
+}
+TITLES = PLAIN | MEASURED
+#: A file of numbers larger than this is refused.
+_LARGEST_FILE = 64 << 20
+#: What a file has to tell takes the place of what the one before told.
+_FILE = "overlay file"
+_LISTED = 3  # names in a message
+#: In larger graphs numbers are worked out over several turns of the event loop.
+_AT_ONCE = 1000
+
+
+class Overlays(QObject):
+    """What the graph of one document is coloured by; follows the runs. GUI thread only."""
+
+    changed = Signal()
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self.kind = ""  # one of TITLES, "own" for numbers from elsewhere, or empty
+        self.title = ""
+        self.numbers: Mapping[Node, float] = {}
+        self._measured: tuple[Record, dict[ValueKey, Measure]] | None = None
+        self._working = Latest(self)
+        self._again: Callable[[], None] = lambda: None
+        workspace.results.changed.connect(self._on_results)
+        workspace.changes.changed.connect(self._on_change)
+        workspace.closed.connect(self._working.stop)
+
+    def choose(self, kind: str) -> None:
+        """Colour by one of TITLES; empty: by operator category again. Soon, where the graph is large."""
+        self.kind = kind
+        self._refresh()
+
+    def show(self, numbers: Mapping[Node, float], title: str) -> None:
+        """Colour by numbers from elsewhere."""
+        self._working.stop()
+        self.kind = "own"
+        self._show(numbers, title)
+
+    def load(self, path: Path) -> None:
+        """Colour by the numbers of a JSON or CSV file, soon; a message when it has none for a node of this model."""
+        self._workspace.jobs.start(
+            "Read numbers",
+            lambda _progress: read_numbers(path),
+            done=lambda named: self.take(path, named),
+            supersede=_FILE,
+        )
+
+    def take(self, path: Path, read: Read) -> None:
+        """Colour by numbers by name, soon where the graph is large; what it was coloured by stays if none is known."""
+        model, before, named = self._workspace.model, self.kind, read.numbers
+        self.kind = "own"  # a run that ends meanwhile takes nothing away
+        used: set[str] = set()
+
+        def show(numbers: dict[Node, float]) -> None:
+            if numbers:
+                self.show(numbers, display(read.title or path.stem, 60))
+                self._tell_left_out(path, read, [name for name in named if name not in used])
+                return
+            shown = ", ".join(list(named)[:_LISTED])
+            detail = f"{path.name} names {shown or 'nothing'}; no node has such a name"
+            self._workspace.message("error", "No node has a number", detail)
+            self.kind = before
+            self._refresh()
+
+        self._workspace.withdraw(_FILE)
+        self._work_out(lambda progress: match(model, named, used, progress), show)
+
+    def _tell_left_out(self, path: Path, read: Read, unknown: Sequence[str]) -> None:
+        """What of a file is not seen: names of no node, entries that are no number, all numbers but the last."""
+        file, others = display(path.name, 60), len(read.others)
+        titles, details = [], []
+        if unknown:
+            titles.append(f"{len(unknown):,} of {plural(len(read.numbers), 'name')} in {file} are of no node")
+            details.append(_listed(unknown))
+        if others:
+            where = "" if titles else f" in {file}"
+            titles.append(f"{plural(others, 'entry', 'entries')}{where} {'is' if others == 1 else 'are'} no number")
+            details.append(_listed([f"{name}: {value}" for name, value in read.others[: _LISTED + 1]]))
+        if read.repeated:
+            where = "" if titles else f" in {file}"
+            have = "has" if len(read.repeated) == 1 else "have"
+            titles.append(f"{plural(len(read.repeated), 'name')}{where} {have} several numbers: the last one counts")
+            details.append(_listed(read.repeated))
+        if titles:
+            self._workspace.message("info", "; ".join(titles), "; ".join(details), topic=_FILE)
+
+    def _work_out(
+        self, work: Callable[[Progress], dict[Node, float]], then: Callable[[dict[Node, float]], object]
+    ) -> None:
+        """Numbers per node: at once, or bit by bit where the graph is large; from the start when it is edited."""
+        self._working.stop()
+        if len(self._workspace.model.graph.nodes) <= _AT_ONCE:
+            then(work(SILENT))
+            return
+        self._again = lambda: self._work_out(work, then)
+        self._working.begin(work, then)
+
+    def _on_change(self, _change: object) -> None:
+        if self._working.running:
+            self._again()  # it has gone through half of the model as it was
+
+    def _on_results(self, values: object) -> None:
+        if values is None and self.kind in TITLES:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        results, kind = self._workspace.results, self.kind
+        record = results.current
+        if kind == "own":
+            return
+        self._working.stop()
+        if kind in PLAIN and record is not None:
+            plain = PLAIN_NUMBERS[kind]
+            self._work_out(lambda progress: plain(results, progress), lambda found: self._show(found, PLAIN[kind]))
+        elif kind in MEASURED and record is not None:
+            self.measure(lambda found: self._show_measured(record, found))
+        else:
+            self._show(None, "")
+
+    def measure(self, then: Callable[[dict[ValueKey, Measure]], object]) -> None:
+        """Get the statistics of every value of the last run, in the background, once per run."""
+        record = self._workspace.results.current
+        if record is None:
+            return
+        if self._measured is not None and self._measured[0] is record:
+            then(self._measured[1])
+            return
+        result = record.result
+
+        def done(found: dict[ValueKey, Measure]) -> None:
+            self._measured = record, found
+            then(found)
+
+        self._workspace.jobs.start(
+            "Measure values", lambda _progress: measured(result), done=done, lane="count", supersede="measure"
+        )
+
+    def _show_measured(self, record: Record, found: Mapping[ValueKey, Measure]) -> None:
+        results, kind = self._workspace.results, self.kind
+        if kind not in MEASURED or record is not results.current:
+            return
+
+        def work(progress: Progress) -> dict[Node, float]:
+            numbers: dict[Node, float] = {}
+            for node in progress.paced(results.nodes(progress)):
+                keys = [record.key(v) for v in node.outputs if v is not None]
+                facts = [found[k] for k in keys if k is not None and k in found]
+                known = [x for x in (number_of(kind, fact) for fact in facts) if x is not None]
+                if known:
+                    numbers[node] = max(known)
+            return numbers
+
+        self._work_out(work, lambda numbers: self._show(numbers, MEASURED[kind]))
+
+    def _show(self, numbers: Mapping[Node, float] | None, title: str) -> None:
+        self.numbers = numbers or {}
+        self.title = title
+        self._workspace.overlay(numbers, title)
+        self.changed.emit()
+
+
+def measured(result: RunResult) -> dict[ValueKey, Measure]:
+    """Statistics of every value; none when they are gone with the worker. Any thread."""
+    try:
+        return result.apply(measure_values)
+    except LookupError:
+        return {}
+
+
+def number_of(kind: str, fact: Measure) -> float | None:
+    """One number of MEASURED."""
+    facts = fact.statistics
+    low, high = facts.minimum, facts.maximum
+    match kind:
+        case "non_finite":
+            return float(facts.non_finite)
+        case "sparsity":
+            return facts.zeros / facts.size if facts.size else None
+        case "saturation":
+            return fact.saturated
+        case "deviation":
+            return facts.deviation
+        case "range" if low is not None and high is not None:
+            return float(high) - float(low)
+        case "magnitude" if low is not None and high is not None:
+            return max(abs(float(low)), abs(float(high)))
+    return None
+
+
+def _times(results: Results, progress: Progress) -> dict[Node, float]:
+    done = (State.DONE, State.KEPT)
+    return {n: r.seconds * 1e3 for n, r in progress.paced(results.nodes(progress).items()) if r.state in done}
+
+
+def _memory(results: Results, progress: Progress) -> dict[Node, float]:
+    return {n: r.nbytes / 1e6 for n, r in progress.paced(results.nodes(progress).items()) if r.nbytes}
+
+
+def _sizes(results: Results, progress: Progress) -> dict[Node, float]:
+    found = {}
+    for node in progress.paced(results.nodes(progress)):
+        infos = [results.info_of(v) for v in node.outputs if v is not None]
+        sizes = [prod(i.shape) for i in infos if i is not None and i.kind == "tensor"]
+        if sizes:
+            found[node] = float(max(sizes))
+    return found
+
+
+def _macs(results: Results, progress: Progress) -> dict[Node, float]:
+    found = {}
+    for node in progress.paced(results.nodes(progress)):
+        count = multiply_adds(node, lambda v: _shape(results, v))
+        if count:
+            found[node] = count / 1e6
+    return found
+
+
+def _shape(results: Results, value: Value | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    if value.initializer is not None:
+        return tuple(value.initializer.shape)
+    info = results.info_of(value)
+    return info.shape if info is not None and info.kind == "tensor" else None
+
+
+def multiply_adds(node: Node, shape_of: Callable[[Value | None], tuple[int, ...] | None]) -> int:
+    """Multiplications a node does, from the shapes its values had; 0 where that is not known."""
+
+    def sizes(value: Value | None) -> tuple[Polynomial, ...] | None:
+        shape = shape_of(value)
+        return None if shape is None else tuple(map(Polynomial, shape))
+
+    count = macs.multiply_adds(node, sizes)
+    return 0 if count is None else count.constant or 0
+
+
+PLAIN_NUMBERS: Mapping[str, Callable[[Results, Progress], dict[Node, float]]] = {
+    "time": _times,
+    "memory": _memory,
+    "size": _sizes,
+    "macs": _macs,
+}
+
+
+def match(model: Model, named: Mapping[str, float], used: set[str], progress: Progress) -> dict[Node, float]:
+    """The number of each node that has one: by its own name, else by that of an output. Checks `progress` often.
+
+    `used` becomes the names that nodes have.
+    """
+    numbers = {}
+    used.clear()
+    for graph in model.graphs():
+        for node in graph.nodes:
+            progress.check()
+            names = (node.name, *(v.name for v in node.outputs if v is not None))
+            known = next((n for n in names if n and n in named), None)
+            if known is not None:
+                numbers[node] = named[known]
+                used.add(known)
+    return numbers
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a file of numbers has: those by name, the heading of their column, and entries that are no finite number.
+
+    Of several numbers the last one counts; `repeated` are the names that have others.
+    """
+
+    numbers: Mapping[str, float]
+    title: str = ""
+    others: Sequence[tuple[str, str]] = ()
+    repeated: Sequence[str] = ()
+
+
+def read_numbers(path: Path) -> Read:
+    """Numbers by name: a JSON object, a JSON list of [name, number], or a CSV file whose first columns are those.
+
+    Its columns may also be divided by semicolons or tabs, as where numbers have decimal commas. ModelError when it is
+    none of these.
+    """
+    expected = "a name and a number in each line were expected"
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ModelError("The file is too large", f"{path.name} has more than {_LARGEST_FILE >> 20} MB", str(path))
+        text = path.read_text("utf-8-sig")
+        if path.suffix.lower() == ".json":
+            expected = 'an object like {"name": 1.5} or a list like [["name", 1.5]] was expected'
+            content = json.loads(text, object_pairs_hook=_Entries)
+            read = _numbers(_pairs(content), has_heading=not isinstance(content, _Entries))
+        else:
+            found = (_columns(text, mark) for mark in "\t;,")
+            read = next((one for one in found if one.numbers), Read({}))
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
+        raise ModelError(f"{path.name} has no numbers per node", str(error), str(path)) from None
+    if not read.numbers:
+        raise ModelError(f"{path.name} has no numbers per node", expected, str(path))
+    return read
+
+
+class _Entries(list[tuple[str, Any]]):
+    """Those of a JSON object, of which several may have the same name."""
+
+
+def _pairs(content: Any) -> list[tuple[Any, Any]]:
+    if isinstance(content, _Entries):
+        return content
+    rows = content if isinstance(content, list) else []
+    return [(row[0], row[1]) for row in rows if type(row) is list and len(row) > 1]
+
+
+def _columns(text: str, mark: str) -> Read:
+    """The numbers when this mark divides columns; other marks than a comma go with decimal commas."""
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if len(row) > 1]
+    return _numbers([(row[0], row[1] if mark == "," else row[1].replace(",", ".")) for row in rows], has_heading=True)
+
+
+def _numbers(pairs: list[tuple[Any, Any]], *, has_heading: bool) -> Read:
+    numbers: dict[str, float] = {}
+    others: list[tuple[str, str]] = []
+    repeated: dict[str, None] = {}
+    title = ""
+    for place, (name, value) in enumerate(pairs):
+        number = _number(value)
+        if number is not None and isfinite(number):
+            if numbers.get(str(name), number) != number:
+                repeated[str(name)] = None
+            numbers[str(name)] = number
+        elif has_heading and not place and number is None:
+            title = str(value).strip()
+        else:
+            others.append((str(name), str(value)))
+    return Read(numbers, title, others, list(repeated))
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of some names."""
+    shown = ", ".join(display(name, 60) for name in names[:_LISTED])
+    return f"{shown}, …" if len(names) > _LISTED else shown

@@ -1,0 +1,159 @@
+"""What a run tells the person at its end: a word in the status line, and a bar when something went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onnx_workbench.exec.results.node_table import State
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.viewer.style.formatting import bytes_text, display, duration_text, plural
+from onnx_workbench.viewer.style.labels import name_of
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.results import Record
+
+#: What a run has to tell takes the place of what the one before told.
+_TOPIC = "run"
+_INPUTS = "inputs"
+
+
+class RunNews:
+    """Tells how the runs of one document ended. A failure that follows the same one in Live is told once."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._told = ""  # the failure that was told last
+        self._said: tuple[Record | None, str] = None, ""  # of which run the state was told last, and that
+        self._contradictions: list[str] = []
+        self._shown: Record | None = None  # whose failures the bar tells
+
+    def follow(self, *, inputs_changed: bool = False) -> None:
+        """The model or its inputs changed, or changed back: say whether the last run still stands for them."""
+        results = self._workspace.results
+        current = results.current
+        if current is None or results.is_running:
+            return
+        if inputs_changed or not results.is_current:
+            self._workspace.set_run_state(
+                "Inputs changed since the last run" if inputs_changed else "Edited since the last run"
+            )
+        else:
+            self._stands(current)
+
+    def _stands(self, record: Record) -> None:
+        """What is shown was computed for the model as it is, though perhaps not by the run that ended last."""
+        said, text = self._said
+        if record is not said:
+            failures = record.result.failures
+            lack = f"{plural(len(failures), 'node')} failed" if failures else _lack(record.result)
+            failed = f": {lack}" if lack else ""
+            part = ": of some nodes only" if record.is_part else ""
+            text = f"Values of an earlier run are back{failed or part}"
+        self._workspace.set_run_state(text)
+        if record is not self._shown:
+            self._shown = record
+            self._tell_failure(record.result, live=True)
+
+    def inputs_made(self, contradictions: list[str]) -> None:
+        """What a run is given was made: tell where sizes in it contradict each other, but not twice the same."""
+        if contradictions != self._contradictions:
+            self._contradictions = contradictions
+            self._workspace.withdraw(_INPUTS)
+            if contradictions:
+                text = ". ".join(contradictions)
+                self._workspace.message("warning", "Inputs contradict each other", f"{text}.", topic=_INPUTS)
+
+    def refused(self, error: BaseException, *, live: bool) -> None:
+        """Nothing was run."""
+        self._workspace.set_run_state("Not run")
+        if isinstance(error, ModelError):
+            text = f"{error.title}: {error.detail}"
+            if text != self._told or not live:
+                self._workspace.report(error, _TOPIC)
+            self._told = text
+
+    def shown(self, record: Record, text: str) -> None:
+        """What a run gave that was not made here is shown."""
+        self._said = record, text
+        self._shown = record
+        self._workspace.set_run_state(text)
+
+    def paused(self, result: RunResult, reason: str, node: Node | None, calls: Sequence[Node], *, live: bool) -> None:
+        """A run waits before a node; `calls` of functions are around what it has stopped for, outermost first."""
+        where = reason or (f"before {name_of(node)!r}" if node is not None else "before the next node")
+        where = ", ".join([*(f"in {name_of(call)!r}" for call in calls), where])
+        self._said = self._workspace.results.current, "Stopped"  # what an edit makes of it
+        self._workspace.set_run_state(f"Paused: {display(where, 160)}")
+        self._tell_failure(result, live=live)
+
+    def ended(self, result: RunResult, *, live: bool) -> None:
+        """A run is over."""
+        failures = result.failures
+        if result.stopped:
+            text = "Stopped" if result.stopped == "cancelled" else f"Ended early: {result.stopped}"
+        else:
+            text = f"{plural(len(failures), 'node')} failed" if failures else _lack(result) or _summary(result)
+        current = self._workspace.results.current
+        if current is not None and current.result is not result:
+            self._stands(current)  # while the run went on, the model went back to where it has values
+            return
+        self._said = current, text
+        self._shown = current
+        self._workspace.set_run_state(text)
+        self._tell_failure(result, live=live)
+
+    def _tell_failure(self, result: RunResult, *, live: bool) -> None:
+        failures, workspace = result.failures, self._workspace
+        if not failures:
+            self._told = ""
+            self._tell_early_end(result)
+            return
+        first = failures[0]
+        more = f" And {plural(len(failures) - 1, 'more node')}." if len(failures) > 1 else ""
+        text = f"{first.account.rstrip('.')}.{more}"
+        if text == self._told and live:
+            return
+        self._told = text
+        node = workspace.results.node_by_number(first.path[0] if first.path else first.node)
+        title = "No kernel for" if first.kind == "MissingKernelError" else "Failed:"
+        workspace.message("error", f"{title} {display(first.title or first.operator, 80)}", text, node, topic=_TOPIC)
+
+    def _tell_early_end(self, result: RunResult) -> None:
+        """No node failed: say why there is not every value, or that nothing is wrong any more."""
+        workspace, stopped = self._workspace, result.stopped
+        if stopped == "time limit":
+            title, detail = "The run took longer than its time limit", "Values computed so far are kept"
+            waiting = next((result.nodes[i] for i in result.nodes.places(State.WAITING)[:1].tolist()), None)
+            node = None if waiting is None else workspace.results.node_by_number((*waiting.path, waiting.node)[0])
+            workspace.message("warning", title, detail, node, topic=_TOPIC)
+        elif stopped and stopped != "cancelled" and not stopped.startswith("stopped"):
+            workspace.message("error", "The run ended early", stopped, topic=_TOPIC)
+        else:
+            workspace.withdraw(_TOPIC)
+
+
+def _lack(result: RunResult) -> str:
+    """What was not computed though no node failed, as a value was missing that nothing gives."""
+    skipped = result.nodes.places(State.SKIPPED)
+    cause = result.nodes[int(skipped[0])].because if len(skipped) else None
+    return "" if cause is None else f"{plural(len(skipped), 'node')} not computed: {display(cause.reason, 80)}"
+
+
+def _summary(result: RunResult) -> str:
+    done, kept = result.counts[State.DONE], result.counts[State.KEPT]
+    time = duration_text(result.seconds)
+    if not done and not kept:
+        return f"{plural(result.counts[State.CONSTANT], 'node')} computed in {time}, constant from now on"
+    if not done:
+        return f"Nothing changed: {plural(kept, 'node')} kept"
+    # Those that have become constant have run too, once: the progress counts them.
+    constant = np.count_nonzero(result.nodes.seconds[result.nodes.places(State.CONSTANT)])
+    folded = f" and {constant:,} constant {'one' if constant == 1 else 'ones'}" if constant else ""
+    text = f"Ran {plural(done, 'node')}{folded} in {time}"
+    return f"{text}, kept {kept:,}" if kept else f"{text} · {bytes_text(result.peak_bytes)}"

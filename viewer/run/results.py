@@ -1,0 +1,516 @@
+"""What runs gave, by value and node of the model: what every view takes numbers from.
+
+    results.value_of(value)     an array, or a Summary while the array is elsewhere (`fetch` brings it)
+    results.changed             which values to look at again
+
+A result belongs to a state of the document. An edit makes what depends on it stale; going back to a state that was
+run (undo) shows its values again without a run, be it only a part that is known of them. What a run that goes on has
+computed is shown too, until its end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inspect.statistics import Summary, ValueInfo, describe
+from onnx_workbench.exec.results.node_table import Failure, NodeResult
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import Path as CallPath
+from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.model.analysis.topology import Thing
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.run.staleness import Stale, concerns_inputs, rewires, sources, stale_after
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.history.document import Change
+    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.core.jobs import Job
+
+#: How many whole results are remembered, and how many parts; and how many bytes all may have computed together.
+_MOST_RECORDS = 16
+_MOST_BYTES = 2 << 30
+
+_STOPPED = "This was stopped. The value is computed again when it is selected again."
+
+#: In graphs of more nodes, what an edit makes stale is looked for over several turns of the event loop.
+_AT_ONCE = 5000
+
+
+@dataclass(eq=False)
+class Record:
+    """One run: what it gave, for which revision and state of the document, and for which inputs.
+
+    Of a run that goes on there may be several, one after the other, each with more values.
+    """
+
+    result: RunResult
+    state: int
+    revision: int
+    inputs: object = None  # equal for runs with the same inputs
+    feeds: dict[str, Any] = field(default_factory=dict)
+    whole: bool = True  # nothing but the inputs decided what was computed
+    loaded: bool = False  # from a file, which may lack some
+    unfinished: bool = False  # the run goes on: not every value is there
+    run: object = None  # equal for what one run gave at several times
+    was_watched: bool = False  # it was to stop where values stop being finite
+    went_on: bool = False  # from there to the next such place, or the end
+    call: CallPath = ()  # of a function, whose values are shown where there were several
+    problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be brought
+
+    @property
+    def is_part(self) -> bool:
+        """Whether a run for the same inputs may give more."""
+        return not (self.whole or self.loaded)
+
+    def is_part_of(self, other: Record) -> bool:
+        """Whether another has all that this has: a part, and then all there is, of the same model and inputs."""
+        same = (self.state, self.inputs) == (other.state, other.inputs)
+        return self.is_part and same and (other.run == self.run or not other.is_part)
+
+    def key(self, value: Value) -> ValueKey | None:
+        """Where the result has a value: in the call that is shown or else the first, if it is inside a function."""
+        number = self.result.number(value)
+        if ((), number) in self.result.layout.slots:
+            return (), number
+        paths = self.result.calls_of.get(number) if number else None
+        return (self.call if self.call in paths else paths[0], number) if paths else None
+
+
+class Results(QObject):
+    """The results of one document. GUI thread only; nothing here waits.
+
+    `current` is the record that is shown, `previous` the one before it, to see differences; `is_running` says that
+    more is on its way.
+    """
+
+    changed = Signal(object)  # set[Value]: look at these again; None: at all
+    run_started = Signal()
+    run_finished = Signal()  # `current` is that run's record, unless it gave none
+    pins_changed = Signal()
+    element_chosen = Signal(object, tuple)  # Value and index: show where this element comes from
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._document = workspace.document
+        self.current: Record | None = None
+        self.previous: Record | None = None
+        self.pinned: tuple[Value, ...] = ()
+        self.element: tuple[Value, tuple[int, ...]] | None = None  # chosen last, see choose_element
+        self._records: list[Record] = []  # the newest last
+        self._log: list[tuple[int, set[Thing]]] = []  # revision, and what changed
+        self._stale = Stale()  # replaced, never changed
+        self._search = Latest(self)  # for what is stale too
+        self._sought: frozenset[Thing] = frozenset()  # what changed and is or was looked from
+        self._inputs: object = None
+        self._fetching: dict[tuple[Record, ValueKey], tuple[Value, Job[None]]] = {}
+        self._resting: tuple[Record | None, Record | None] = (None, None)  # previous and current before a run
+        self._was_begun = False
+        self.is_running = False
+        self._nodes: dict[Node, NodeResult] | None = None
+        #: The object that a result calls by a number; set by whoever runs.
+        self.node_by_number: Callable[[int], Node | None] = lambda _number: None
+        self.value_by_number: Callable[[int], Value | None] = lambda _number: None
+        #: What equals for runs with the same inputs, as it is now; set by whoever runs.
+        self.inputs_now: Callable[[], object] = lambda: None
+        workspace.changes.changed.connect(self._on_change)
+        workspace.closed.connect(self._search.stop)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The runs that are remembered, the newest last."""
+        return tuple(self._records)
+
+    # -- values ----------------------------------------------------------------------------------------------
+
+    def value_of(self, value: Value) -> Any:
+        """What the last run gave: an array, list or dict; a Summary when it has to be fetched; None: nothing.
+
+        None is also the value of an empty optional. Never computes, never waits.
+        """
+        return self._find(self.current, value)
+
+    def before(self, value: Value) -> Any:
+        """The same for the run before the last, to show differences."""
+        return self._find(self.previous, value)
+
+    def _find(self, record: Record | None, value: Value) -> Any:
+        key = None if record is None else record.key(value)
+        if record is None or key is None:
+            return None
+        found = record.result.find(key)
+        if found is not MISSING:
+            return found
+        info = record.result.info(key)
+        return None if info is None else Summary(info, None)
+
+    def has(self, value: Value) -> bool:
+        """Whether the last run computed a value, here or elsewhere."""
+        return self.info_of(value) is not None
+
+    def info_of(self, value: Value) -> ValueInfo | None:
+        """Type, shape and bytes of what the last run gave; None when it gave nothing."""
+        return self._info(self.current, value)
+
+    def _info(self, record: Record | None, value: Value) -> ValueInfo | None:
+        key = None if record is None else record.key(value)
+        return None if record is None or key is None else record.result.info(key)
+
+    def fetch(self, value: Value, *, before: bool = False) -> bool:
+        """Bring a value that is elsewhere or was not kept, in the background; `changed` follows.
+
+        False when there is nothing to wait for: it is at hand, was not computed, or could not be had (`problem_of`).
+        """
+        record = self.previous if before else self.current
+        key = None if record is None else record.key(value)
+        if record is None or key is None or record.result.find(key) is not MISSING or record.result.info(key) is None:
+            return False
+        if key in record.problems:
+            return False
+        if (record, key) not in self._fetching:
+            job = self._workspace.jobs.start(
+                "Bring a value",
+                partial(_bring, record.result, key),
+                failed=lambda error: record.problems.__setitem__(key, _reason(error)),
+                finished=lambda: self._fetched(record, key, job),
+                lane="fetch",
+            )
+            self._fetching[record, key] = value, job
+        return True
+
+    def _fetched(self, record: Record, key: ValueKey, job: Job[None]) -> None:
+        value, awaited = self._fetching.get((record, key), (None, None))
+        if awaited is not job:
+            return  # it was wanted no longer
+        del self._fetching[record, key]
+        if record.result.find(key) is MISSING:
+            record.problems.setdefault(key, _STOPPED)
+        if record in (self.current, self.previous):
+            self.changed.emit({value})
+
+    def leave(self, values: AbstractSet[Value]) -> None:
+        """Nobody looks at values any more: they need not be brought."""
+        self._leave(lambda _record, value: value in values)
+
+    def _leave_old(self) -> None:
+        """What belongs to runs that are not shown any more need not be brought.
+
+        But what a run that goes on has at hand comes soon, and is there in what is seen of it next.
+        """
+        shown = self.current, self.previous
+        self._leave(lambda record, _value: record not in shown and not record.unfinished)
+
+    def _leave(self, is_left: Callable[[Record, Value], bool]) -> None:
+        left = [key for key, (value, _) in self._fetching.items() if is_left(key[0], value)]
+        for key in left:
+            _, job = self._fetching.pop(key)
+            job.cancel()
+
+    def forget_stops(self) -> None:
+        """Values whose way here was stopped may be fetched again."""
+        for record in (self.current, self.previous):
+            if record is not None:
+                record.problems = {key: text for key, text in record.problems.items() if text != _STOPPED}
+
+    def problem_of(self, value: Value) -> str:
+        """Why a value cannot be shown although it was computed; empty when nothing is known against it."""
+        record = self.current
+        key = None if record is None else record.key(value)
+        return "" if record is None or key is None else record.problems.get(key, "")
+
+    def is_awaited(self, value: Value) -> bool:
+        """Whether the run that goes on has not come to a value yet."""
+        return self.is_running and not self.has(value)
+
+    # -- nodes -----------------------------------------------------------------------------------------------
+
+    def node_of(self, node: Node) -> NodeResult | None:
+        """What became of a node in the last run: time, memory, state, failure."""
+        record = self.current
+        return None if record is None else self._named(node, record.result.by_node.get(record.result.number(node)))
+
+    def nodes(self, progress: Progress = SILENT) -> dict[Node, NodeResult]:
+        """Every node of the last run; a call of a function has the sums of its nodes."""
+        record = self.current
+        if record is None:
+            return {}
+        if self._nodes is not None:
+            return self._nodes
+        numbered = progress.paced(record.result.by_node.items())
+        given = ((self.node_by_number(number), one) for number, one in numbered)
+        found = {node: named for node, one in given if node and (named := self._named(node, one))}
+        if self.current is record:  # the window goes on between two checks
+            self._nodes = found
+        return found
+
+    def failed(self) -> list[Node]:
+        """Nodes that failed in the last run."""
+        failed = [] if self.current is None else self.current.result.failed
+        nodes = map(self.node_by_number, failed)
+        return [node for node in nodes if node is not None]
+
+    def _named(self, node: Node, one: NodeResult | None) -> NodeResult | None:
+        """Calls of functions have no node of their own in a result."""
+        if one is None or one.operator:
+            return one
+        name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        return replace(one, operator=name, title=node.title)
+
+    def error_of(self, node: Node) -> Failure | None:
+        """Why a node gave no values in the last run; None when it did, or was not reached."""
+        found = self.node_of(node)
+        return None if found is None else found.failure
+
+    # -- what is out of date ---------------------------------------------------------------------------------
+
+    def is_stale(self, value: Value) -> bool:
+        """Whether an edit since the last run may have altered a value that it gave."""
+        return value in self._stale.things
+
+    def was_edited(self, node: Node) -> bool:
+        """Whether a node itself may be another than the last run had, not only what it is given."""
+        record = self.current
+        if record is None or self._shows_document:
+            return False
+        return any(node in found for revision, found in self._log if revision > record.revision)
+
+    @property
+    def stale(self) -> AbstractSet[Thing]:
+        """Nodes and values that edits since the last run may have altered; in large models see `is_searching`."""
+        return self._stale.things
+
+    @property
+    def stale_nodes(self) -> Sequence[Node]:
+        """The nodes of `stale`."""
+        return self._stale.nodes
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether more may be found stale: a large model is looked through. `changed` follows."""
+        return self._search.running
+
+    @property
+    def is_current(self) -> bool:
+        """Whether what is shown belongs to the document as it is now."""
+        return self.current is not None and not self._stale.things
+
+    @property
+    def is_what_a_run_gives(self) -> bool:
+        """Whether it belongs to the inputs as they are now too, so that a run would show nothing else."""
+        return self.current is not None and self.is_current and self.current.inputs == self._inputs
+
+    def _on_change(self, change: Change) -> None:
+        if not self._was_begun:
+            return
+        found = sources(change)
+        if concerns_inputs(change):
+            self._inputs = self.inputs_now()
+        self._log.append((change.revision, found))
+        record = self._recall(change.state)
+        if record is not None:
+            self._show(record)
+        elif not found <= self.stale or rewires(change):
+            # Typing in one field comes here once, not with every key.
+            self._search_from(found | (self._sought if self.is_searching else set()), self.stale)
+            self.changed.emit(None)
+
+    def _search_from(self, things: AbstractSet[Thing], known: AbstractSet[Thing]) -> None:
+        """Find what is stale after `things` changed, beside what is known to be: now, or soon in a large model."""
+        self._search.stop()
+        if len(self._document.model.graph.nodes) <= _AT_ONCE:
+            self._stale = stale_after(things, known)
+            return
+        changed = [thing for thing in things if isinstance(thing, Node) and thing not in self.stale]
+        self._stale = Stale(self.stale | things, [*self.stale_nodes, *changed])
+        self._sought = frozenset(things)
+
+        def found(stale: Stale) -> None:
+            self._stale = stale
+            self.changed.emit(None)
+
+        self._search.begin(lambda progress: stale_after(things, known, progress), found)
+
+    def _recall(self, state: int) -> Record | None:
+        known = [r for r in reversed(self._records) if r.state == state and r.inputs == self._inputs]
+        return next((r for r in known if not r.is_part), known[0] if known else None)
+
+    # -- runs ------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A run starts; called by whoever runs."""
+        self.is_running = self._was_begun = True
+        self.run_started.emit()
+        self._tell_if_nothing()
+
+    def see(self, record: Record, fresh: set[Value]) -> None:
+        """Show what a run that goes on has computed; `fresh`: what was not there before. Called by whoever runs."""
+        if self._may_show(record):
+            self._put(record)
+            self.changed.emit(fresh)
+
+    def take(self, record: Record | None) -> None:
+        """A run has ended; None when it gave nothing. Called by whoever runs."""
+        self.is_running = False
+        if record is not None:
+            self._was_begun = True
+            self._inputs = self.inputs_now()  # they may have been chosen anew while it went on
+            self.keep(record)
+            if self._may_show(record):
+                self._show(record)
+        elif self.current is not None and self.current.unfinished:
+            before = self._resting[1]
+            if before is None:
+                self.current = self._nodes = None
+                self._search.stop()
+                self._stale = Stale()
+                self.changed.emit(None)
+            else:
+                self._show(before)
+        else:
+            self._tell_if_nothing()
+        self.run_finished.emit()
+
+    def _tell_if_nothing(self) -> None:
+        """Before there are values, what invites to a run goes by whether one goes on."""
+        if self.current is None:
+            self.changed.emit(None)
+
+    def keep(self, record: Record) -> None:
+        """Remember what a run gave, without showing it: the model has gone on. Called by whoever runs."""
+        self._records = [r for r in self._records if not r.is_part_of(record)]
+        self._records.append(record)
+        self._forget_old()
+
+    @property
+    def _shows_document(self) -> bool:
+        """Whether what is shown was computed for the very state the document is in."""
+        return self.current is not None and self.current.state == self._document.current.id
+
+    @property
+    def shows_part(self) -> bool:
+        """Whether what is shown is for the document as it is, but not all that a run would give."""
+        return self.current is not None and self.current.is_part and self._shows_document
+
+    def _may_show(self, record: Record) -> bool:
+        """Not when the document or the inputs went back, while the run went on, to those whose values are shown."""
+        now = self._document.current.id, self._inputs
+        shown = self.current
+        is_known = shown is not None and not shown.unfinished and (shown.state, shown.inputs) == now
+        return (record.state, record.inputs) == now or not is_known
+
+    def recall(self, inputs: object) -> bool:
+        """Show what an earlier run gave for the document as it is and these inputs; False when there was none."""
+        self._inputs = inputs
+        record = self._recall(self._document.current.id)
+        if record is not None and record is not self.current:
+            self._show(record)
+        return record is not None
+
+    def _show(self, record: Record) -> None:
+        self._put(record)
+        self.changed.emit(None)
+
+    def _put(self, record: Record) -> None:
+        if self.current is not None and self.current.unfinished:
+            self.previous, self.current = self._resting
+        if record is not self.current:
+            if record.unfinished:
+                self._resting = self.previous, self.current
+            if self.current is None or not self.current.is_part_of(record):
+                self.previous = self.current
+            self.current = record
+        self._leave_old()
+        self._nodes = None
+        if record.state == self._document.current.id:
+            self._search.stop()
+            self._stale, self._sought = Stale(), frozenset()
+        else:
+            seeds = frozenset(thing for revision, found in self._log if revision > record.revision for thing in found)
+            if seeds != self._sought:
+                self._search_from(seeds, frozenset())
+
+    def _forget_old(self) -> None:
+        kept: list[Record] = []
+        counts: Counter[bool] = Counter()
+        total = 0
+        for record in reversed(self._records):
+            total += record.result.computed_bytes
+            if len(kept) >= 2 and total > _MOST_BYTES:
+                break
+            counts[record.is_part] += 1
+            if counts[record.is_part] <= _MOST_RECORDS:
+                kept.append(record)
+        self._records = kept[::-1]
+        oldest = min(r.revision for r in self._records)
+        self._log = [entry for entry in self._log if entry[0] > oldest]
+
+    def clear(self) -> None:
+        """Forget every run."""
+        self._records.clear()
+        self._log.clear()
+        self._search.stop()
+        self._stale, self._sought = Stale(), frozenset()
+        self.current = self.previous = self._nodes = None
+        self._resting = None, None
+        self._leave_old()
+        self.changed.emit(None)
+
+    def show_call(self, call: CallPath) -> None:
+        """Of values that were computed in several calls of a function show those of this one."""
+        shown = [record for record in (self.current, self.previous) if record is not None and record.call != call]
+        for record in shown:
+            record.call = call
+        if shown:
+            self.changed.emit(None)
+
+    # -- elements --------------------------------------------------------------------------------------------
+
+    def choose_element(self, value: Value, index: tuple[int, ...]) -> None:
+        """A person pointed at an element: show where it comes from."""
+        self.element = value, index
+        self.element_chosen.emit(value, index)
+
+    # -- pins ------------------------------------------------------------------------------------------------
+
+    def pin(self, values: Iterable[Value]) -> None:
+        """Keep values in the watch list."""
+        self._set_pinned(dict.fromkeys((*self.pinned, *values)))
+
+    def unpin(self, values: Iterable[Value]) -> None:
+        """Take values off the watch list."""
+        gone = set(values)
+        self._set_pinned(v for v in self.pinned if v not in gone)
+
+    def _set_pinned(self, values: Iterable[Value]) -> None:
+        pinned = tuple(values)
+        if pinned != self.pinned:
+            self.pinned = pinned
+            self.pins_changed.emit()
+
+
+def info_of(found: Any) -> ValueInfo:
+    """Type and shape of what `Results.value_of` gave."""
+    return found.info if isinstance(found, Summary) else describe(found)
+
+
+def _bring(result: RunResult, key: ValueKey, progress: Progress) -> None:
+    """Off the GUI thread: the result keeps what it got."""
+    try:
+        result.value(key, progress=progress)
+    except LookupError as error:
+        raise ModelError("The value is not available", str(error.args[0] if error.args else error)) from error
+
+
+def _reason(error: BaseException) -> str:
+    return f"{error.title}: {error.detail}" if isinstance(error, ModelError) else str(error)

@@ -1,0 +1,145 @@
+"""What the graph shows of runs: what is being computed, failed, stale, or different; where a run stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+
+from onnx_workbench.exec.inspect.overview import changed_values
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.viewer.run.results import Record
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.core.context import Workspace
+
+#: A run that is over sooner than this many ms shows only its end: nothing blinks.
+_PATIENCE = 300
+#: Milliseconds between two looks of a large graph that is being computed.
+_PACE = 150
+#: Nodes that light up together: what that takes is far below a frame.
+_AT_ONCE = 2000
+
+
+class RunMarks(QObject):
+    """Keeps the marks of one workspace in line with its results. GUI thread only."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._is_dimmed = False  # what waits to be computed
+        self._stale: Sequence[Node] = ()  # those that are marked
+        self._affected: Sequence[Node] | None = None  # those that were stale when the run began; None: perhaps all
+        self._finished: set[Node] = set()  # since it was shown last
+        self._next = QTimer(self, singleShot=True)  # until then those that finish are gathered
+        self._next.timeout.connect(self._light_up)
+        self._compared: tuple[Record, Record] | None = None
+        self.differing: frozenset[Value] = frozenset()
+        self._stops: tuple[object, ...] | None = None
+        results = workspace.results
+        results.run_started.connect(self._begin)
+        results.run_finished.connect(self.refresh)
+        results.changed.connect(self._on_changed)
+        workspace.graph_shown.connect(lambda _graph: self.refresh())
+
+    def _begin(self) -> None:
+        self._next.start(_PATIENCE)
+        self._is_dimmed = False
+        self._finished.clear()
+        results = self._workspace.results
+        is_known = results.current is not None and not results.is_searching
+        self._affected = (results.stale_nodes or None) if is_known else None
+
+    def finished(self, nodes: list[Node]) -> None:
+        """Nodes have just been computed: let them light up, those that wait stay dim."""
+        self._finished.update(nodes)
+        if not self._next.isActive():
+            self._light_up()
+
+    def _light_up(self) -> None:
+        if not self._finished:
+            return
+        if not self._is_dimmed:
+            self._is_dimmed = True
+            self._workspace.mark("stale", self._workspace.graph.nodes if self._affected is None else self._affected)
+        some = set(islice(self._finished, _AT_ONCE))
+        self._finished -= some
+        self._workspace.unmark("stale", some)
+        self._next.start(_PACE)  # for the others: a node that takes long may be next, and nothing else finishes
+
+    def show_stops(self, breakpoints: Sequence[Breakpoint], next_node: Node | None) -> None:
+        """Where runs stop, and the node that a waiting run computes next."""
+        if (*breakpoints, next_node) == self._stops:
+            return
+        self._stops = (*breakpoints, next_node)
+        places = {b.node or b.value: bool(b.condition) for b in sorted(breakpoints, key=lambda b: not b.condition)}
+        mark = self._workspace.mark
+        mark("breakpoints", [thing for thing, has_condition in places.items() if thing and not has_condition])
+        mark("conditions", [thing for thing, has_condition in places.items() if thing and has_condition])
+        mark("next", [next_node] if next_node is not None else [])
+
+    def _on_changed(self, values: object) -> None:
+        if values is None:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Mark anew what may have changed: the end of a run is told in several ways, and there may be many marks."""
+        results, mark = self._workspace.results, self._workspace.mark
+        self._next.stop()
+        if self._is_dimmed or self._stale is not results.stale_nodes:
+            self._stale = results.stale_nodes
+            mark("stale", self._stale)
+        self._is_dimmed = False
+        self._finished.clear()
+        mark("failures", results.failed())
+        self._compare()
+
+    def _compare(self) -> None:
+        """Find out in the background which values differ from the run before."""
+        results = self._workspace.results
+        ours, before = results.current, results.previous
+        if ours is None or before is None or ours.unfinished:
+            return
+        if self._compared == (ours, before):
+            return
+        self._compared = ours, before
+        result, other = ours.result, before.result
+        value_of, node_of = results.value_by_number, results.node_by_number
+
+        def work(_progress: object) -> tuple[frozenset[Value], list[Node]]:
+            numbers = _differing(result, other)
+            values = frozenset(v for number in numbers if (v := value_of(number)) is not None)
+            return values, [n for number in _makers(result, numbers) if (n := node_of(number)) is not None]
+
+        self._workspace.jobs.start(
+            "Compare with the run before",
+            work,
+            done=lambda found: self._show_differing(ours, *found),
+            lane="count",
+            supersede="differing",
+        )
+
+    def _show_differing(self, record: Record, values: frozenset[Value], makers: list[Node]) -> None:
+        if record is self._workspace.results.current:
+            self.differing = values
+            self._workspace.mark("changed", [*values, *makers])
+
+
+def _differing(result: RunResult, before: RunResult) -> list[int]:
+    """Off the GUI thread."""
+    try:
+        return result.apply(changed_values, before)
+    except LookupError:
+        return []  # the worker that had the values is gone
+
+
+def _makers(result: RunResult, numbers: Iterable[int]) -> list[int]:
+    """The nodes of the main graph, calls of functions among them, that gave some values of it."""
+    slots = result.layout.slots
+    sought = {slots[(), number] for number in numbers}
+    steps = result.layout.steps
+    return list(dict.fromkeys(steps.keys.outermost()[steps.outs.holders(sought)].tolist()))

@@ -1,0 +1,102 @@
+"""One run: what it is for, how it goes on over several jobs, and what it has given so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.session import Request
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.run.inputs import Recipe
+from onnx_workbench.viewer.run.results import Record
+
+#: Why a run ended that cannot go on.
+CUT_OFF = ("cancelled", "time limit", "crash")
+
+Mode = Literal["run", "step"]
+
+
+class Relay(Progress):
+    """The progress of a run that goes on over several jobs: that of the job it is in now."""
+
+    def __init__(self, job: Progress) -> None:
+        super().__init__()
+        self.now = job
+
+    def report(self, done: float, total: float, text: str = "") -> None:
+        """Tell the job."""
+        self.now.report(done, total, text)
+
+    def check(self) -> None:
+        """Raise Cancelled when the job was cancelled."""
+        self.now.check()
+
+    def pause(self) -> None:
+        """Let those go first whom the job lets go first."""
+        self.now.pause()
+
+    def cancel(self) -> None:
+        """Cancel the job."""
+        self.now.cancel()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the job was cancelled."""
+        return self.now.cancelled
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a run is for. `seeking`: it stops where `sought` begins, and when it stops or ends this is called."""
+
+    mode: Mode = "run"
+    until: Node | None = None
+    fresh: bool = False
+    seeking: Callable[[], object] | None = None
+    sought: Literal["beginnings", "nan"] = "beginnings"
+
+
+@dataclass(eq=False)
+class OneRun:
+    """One run from its start to its last step."""
+
+    serial: int
+    request: Request
+    recipe: Recipe
+    feeds: Mapping[str, Any]
+    revision: int
+    state: int
+    aim: Aim
+    relay: Relay | None = None
+    stepper: Any = None  # a Stepper or RemoteStepper, once planned
+    result: RunResult | None = None
+    went_on: bool = False  # after it had waited
+
+    def record(self, result: RunResult, *, unfinished: bool = False) -> Record:
+        """What it has given at some time."""
+        whole = self.aim.until is None and not unfinished and result_is_whole(result)
+        found = Record(
+            result,
+            self.state,
+            self.revision,
+            self.recipe.signature,
+            dict(self.feeds),
+            whole,
+            unfinished=unfinished,
+            run=self.serial,
+        )
+        found.was_watched = self.aim.seeking is not None and result.stopped not in CUT_OFF
+        found.went_on = self.went_on
+        return found
+
+
+def result_is_whole(result: RunResult) -> bool:
+    """Whether a run came to its end, so that it can stand for the state it was computed for.
+
+    Not where a limit was in the way: with another one there is more.
+    """
+    return not result.stopped and all(failure.kind != LimitError.__name__ for failure in result.failures)

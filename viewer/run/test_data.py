@@ -1,0 +1,106 @@
+"""Test data beside a model: run each set and hold its outputs against the expected ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.exec.inputs.sources import DataSet, read_data_set
+from onnx_workbench.exec.inspect.expected_outputs import Verdict, judge_run
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.session import Request
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.style.formatting import display
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.core.context import Workspace
+
+
+class Testing(QObject):
+    """Runs the test data of one document. GUI thread only."""
+
+    changed = Signal()
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self.verdicts: list[Verdict] = []
+        self.state = -1  # of the document that was tested
+        self._pending: list[Path] = []
+        self._folders: dict[str, Path] = {}  # that were tested with, by name
+
+    def run(self, folders: Sequence[Path]) -> None:
+        """Test with some folders; ModelError when there is none."""
+        if not folders:
+            raise ModelError("There is no test data", "No folder test_data_set_* is beside the model")
+        self.verdicts = []
+        self.state = self._workspace.document.current.id
+        self._pending = list(folders)
+        self._folders = {folder.name: folder for folder in folders}
+        self._next()
+
+    def _next(self) -> None:
+        if not self._pending:
+            self._tell()
+            return
+        folder = self._pending.pop(0)
+        graph = self._workspace.runs.inputs.interface()
+        self._workspace.jobs.start(
+            f"Read {folder.name}",
+            lambda _progress: read_data_set(folder, graph),
+            done=self._perform,
+            failed=lambda error: self._failed(folder.name, error),
+            supersede="test",
+        )
+
+    def _perform(self, data_set: DataSet) -> None:
+        session, perform = self._workspace.runs.session, self._workspace.runs.perform
+        try:
+            request = session.request(data_set.inputs, values="outputs")
+        except ModelError as error:
+            self._failed(data_set.name, error)
+            return
+        self._workspace.jobs.start(
+            f"Test {data_set.name}",
+            lambda progress: check(perform, request, data_set, progress),
+            done=self._take,
+            failed=lambda error: self._failed(data_set.name, error),
+            supersede="test",
+        )
+
+    def _take(self, verdicts: list[Verdict]) -> None:
+        self.verdicts += verdicts
+        self.changed.emit()
+        self._next()
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        text = f"{error.title}: {error.detail}" if isinstance(error, ModelError) else str(error)
+        self._take([Verdict(name, "", text)])
+
+    def _tell(self) -> None:
+        failed = [v for v in self.verdicts if v.problem]
+        passed = len(self.verdicts) - len(failed)
+        self._workspace.set_run_state(f"{passed} of {len(self.verdicts)} outputs as expected")
+        if failed:
+            first = failed[0]
+            where = f"{first.data_set} {first.output}".strip()
+            title, detail = f"{len(failed)} of {len(self.verdicts)} outputs differ", f"{where}: {first.problem}"
+            choices = ((f"Run {display(first.data_set, 40)}", lambda: self._show(first.data_set)),)
+            self._workspace.message("error", title, detail, choices=choices)
+        else:
+            self._workspace.message("info", "All outputs are as expected", f"{passed} of {passed}")
+        self.changed.emit()
+
+    def _show(self, data_set: str) -> None:
+        """Run with the inputs of a set, to see the values that led to what it is not."""
+        self._workspace.runs.inputs.set_data_set(self._folders[data_set])
+        self._workspace.trigger("run.run")
+
+
+def check(perform: Callable[..., RunResult], request: Request, data_set: DataSet, progress: Progress) -> list[Verdict]:
+    """Run one set. Any thread."""
+    return judge_run(perform(request, progress=progress), data_set)

@@ -1,0 +1,166 @@
+"""Breakpoints in the Run panel: conditions on any value, and nodes and values to stop at."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QToolButton, QWidget
+
+from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.run.breakpoints import Condition
+from onnx_workbench.viewer.run_panel.controls import Combo, Section, line
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.labels import name_of
+from onnx_workbench.viewer.style.theme import theme, themes
+from onnx_workbench.viewer.widgets.number_edit import NumberEdit
+
+_WHEN: dict[Literal[""] | Condition, str] = {
+    "": "always",
+    "non-finite": "if not finite",
+    "above": "if |x| is above",
+    "shape": "if shape differs",
+}
+
+_USUAL_LIMIT = 1e4
+
+
+class BreakpointSection(Section):
+    """Shows and changes the breakpoints of the document's runs."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__("Breakpoints")
+        self._workspace = workspace
+        self._breakpoints = workspace.runs.breakpoints
+        self.non_finite = QCheckBox("a value is not finite")
+        self.above = QCheckBox("|x| is above")
+        self.limit = NumberEdit("Limit of |x|", f"{_USUAL_LIMIT:g}", self._on_limit)
+        self.limit.show_number(_USUAL_LIMIT)
+        self.shape = QCheckBox("a shape differs from the declared")
+        self.add(QLabel("Stop after a node when"))
+        self.add(self.non_finite)
+        self.add(line(self.above, self.limit))
+        self.add(self.shape)
+        self._boxes: tuple[tuple[QCheckBox, Condition], ...] = (
+            (self.non_finite, "non-finite"),
+            (self.above, "above"),
+            (self.shape, "shape"),
+        )
+        self._list = QWidget()
+        self.add(self._list)
+        for box, condition in self._boxes:
+            box.setAccessibleName(f"Stop when {box.text()}")
+            box.toggled.connect(lambda on, chosen=condition: self._switch(chosen, on=on))
+        workspace.runs.state_changed.connect(self._refresh)
+        workspace.changes.changed.connect(lambda _: self._refresh())  # names
+        themes().themeChanged.connect(self._color)
+        self._shown: tuple[object, object, object] | None = None
+        self._refresh()
+
+    def _color(self) -> None:
+        self._shown = None  # the rows have icons in the colours of the theme
+        self._refresh()
+
+    def _switch(self, condition: Condition, *, on: bool) -> None:
+        self._breakpoints.switch(condition, on=on, limit=self._limit_of(condition))
+
+    def _on_limit(self, _number: float | None) -> None:
+        if self.above.isChecked():
+            self._switch("above", on=True)
+
+    def _refresh(self) -> None:
+        breakpoints = self._breakpoints.all
+        now = breakpoints, self._breakpoints.resting, self._names()
+        if now == self._shown:
+            return
+        self._shown = now
+        for box, condition in self._boxes:
+            blocked = box.blockSignals(True)
+            box.setChecked(self._breakpoints.has(condition))
+            box.blockSignals(blocked)
+        for one in breakpoints:
+            if one.condition == "above" and one.value is None:
+                self.limit.show_number(one.limit)
+        self.rows.removeWidget(self._list)
+        self._list.hide()
+        self._list.deleteLater()
+        places = Section("Stop at") if any(b.node or b.value for b in breakpoints) else None
+        self._list = places or QWidget()
+        for one in breakpoints:
+            if places is not None and (one.node is not None or one.value is not None):
+                places.add(self._row(one))
+        self.add(self._list)
+
+    def _names(self) -> list[str]:
+        return [name_of(place) for b in self._breakpoints.all if (place := b.node or b.value) is not None]
+
+    def _change(self, one: Breakpoint, condition: Literal[""] | Condition) -> None:
+        """Let a breakpoint of a value stop always, or on a condition only."""
+        made = Breakpoint(value=one.value, condition=condition, limit=self._limit_of(condition))
+        rests = one in self._breakpoints.resting
+        self._breakpoints.set(made if b == one else b for b in self._breakpoints.all)
+        if rests:
+            self._breakpoints.rest(made, on=True)
+
+    def _rest(self, one: Breakpoint, where: QToolButton, *, on: bool) -> None:
+        """Keep a breakpoint but pass it by, or stop there again; its row stays, with the focus in it."""
+        now = self._breakpoints.resting
+        self._shown = self._breakpoints.all, now | {one} if on else now - {one}, self._names()
+        where.setIcon(_dot(rests=on))
+        self._breakpoints.rest(one, on=on)
+
+    def _remove(self, one: Breakpoint) -> None:
+        self._breakpoints.set(b for b in self._breakpoints.all if b != one)
+
+    def _limit_of(self, condition: Literal[""] | Condition) -> float:
+        return self._limit if condition == "above" else 0.0
+
+    @property
+    def _limit(self) -> float:
+        limit = self.limit.number()
+        return _USUAL_LIMIT if limit is None else limit
+
+    def _when(self, one: Breakpoint) -> Combo:
+        """On which condition a breakpoint of a value stops."""
+        assert one.value is not None
+        name = display(name_of(one.value), 40)
+        when = Combo(f"When to stop after {name}", [(text, condition) for condition, text in _WHEN.items()])
+        when.setItemText(list(_WHEN).index("above"), f"if |x| > {one.limit or self._limit:g}")
+        when.choose(one.condition)
+        when.activated.connect(lambda _: self._change(one, when.currentData()))
+        return when
+
+    def _row(self, one: Breakpoint) -> QWidget:
+        thing = one.node or one.value
+        assert thing is not None
+        where = "before" if isinstance(thing, Node) else "after"
+        text = QToolButton()
+        text.setAutoRaise(True)
+        text.setText(f"{where} {display(name_of(thing), 40)}")
+        text.setToolTip("Go there")
+        text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        rests = one in self._breakpoints.resting
+        text.setIcon(_dot(rests=rests))
+        text.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        text.clicked.connect(lambda: self._workspace.reveal(thing))
+        stops = QCheckBox()
+        stops.setChecked(not rests)
+        stops.setToolTip("Stop here, or pass by without a stop until this is ticked again")
+        stops.setAccessibleName(f"Stop {text.text()}")
+        stops.toggled.connect(lambda on: self._rest(one, text, on=not on))
+        remove = QToolButton()
+        remove.setAutoRaise(True)
+        remove.setIcon(icon("close"))
+        remove.setToolTip("Remove this breakpoint")
+        remove.setAccessibleName(f"Remove the breakpoint {where} {display(name_of(thing), 40)}")
+        remove.clicked.connect(lambda: self._remove(one))
+        when = () if one.value is None else (self._when(one),)
+        return line(stops, text, *when, remove)
+
+
+def _dot(*, rests: bool) -> QIcon:
+    return icon("breakpoint", theme().muted if rests else theme().accent)

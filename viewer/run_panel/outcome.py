@@ -1,0 +1,368 @@
+"""What goes into a run and came out of it: outputs, parameters, failures, test data, wrong declarations."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from functools import partial
+from math import prod
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QHeaderView, QPushButton, QSizePolicy, QTreeWidget, QTreeWidgetItem
+from shiboken6 import isValid
+
+from onnx_workbench.exec.inspect.expected_outputs import Verdict
+from onnx_workbench.exec.inspect.overview import Contradiction, actual_type, contradictions, tensor_type
+from onnx_workbench.exec.inspect.statistics import ValueInfo
+from onnx_workbench.exec.inspect.thumbnails import Glimpse
+from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.edits.values import set_type
+from onnx_workbench.model.history.document import Change
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import TensorType, Type, element_type_text
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.run.edge_notes import glimpses_of, note_text
+from onnx_workbench.viewer.run.results import Record, info_of
+from onnx_workbench.viewer.run_panel.controls import Section, muted
+from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, shape_text, type_text
+from onnx_workbench.viewer.style.labels import name_of
+from onnx_workbench.viewer.style.theme import theme, themes
+from onnx_workbench.viewer.style.tooltips import plain_tip
+
+_MOST_ROWS = 60
+_MOST_PARAMETERS = 5
+_FEW = 2000  # nodes, for which what is declared is looked at at once
+
+
+class OutcomeSection(Section):
+    """Outputs with their types, and what failed; a click goes there."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__("Outcome")
+        self._workspace = workspace
+        self.tree = _Tree()
+        self.tree.setAccessibleName("Outcome of the run")
+        self.note = muted("")
+        self.add(self.note)
+        self.add(self.tree)
+        self.tree.itemActivated.connect(self._go)
+        self.tree.itemClicked.connect(self._go)
+        self._is_behind = False  # runs have ended or types were declared since, while nobody saw it
+        self.correct = QPushButton("Correct the declarations")
+        self.correct.setToolTip("Declare what the run computed, as one edit")
+        self.correct.clicked.connect(self.correct_declarations)
+        self.add(self.correct)
+        self._wrong: list[tuple[Value, Contradiction]] = []
+        self._seeking = Latest(self)  # values that are declared otherwise
+        self._counting = Latest(self)  # the constants of the model
+        self._tested: QTreeWidgetItem | None = None  # the heading of what test data showed
+        self._above = 0  # rows of the tree that stand before those
+        workspace.results.changed.connect(self._on_results)
+        workspace.changes.changed.connect(self._on_change)
+        workspace.runs.testing.changed.connect(self._refresh)
+        themes().themeChanged.connect(self._refresh)
+        self._refresh()
+
+    def _go(self, item: QTreeWidgetItem, _column: int = 0) -> None:
+        target = item.data(0, Qt.ItemDataRole.UserRole)
+        if isinstance(target, (Node, Value)):
+            self._workspace.reveal(target)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up with what happened unseen."""
+        super().showEvent(event)
+        if self._is_behind:
+            self._refresh()
+
+    def _on_results(self, values: object) -> None:
+        if values is None and self.isVisible():
+            self._refresh()
+        elif values is None:
+            self._is_behind = True
+
+    def _on_change(self, change: Change) -> None:
+        if self._tested is not None:
+            self._tested.setText(0, self._verdict)
+        self._name_again()
+        if any(isinstance(step, SetField) and step.field == "type" for step in change.steps):
+            self._on_results(None)
+        if self._seeking.running:
+            self._seek_wrong()  # it has gone through half of the model as it was
+        if self._counting.running:
+            self._count_parameters()
+
+    def _refresh(self, _values: object = None) -> None:
+        results = self._workspace.results
+        self._is_behind = False
+        self._seeking.stop()
+        self._counting.stop()
+        self.tree.clear()
+        self._tested = None
+        record = results.current
+        verdicts = self._workspace.runs.testing.verdicts
+        self.note.setText("Running…" if results.is_running else "Press Run to see the values of every wire.")
+        self.note.setVisible(record is None and not verdicts)
+        self._wrong = []
+        if verdicts:
+            self._add_verdicts(verdicts)
+        if record is not None:
+            self._add_record(record)
+        self._above = self.tree.topLevelItemCount()
+        self._fit()
+        self._count_parameters()
+        self._seek_wrong()
+
+    def _fit(self) -> None:
+        self.tree.setVisible(self.tree.topLevelItemCount() > 0)
+        self.correct.setVisible(bool(self._wrong))
+        self.tree.expandAll()
+        self.tree.fit()
+
+    @property
+    def _verdict(self) -> str:
+        """How many outputs were as the test data expect, and whether the model was another then."""
+        testing = self._workspace.runs.testing
+        passed = sum(not v.problem for v in testing.verdicts)
+        when = "" if testing.state == self._workspace.document.current.id else ", before an edit"
+        return f"Test data{when}: {passed} of {len(testing.verdicts)} as expected"
+
+    def _add_verdicts(self, verdicts: list[Verdict]) -> None:
+        branch = self._tested = self._branch(self._verdict, None)
+        values = {v.name: v for v in self._workspace.model.graph.outputs}
+        for one in verdicts[:_MOST_ROWS]:
+            text = f"fail: {one.problem}" if one.problem else f"pass, error {one.error:.2g}"
+            label = f"{one.output} · {one.data_set}".removeprefix(" · ")  # the number last: middles are elided
+            item = QTreeWidgetItem(branch, [display(label, 60), display(text, 200)])
+            item.setToolTip(0, plain_tip(display(label, 1000)))
+            item.setData(0, Qt.ItemDataRole.UserRole, values.get(one.output))
+            if one.problem:
+                item.setForeground(1, theme().error)
+            item.setToolTip(1, plain_tip(display(text, 1000)))
+
+    def _add_record(self, record: Record) -> None:
+        results = self._workspace.results
+        outputs = self._branch("Outputs", None)
+        items = {v: self._add(outputs, v, self._about(v)) for v in self._workspace.model.graph.outputs[:_MOST_ROWS]}
+        self._look_at(record, items)
+        failed = results.failed()
+        if failed:
+            failures = self._branch(f"Failed ({len(failed)})", theme().error)
+            for node in failed[:_MOST_ROWS]:
+                failure = results.error_of(node)
+                self._add(failures, node, str(failure and failure.reason))
+        for note in record.result.notes[:_MOST_ROWS]:
+            QTreeWidgetItem(self.tree, [display(note, 200)]).setFirstColumnSpanned(True)
+
+    def _look_at(self, record: Record, items: Mapping[Value, QTreeWidgetItem]) -> None:
+        """Say beside outputs which range they have, as soon as that is known."""
+        keys = {key: value for value in items if (key := record.key(value)) is not None}
+        result, asked = record.result, list(keys)
+
+        def done(found: list[Glimpse | None]) -> None:
+            if record is not self._workspace.results.current or not isValid(self.tree):
+                return
+            for key, glimpse in zip(asked, found, strict=True):
+                item, info = items[keys[key]], result.info(key)
+                kind = info.element_type if info is not None else None
+                note = note_text("range", glimpse, kind) if glimpse is not None else None
+                if note is not None and isValid(item):
+                    item.setText(1, f"{self._about(keys[key])}   {note.alarm or note.text}")
+                    item.setToolTip(1, item.text(1))
+            self.tree.share()
+
+        self._workspace.jobs.start(
+            "Look at outputs", lambda _: glimpses_of(result, asked), done=done, supersede="outcome"
+        )
+
+    def _count_parameters(self) -> None:
+        graph = self._workspace.model.graph
+        few = len(graph.nodes) + len(graph.initializers) <= _FEW
+        self._counting.begin(lambda progress: _parameters(graph, progress), self._add_parameters, at_once=few)
+
+    def _add_parameters(self, held: Mapping[Value, Tensor | SparseTensor]) -> None:
+        """The constants of the model: how many, how much, and the largest."""
+        if not held:
+            return
+        count = sum(prod(t.shape) for t in held.values() if all(d >= 0 for d in t.shape))
+        nbytes = sum(t.nbytes for t in held.values())
+        size = f", {bytes_text(nbytes)}" if nbytes else ""  # of strings nobody knows
+        elements = f"{number_text(count)} {'element' if count == 1 else 'elements'}"
+        branch = self._branch(f"Parameters ({len(held):,}): {elements}{size}", None)
+        for value, tensor in heapq.nlargest(_MOST_PARAMETERS, held.items(), key=lambda item: item[1].nbytes):
+            size = f"   {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""  # of strings nobody knows
+            text = f"{element_type_text(tensor.element_type)} {shape_text(tensor.shape)}{size}"
+            self._add(branch, value, text)
+        if len(held) > _MOST_PARAMETERS:
+            item = QTreeWidgetItem(branch, [f"{len(held) - _MOST_PARAMETERS:,} more, none of them larger"])
+            item.setFirstColumnSpanned(True)
+            item.setForeground(0, theme().muted)
+            item.setFlags(Qt.ItemFlag.ItemIsEnabled)
+        self._fit()
+
+    def _seek_wrong(self, *, at_once: bool = False) -> None:
+        """Find and list values whose type or shape is not the declared one, in functions and bodies too."""
+        record = self._workspace.results.current
+        if record is not None:
+            at_once |= len(record.result.nodes) <= _FEW
+            self._seeking.begin(partial(self._find_wrong, record), self._add_wrong, at_once=at_once)
+
+    def _find_wrong(self, record: Record, progress: Progress) -> list[tuple[Value, Contradiction]]:
+        result = record.result
+        there = (value for graph in self._workspace.model.graphs() for value in graph.values())
+        typed = ((v, v.type) for v in progress.paced(there) if v.type is not None)
+        declared = {number: (value, kind) for value, kind in typed if (number := result.number(value))}
+        found = contradictions(result, {number: kind for number, (_, kind) in declared.items()}, progress)
+        return [(declared[one.key[1]][0], one) for one in found]
+
+    def _add_wrong(self, found: list[tuple[Value, Contradiction]]) -> None:
+        self._wrong = found
+        if found:
+            branch = self._branch(f"Declared otherwise ({len(found)})", theme().warning, self._above)
+            for value, one in found[:_MOST_ROWS]:
+                self._add(branch, value, _told(one))
+            self._fit()
+
+    def correct_declarations(self) -> None:
+        """Declare what was computed, where something else is declared."""
+        if self._is_behind:
+            self._refresh()
+        if self._seeking.running:
+            self._seek_wrong(at_once=True)
+        record, wrong = self._workspace.results.current, self._wrong
+        if not wrong or record is None:
+            detail = "Every value has the type and shape declared for it, or none is declared."
+            self._workspace.message("info", "There is nothing to correct", detail)
+            return
+        known = self._workspace.types.type_of
+        calls = record.result.in_calls
+        types = {value: tensor_type(one.found, one.declared, known(value), calls(one.key[1])) for value, one in wrong}
+        others = {value: one for value, one in wrong if types[value] is None}
+        if not others:
+            self._declare(types)
+            return
+        result = record.result
+
+        def work(_progress: object) -> dict[Value, Type | None]:
+            return {value: actual_type(result.value(one.key), one.declared) for value, one in others.items()}
+
+        self._workspace.jobs.start(
+            "Correct declared types",
+            work,
+            done=lambda found: self._declare(types | found),
+            supersede="declarations",
+            makes="edit",
+        )
+
+    def _declare(self, types: Mapping[Value, Type | None]) -> None:
+        with self._workspace.document.edit("Correct declared types") as edit:
+            for value, type_ in types.items():
+                if type_ is not None and is_in_model(value):
+                    set_type(edit, value, type_)
+
+    def _about(self, value: Value) -> str:
+        found = self._workspace.results.value_of(value)
+        if found is None:  # also what an empty optional gives
+            return "nothing" if self._workspace.results.has(value) else "not computed"
+        return _type_of(info_of(found))
+
+    def _branch(self, text: str, color: Any, at: int | None = None) -> QTreeWidgetItem:
+        """A heading in the tree: the last, or at a place among them."""
+        item = QTreeWidgetItem([text])
+        self.tree.insertTopLevelItem(self.tree.topLevelItemCount() if at is None else at, item)
+        item.setFirstColumnSpanned(True)
+        item.setForeground(0, color or theme().muted)
+        item.setFlags(Qt.ItemFlag.ItemIsEnabled)
+        return item
+
+    def _name_again(self) -> None:
+        """What is listed may be called otherwise since an edit, though no number changed."""
+        for item in self.tree.findItems("", Qt.MatchFlag.MatchContains | Qt.MatchFlag.MatchRecursive):
+            target = item.data(0, Qt.ItemDataRole.UserRole)
+            if isinstance(target, (Node, Value)) and item.parent() is not self._tested:
+                _name(item, target)
+
+    def _add(self, branch: QTreeWidgetItem, target: Node | Value, text: str) -> QTreeWidgetItem:
+        item = QTreeWidgetItem(branch, ["", display(text, 200)])
+        item.setData(0, Qt.ItemDataRole.UserRole, target)
+        _name(item, target)
+        item.setToolTip(1, plain_tip(display(text, 1000, keep_lines=True)))
+        return item
+
+
+def _name(item: QTreeWidgetItem, target: Node | Value) -> None:
+    item.setText(0, display(name_of(target), 60))
+    item.setToolTip(0, plain_tip(display(name_of(target), 1000)))
+
+
+def _parameters(graph: Graph, progress: Progress) -> dict[Value, Tensor | SparseTensor]:
+    """The constants of a graph by what holds them: initializers, and what Constant nodes give."""
+    held = {v: v.initializer for v in progress.paced(graph.initializers) if v.initializer is not None}
+    for node in progress.paced(graph.nodes):
+        tensor = constant_tensor(node)
+        if tensor is not None and node.outputs and node.outputs[0] is not None:
+            held[node.outputs[0]] = tensor
+    return held
+
+
+def _type_of(info: ValueInfo) -> str:
+    if info.kind != "tensor" or info.element_type is None:
+        return str(info)
+    return f"{element_type_text(info.element_type)} {shape_text(info.shape)}"
+
+
+def _told(one: Contradiction) -> str:
+    """What was found and what is declared; only the shapes where the element types agree."""
+    found, declared = one.found, one.declared
+    if isinstance(declared, TensorType) and declared.element_type == found.element_type and declared.shape is not None:
+        return f"{shape_text(found.shape)}, declared {shape_text(declared.shape)}"
+    return f"{_type_of(found)}, declared {type_text(declared)}"
+
+
+class _Tree(QTreeWidget):
+    """As high as what is in it, up to a limit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setColumnCount(2)
+        self.setHeaderHidden(True)
+        self.setRootIsDecorated(False)
+        self.setIndentation(10)
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.header().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.header().setStretchLastSection(False)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Share the width anew."""
+        super().resizeEvent(event)
+        self.share()
+
+    def share(self) -> None:
+        """Types and shapes are read whole where names, which elide in their middle, still have a third.
+
+        What is longer than the rest, as why something failed, is elided in any case: it takes no more from the names.
+        """
+        width = self.viewport().width()
+        most = width - width // 3
+        items = [self.topLevelItem(i) for i in range(self.topLevelItemCount())]
+        rows = [item.child(i) for item in items if item is not None for i in range(item.childCount())]
+        wide = [self.sizeHintForIndex(self.indexFromItem(row, 1)).width() for row in rows if row]
+        names = min(self.sizeHintForColumn(0) + 8, width - max((w for w in wide if w <= most), default=most))
+        self.setColumnWidth(0, names)
+        self.setColumnWidth(1, width - names)
+
+    def fit(self) -> None:
+        """Take the room that the rows need."""
+        items = [self.topLevelItem(i) for i in range(self.topLevelItemCount())]
+        rows = sum(1 + item.childCount() for item in items if item is not None)
+        row = max(self.sizeHintForRow(0), 16)
+        self.share()
+        self.setFixedHeight(min(rows, 14) * row + 2 * self.frameWidth() + 2)

@@ -1,0 +1,276 @@
+"""Run: what the inputs get, how far a run may go, where it stops, and what came out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QKeySequence, QShowEvent
+from PySide6.QtWidgets import (
+    QDoubleSpinBox,
+    QFormLayout,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QStyle,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.run_panel.breakpoints import BreakpointSection
+from onnx_workbench.viewer.run_panel.controls import Combo, Section, Spin, muted
+from onnx_workbench.viewer.run_panel.input_row import InputRow
+from onnx_workbench.viewer.run_panel.outcome import OutcomeSection
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import themes
+
+_MEGABYTE = 1_000_000
+_MOST_INPUTS = 200
+
+
+class RunPanel(Panel):
+    """The choices for a run of the document, and its buttons."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.runs = workspace.runs
+        self.inputs = self.runs.inputs
+        self.rows: list[InputRow] = []
+        self._shown_inputs: list[object] = []
+        self._build()
+        self.inputs.changed.connect(self._refresh)
+        self.inputs.sizes_known.connect(self._show_sizes)
+        self.runs.state_changed.connect(self._show_state)
+        workspace.run_state_changed.connect(self._show_state)
+        workspace.changes.changed.connect(self._on_change)
+        themes().themeChanged.connect(self._color)
+        self._rebuild()
+        self._color()
+        self._show_state()
+
+    def _build(self) -> None:
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.setSpacing(0)
+        outer.addWidget(self._buttons())
+        area = QScrollArea()
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidgetResizable(True)
+        content = QWidget()
+        layout = QVBoxLayout(content)
+        layout.setContentsMargins(10, 8, 10, 10)
+        layout.setSpacing(14)
+        self._inputs_section = Section("Inputs")
+        self._whole = Combo("Source of all inputs", [])
+        self._whole.activated.connect(lambda _: self.inputs.set_data_set(self._whole.currentData()))
+        self._sizes_section = Section("Symbolic dimensions")
+        self._sizes: dict[str, Spin] = {}
+        self.outcome = OutcomeSection(self.workspace)
+        self.breakpoints = BreakpointSection(self.workspace)
+        for section in (
+            self._inputs_section, self._sizes_section, self._options(), self.breakpoints, self.outcome,
+        ):  # fmt: skip
+            layout.addWidget(section)
+        layout.addStretch(1)
+        area.setWidget(content)
+        self._content = content
+        outer.addWidget(area, 1)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Who sees it is about to run."""
+        super().showEvent(event)
+        self.runs.warm_up()
+
+    def minimumSizeHint(self) -> QSize:
+        """As wide as its content; a dock may still make it narrower, and then it is scrolled sideways."""
+        bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
+        return QSize(self._content.minimumSizeHint().width() + bar, super().minimumSizeHint().height())
+
+    # -- buttons ---------------------------------------------------------------------------------------------
+
+    def _buttons(self) -> QWidget:
+        bar = QWidget()
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(8, 6, 8, 2)
+        row.setSpacing(2)
+        self._action_buttons: dict[str, tuple[QToolButton, str]] = {}
+        for action_id, name, title, keys in (
+            ("run.run", "run", "Run", "F6"),
+            ("run.stop", "stop", "Stop", "Shift+F6"),
+            ("run.step", "step", "Step", "F10"),
+            ("run.continue", "forward", "Continue", "F8"),
+        ):
+            button = _button(title, keys)
+            if action_id == "run.run":
+                button.setText("Run")
+                button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+            button.clicked.connect(lambda _=False, chosen=action_id: self.workspace.trigger(chosen))
+            self._action_buttons[action_id] = button, name
+            row.addWidget(button)
+        row.addStretch(1)
+        self.live = QToolButton()
+        self.live.setAutoRaise(True)
+        self.live.setCheckable(True)
+        self.live.setText("Live")
+        self.live.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.live.setToolTip("Run what every edit affects")
+        self.live.clicked.connect(lambda: self.workspace.trigger("run.live"))
+        row.addWidget(self.live)
+        self.state = muted()
+        self.state.setContentsMargins(12, 0, 10, 4)
+        holder = QWidget()
+        layout = QVBoxLayout(holder)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(bar)
+        layout.addWidget(self.state)
+        return holder
+
+    def _color(self) -> None:
+        for button, name in self._action_buttons.values():
+            button.setIcon(icon(name))
+        self.live.setIcon(icon("live"))
+
+    def _show_state(self) -> None:
+        runs = self.runs
+        self._action_buttons["run.stop"][0].setEnabled(runs.is_running or runs.is_paused)
+        self._action_buttons["run.continue"][0].setEnabled(runs.is_paused)
+        self._action_buttons["run.step"][0].setEnabled(not runs.is_running)
+        self.live.setChecked(runs.live)
+        self.state.setText(display(self.workspace.run_state, 120) or "Not run yet")
+
+    # -- inputs ----------------------------------------------------------------------------------------------
+
+    def _on_change(self, _change: object) -> None:
+        if self._interface() != self._shown_inputs:
+            self._rebuild()
+
+    def _interface(self) -> list[object]:
+        return [(v, v.name, v.type) for v in self.inputs.inputs()]
+
+    def _rebuild(self) -> None:
+        """Make the rows anew: the inputs of the graph are others now."""
+        self._shown_inputs = self._interface()
+        section = self._inputs_section
+        self._whole.setParent(None)
+        section.clear()
+        section.add(self._whole)
+        values = self.inputs.inputs()
+        self.rows = [InputRow(self.inputs, value) for value in values[:_MOST_INPUTS]]
+        for row in self.rows:
+            section.add(row)
+        if not values:
+            section.add(muted("The graph takes no inputs."))
+        elif len(values) > _MOST_INPUTS:
+            section.add(muted(f"and {len(values) - _MOST_INPUTS} more, which are random"))
+        self._rebuild_sizes()
+        self._refresh()
+
+    def _rebuild_sizes(self) -> None:
+        section = self._sizes_section
+        section.clear()
+        self._sizes = {}
+        form = QWidget()
+        layout = _form(form)
+        for name, size in self.inputs.symbols().items():
+            spin = Spin(f"Size of {display(name, 60)}", 0, 1_000_000_000)
+            spin.setValue(size)
+            spin.valueChanged.connect(lambda number, symbol=name: self.inputs.set_size(symbol, number))
+            self._sizes[name] = spin
+            label = QLabel(display(name, 40))
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            font = label.font()
+            font.setItalic(True)
+            label.setFont(font)
+            layout.addRow(label, spin)
+        section.add(form)
+        section.setVisible(bool(self._sizes))
+
+    def _options(self) -> Section:
+        section = Section("Run")
+        form = QWidget()
+        layout = _form(form)
+        self.seed = Spin("Seed", 0, 2_147_483_647)
+        self.seed.setToolTip("Of random inputs and random operators")
+        self.memory = Spin("Largest value", 0, 10_000_000)
+        self.memory.setSuffix(" MB")
+        self.memory.setSpecialValueText("half of the memory")
+        self.memory.setToolTip("A node whose result would be larger is refused")
+        self.time = _TimeSpin()
+        for text, spin in (("Seed", self.seed), ("Largest value", self.memory), ("Time limit", self.time)):
+            layout.addRow(text, spin)
+        self.seed.valueChanged.connect(self.inputs.set_seed)
+        self.memory.valueChanged.connect(lambda size: self.inputs.set_limits(memory=size * _MEGABYTE))
+        self.time.valueChanged.connect(lambda seconds: self.inputs.set_limits(time=seconds))
+        section.add(form)
+        return section
+
+    def _refresh(self) -> None:
+        """Show what is chosen."""
+        inputs = self.inputs
+        whole: list[tuple[str, Path | None]] = [("Each input by itself", None)]
+        whole += [(folder.name, folder) for folder in inputs.data_sets()]
+        if inputs.data_set is not None and inputs.data_set not in [folder for _, folder in whole]:
+            whole.append((inputs.data_set.name, inputs.data_set))
+        self._whole.clear()
+        for text, folder in whole:
+            self._whole.addItem(text, folder)
+        self._whole.choose(inputs.data_set)
+        self._whole.setVisible(len(whole) > 1)
+        for row in self.rows:
+            row.refresh()
+            row.setEnabled(inputs.data_set is None)
+        self._show_sizes()
+        _show(self.seed, inputs.seed)
+        _show(self.memory, inputs.memory_limit // _MEGABYTE)
+        blocked = self.time.blockSignals(True)
+        self.time.setValue(inputs.time_limit)
+        self.time.blockSignals(blocked)
+
+    def _show_sizes(self) -> None:
+        sizes = self.inputs.symbols()
+        for name, spin in self._sizes.items():
+            _show(spin, sizes.get(name, 1))
+
+
+class _TimeSpin(QDoubleSpinBox):
+    def __init__(self) -> None:
+        super().__init__()
+        self.setAccessibleName("Time limit")
+        self.setRange(0, 1_000_000)
+        self.setDecimals(1)
+        self.setSuffix(" s")
+        self.setSpecialValueText("none")
+        self.setKeyboardTracking(False)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+
+def _button(title: str, keys: str) -> QToolButton:
+    button = QToolButton()
+    button.setAutoRaise(True)
+    button.setIconSize(QSize(16, 16))
+    shortcut = QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
+    button.setToolTip(f"{title} ({shortcut})")
+    button.setAccessibleName(title)
+    return button
+
+
+def _form(holder: QWidget) -> QFormLayout:
+    layout = QFormLayout(holder)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setVerticalSpacing(4)
+    layout.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    layout.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+    return layout
+
+
+def _show(spin: Spin, number: int) -> None:
+    blocked = spin.blockSignals(True)
+    spin.setValue(number)
+    spin.blockSignals(blocked)

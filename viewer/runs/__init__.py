@@ -1,1 +1,0 @@
-"""Runs of the open model: what they get, how they go, what they tell; `viewer.results` keeps what they gave."""

@@ -1,0 +1,75 @@
+"""How objects of a model are called and where they stand, in words: breadcrumb, messages, status line. No Qt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.viewer.style.formatting import display
+
+_LABEL_LIMIT = 60
+
+
+def name_of(item: object) -> str:
+    """A short name of a model object, safe to show; says what it is where it has no name."""
+    match item:
+        case Node():
+            return display(item.name or f"[{item.op_type}] {first_output(item)}".rstrip(), _LABEL_LIMIT)
+        case Value():
+            return display(item.name, _LABEL_LIMIT) or "(unnamed value)"
+        case Function():
+            return f"{display(item.domain, _LABEL_LIMIT)}::{display(item.title, _LABEL_LIMIT)}"
+        case Model():
+            return "model"
+        case Graph():
+            return _graph_name(item)
+        case TrainingInfo():
+            return "training"
+        case _:
+            return display(str(item), _LABEL_LIMIT)
+
+
+def first_output(node: Node) -> str:
+    """What tells a node without a name from others: the name of what it gives first."""
+    return next((value.name for value in node.outputs if value is not None and value.name), "")
+
+
+def _graph_name(graph: Graph) -> str:
+    owner = graph.owner
+    if isinstance(owner, Function):
+        return name_of(owner)
+    if isinstance(owner, TrainingInfo):
+        return "initialization" if owner.initialization is graph else "algorithm"
+    if isinstance(owner, Node):
+        attribute = next((a.name for a in owner.attributes.values() if graph in a.graphs), "")
+        return display(attribute or graph.name or "body", _LABEL_LIMIT)
+    return display(graph.name, _LABEL_LIMIT) or "graph"
+
+
+def path_to(graph: Graph) -> list[Graph | Node]:
+    """From the outermost graph to `graph`, with the nodes whose bodies are entered on the way."""
+    steps: list[Graph | Node] = [graph]
+    while isinstance(owner := graph.owner, Node) and owner.graph is not None:
+        graph = owner.graph
+        steps += [owner, graph]
+    return steps[::-1]
+
+
+def place_text(place: Any) -> str:
+    """Where a message points, in words; empty when it points nowhere."""
+    if place is None or isinstance(place, Model):
+        return ""
+    if isinstance(place, (Node, Value)):
+        kind = "node" if isinstance(place, Node) else "value"
+        where = "" if place.graph is None else f" in {trail(place.graph)}"
+        return f"{kind} {name_of(place)}{where}"
+    if isinstance(place, Graph) and not isinstance(place.owner, Function):
+        return f"graph {trail(place)}"
+    if isinstance(place, (Function, Graph)):
+        return f"function {name_of(place)}"
+    return display(str(place), 500)
+
+
+def trail(graph: Graph) -> str:
+    """Where a graph stands, from the outermost one on."""
+    return " › ".join(name_of(step) for step in path_to(graph))

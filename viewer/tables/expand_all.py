@@ -1,0 +1,62 @@
+"""Opening all that is below a row of a tree, a few milliseconds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Signal
+from PySide6.QtWidgets import QTreeView
+
+from onnx_workbench.viewer.core.turns import Turns
+
+
+class OpeningAll(QObject):
+    """What `*` does in a tree, for one with very many rows: Qt opens them all in one turn of the event loop.
+
+    Rows may come and go meanwhile; closing any row stops it. GUI thread only.
+    """
+
+    ended = Signal()  # all is open, or it was stopped
+
+    def __init__(self, tree: QTreeView) -> None:
+        super().__init__(tree)
+        self._tree = tree
+        self._turns: Turns[None] = Turns(self._on_opened, self)
+        tree.collapsed.connect(self.stop)
+
+    @property
+    def running(self) -> bool:
+        """Whether there may be more to open."""
+        return self._turns.running
+
+    def start(self, index: QModelIndex) -> None:
+        """Open a row and all below it, instead of what was being opened before."""
+        self._turns.start(self._open(QPersistentModelIndex(index.siblingAtColumn(0))))
+        self._turns.go_on()
+
+    def stop(self, *_: object) -> None:
+        """Leave the rest as it is."""
+        if self.running:
+            self._turns.stop()
+            self.ended.emit()
+
+    def _on_opened(self, _opened: list[None], finished: bool) -> None:
+        if finished:
+            self.ended.emit()
+
+    def _open(self, top: QPersistentModelIndex) -> Iterator[None]:
+        """From the top down: a view moves all rows below one that it opens."""
+        model = self._tree.model()
+        pending = [top]
+        while pending:
+            row = pending.pop()
+            if not row.isValid():
+                continue  # it went meanwhile
+            self._tree.expand(row)
+            yield None
+            inner = []
+            for place in range(model.rowCount(row)):
+                child = model.index(place, 0, row)
+                if model.hasChildren(child):
+                    inner.append(QPersistentModelIndex(child))
+            pending += reversed(inner)

@@ -1,0 +1,54 @@
+"""What is selected in a table stays selected when the table shows its rows anew, as after each run in Live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QObject, QSignalBlocker
+from PySide6.QtWidgets import QTableView
+
+from onnx_workbench.viewer.tables.sorting import AT_ONCE
+
+
+class KeptSelection(QObject):
+    """Selects after a reset of a table's model the rows about the same things; `about` says what a row is about.
+
+    A person did not choose them, so nothing is told and the table scrolls nowhere. Among very many rows they are not
+    looked for.
+    """
+
+    def __init__(self, table: QTableView, about: Callable[[int], object]) -> None:
+        super().__init__(table)
+        self._table = table
+        self._about = about
+        self._selected: list[object] = []
+        self._current: tuple[object, int] | None = None  # and the column
+        model = table.model()
+        model.modelAboutToBeReset.connect(self._remember)
+        model.modelReset.connect(self._restore)  # after the table itself, which forgets
+
+    def _remember(self) -> None:
+        chosen, current = self._table.selectionModel(), self._table.currentIndex()
+        self._selected, self._current = [], None
+        if self._table.model().rowCount() <= AT_ONCE:
+            self._selected = [self._about(index.row()) for index in chosen.selectedRows()]
+            self._current = (self._about(current.row()), current.column()) if current.isValid() else None
+
+    def _restore(self) -> None:
+        chosen, model = self._table.selectionModel(), self._table.model()
+        if not (self._selected or self._current) or model.rowCount() > AT_ONCE:
+            return
+        rows = {_key(self._about(row)): row for row in range(model.rowCount())}
+        found, flag = QItemSelection(), QItemSelectionModel.SelectionFlag
+        for row in (rows[key] for key in map(_key, self._selected) if key in rows):
+            found.select(model.index(row, 0), model.index(row, 0))
+        with QSignalBlocker(chosen):
+            if self._current is not None and _key(self._current[0]) in rows:
+                place = model.index(rows[_key(self._current[0])], self._current[1])
+                chosen.setCurrentIndex(place, flag.NoUpdate)
+            chosen.select(found, flag.Select | flag.Rows)
+
+
+def _key(thing: object) -> object:
+    """Things are told apart as such, whatever is equal about them; names by their letters."""
+    return thing if isinstance(thing, str) else id(thing)

@@ -1,0 +1,92 @@
+"""A tree that marks the rows which stand for what is selected elsewhere, however many these are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QPersistentModelIndex
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QTreeView, QWidget
+
+from onnx_workbench.viewer.core.shifts import SLICE_SECONDS, Shift
+
+_Flag = QItemSelectionModel.SelectionFlag
+
+
+class MarkingTree(QTreeView):
+    """`is_marked` tells of a row in the first column whether it is to look selected; asking again is to cost nothing.
+
+    Only rows in view are asked about and marked, others when they come into view: what Qt does with a selection of
+    many pieces takes the square of their number.
+    """
+
+    def __init__(self, is_marked: Callable[[QModelIndex], bool], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._is_marked = is_marked
+        self.is_marking = False  # while it is, changes of the selection are no choice of a person
+        self.adds = False  # whether what a person chose last comes to what was chosen before, as with Ctrl
+        self._shift = Shift(self.mark, self)
+        self.verticalScrollBar().valueChanged.connect(self.mark_soon)
+        self.expanded.connect(self.mark_soon)
+        self.collapsed.connect(self.mark_soon)
+
+    def mark_soon(self, *_: object) -> None:
+        """Mark at the next turn; cheap to call often."""
+        self._shift.start()
+
+    def mark(self) -> None:
+        """Mark the rows in view as they are to be: as many as a few milliseconds allow, others at the next turn."""
+        selection = self.selectionModel()
+        more: list[QModelIndex] = []
+        less: list[QModelIndex] = []
+        end = time.perf_counter() + SLICE_SECONDS
+        self._shift.stop()
+        for index in self._rows_in_view():
+            if time.perf_counter() > end:
+                self.mark_soon()
+                break
+            wanted = self._is_marked(index)
+            if wanted != selection.isSelected(index):
+                (more if wanted else less).append(index)
+        self.is_marking = True
+        if more:
+            selection.select(_pieces(more), _Flag.Select | _Flag.Rows)
+        if less:
+            selection.select(_pieces(less), _Flag.Deselect | _Flag.Rows)
+        self.is_marking = False
+
+    def _rows_in_view(self) -> Iterator[QModelIndex]:
+        area = self.viewport().rect()
+        index = self.indexAt(area.topLeft()).siblingAtColumn(0)
+        while index.isValid() and self.visualRect(index).top() <= area.bottom():
+            yield index
+            index = self.indexBelow(index)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """More may be in view."""
+        super().resizeEvent(event)
+        self.mark_soon()
+
+    def selectionCommand(
+        self, index: QModelIndex | QPersistentModelIndex, event: QEvent | None = None
+    ) -> QItemSelectionModel.SelectionFlag:
+        """Qt asks what a click or key does to the selection."""
+        command = super().selectionCommand(index, event)
+        self.adds = not command & _Flag.Clear
+        return command
+
+
+def _pieces(rows: Iterable[QModelIndex]) -> QItemSelection:
+    """Rows as a selection of as few pieces as they can be, each from one row to a neighbour of its parent."""
+    pieces: list[tuple[QModelIndex, QModelIndex]] = []
+    for row in rows:
+        top, bottom = pieces[-1] if pieces else (row, row)
+        if row.row() == bottom.row() + 1 and row.parent() == bottom.parent():
+            pieces[-1] = top, row
+        else:
+            pieces.append((row, row))
+    selection = QItemSelection()
+    for top, bottom in pieces:
+        selection.select(top, bottom)
+    return selection

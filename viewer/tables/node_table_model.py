@@ -1,0 +1,336 @@
+"""Nodes as rows of a spreadsheet: their names and attributes, to be edited one by one or many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+
+from onnx_workbench.model.edits.attributes import expected_kind, remove_attribute, set_attribute
+from onnx_workbench.model.edits.function_attributes import refer_as_written
+from onnx_workbench.model.edits.nodes import change_operator, rename_node
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document, Transaction
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Graph, Node
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.schemas import AttributeSchema
+from onnx_workbench.model.schemas.signatures import signature_of
+from onnx_workbench.model.text.attributes import attribute_source, has_text, parse_any, parse_attribute
+from onnx_workbench.model.text.operators import operator_for
+from onnx_workbench.viewer.canvas.scene.node_text import attribute_text
+from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT
+from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.labels import first_output, trail
+from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.tables.sorting import AT_ONCE, Key, order_of
+
+Index = QModelIndex | QPersistentModelIndex
+
+NAME, OPERATOR, GRAPH = "Name", "Operator", "Graph"
+_LOOKED_AT = 2000  # nodes whose attributes decide which columns there are
+_SHOWN = 32  # elements of a list
+_MOST_TEXT = 4096  # elements of a list that are offered for editing
+
+# made once: headers ask for those of every cell when all are selected
+_READ_ONLY = Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemNeverHasChildren
+_EDITABLE = _READ_ONLY | Qt.ItemFlag.ItemIsEditable
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column shows: the name, the operator, the graph, or (`attribute`) an attribute."""
+
+    title: str
+    attribute: str = ""
+    tip: str = ""
+
+
+#: A node, the column, and what is to be written there.
+Cell = tuple[Node, Column, str]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What is shown next."""
+
+    columns: list[Column]
+    nodes: list[Node]
+    numbers: dict[Node, int]
+
+
+class NodeTableModel(QAbstractTableModel):
+    """Some nodes with the attributes their operators have.
+
+    Very many are sorted over several turns; until then the table shows what it showed.
+    """
+
+    refused = Signal(object)  # ModelError: why a cell was not taken
+
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self.nodes: list[Node] = []
+        self.columns: list[Column] = [Column(NAME)]
+        self._rows: dict[Node, int] = {}
+        self._sorted_by: tuple[int, Qt.SortOrder] | None = None
+        self._coming: list[Node] | None = None  # shown instead as soon as they are sorted
+        self._arranging = Latest(self)
+        self._refusal = ""
+
+    def set(self, nodes: Iterable[Node]) -> None:
+        """Show these nodes, in the order last sorted by."""
+        self._coming = list(nodes)
+        self._arrange()
+
+    def stop(self) -> None:
+        """Leave the rows as they are: nodes came or went, and others will be `set`."""
+        self._arranging.stop()
+        self._coming = None
+
+    def touch(self, nodes: Iterable[Node]) -> None:
+        """Nodes changed: show them as they are now. Costs the number of nodes that changed."""
+        self._arranging.begin_anew()
+        rows = [self._rows[node] for node in nodes if node in self._rows]
+        if rows:
+            last = len(self.columns) - 1
+            self.dataChanged.emit(self.index(min(rows), 0), self.index(max(rows), last))
+
+    # -- Qt --------------------------------------------------------------------------------------------------
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
+        """One row a node."""
+        return 0 if parent.isValid() else len(self.nodes)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:
+        """Name, operator, attributes, graph."""
+        return 0 if parent.isValid() else len(self.columns)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Titles of columns, with the attribute's description as tooltip."""
+        if orientation != Qt.Orientation.Horizontal or section >= len(self.columns):
+            return None
+        column = self.columns[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.title
+        return plain_tip(column.tip) or None if role == Qt.ItemDataRole.ToolTipRole else None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Tensors, graphs and the place of a node are not written as text."""
+        return _EDITABLE if self._is_editable(index) else _READ_ONLY
+
+    def _is_editable(self, index: Index) -> bool:
+        column = self.columns[index.column()]
+        if column.title == GRAPH and not column.attribute:
+            return False
+        if not column.attribute:
+            return True
+        attribute = self.nodes[index.row()].attributes.get(column.attribute)
+        if attribute is None:
+            kind = expected_kind(self.nodes[index.row()], column.attribute)
+            return kind is None or has_text(kind)
+        if not has_text(attribute.kind):
+            return False
+        if isinstance(attribute.value, str):
+            return len(attribute.value) <= LONGEST_TEXT
+        return not isinstance(attribute.value, tuple) or len(attribute.value) <= _MOST_TEXT
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows; what is not written in the node, such as defaults, stands muted."""
+        node, column = self.nodes[index.row()], self.columns[index.column()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
+                return display(self._shown(node, column), 200, elide="end")
+            case Qt.ItemDataRole.EditRole:
+                return self.source(index)
+            case Qt.ItemDataRole.ForegroundRole if self._is_stand_in(node, column):
+                return theme().muted
+            case Qt.ItemDataRole.ToolTipRole:
+                return plain_tip(display(self._shown(node, column), 1000)) or None
+        return None
+
+    def _is_stand_in(self, node: Node, column: Column) -> bool:
+        """Whether a cell shows what is not written in the node."""
+        return column.attribute not in node.attributes if column.attribute else column.title == NAME and not node.name
+
+    def _shown(self, node: Node, column: Column) -> str:
+        """The text of a cell; of a node without a name what tells it from others."""
+        text = _text(node, column, _SHOWN)
+        return text if text or column.title != NAME or column.attribute else first_output(node)
+
+    def source(self, index: Index) -> str:
+        """A cell as it is edited and copied: empty where the attribute is left out."""
+        return _source(self.nodes[index.row()], self.columns[index.column()])
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        """Take what was typed into one cell."""
+        if role != Qt.ItemDataRole.EditRole:
+            return False
+        return self._change(index.row(), index.column(), str(value))
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Order the rows by a column: numbers as numbers, texts as texts."""
+        self._sorted_by = None if column < 0 else (column, order)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Sort the rows that come, or those that are shown."""
+        nodes = self.nodes if self._coming is None else self._coming
+        known = self.columns if self._coming is None else None
+        sorted_by = self._sorted_by
+
+        def arrange(progress: Progress) -> _Rows:
+            columns = known or _columns(nodes, progress)
+            ordered = nodes
+            if sorted_by is not None and sorted_by[0] < len(columns):
+                column, is_descending = columns[sorted_by[0]], sorted_by[1] == Qt.SortOrder.DescendingOrder
+                order = order_of(
+                    len(nodes), lambda row: _key(nodes[row], column), is_descending=is_descending, progress=progress
+                )
+                ordered = [nodes[row] for row in progress.paced(order)]
+            return _Rows(columns, ordered, {node: row for row, node in enumerate(progress.paced(ordered))})
+
+        self._arranging.begin(arrange, self._show, at_once=len(nodes) <= AT_ONCE)
+
+    def _show(self, rows: _Rows) -> None:
+        if self._coming is not None:
+            self._coming = None
+            self.beginResetModel()
+            self.columns, self.nodes, self._rows = rows.columns, rows.nodes, rows.numbers
+            self.endResetModel()
+            return
+        self.layoutAboutToBeChanged.emit()
+        before = self.persistentIndexList()
+        held = [(self.nodes[index.row()], index.column()) for index in before]
+        self.nodes, self._rows = rows.nodes, rows.numbers
+        self.changePersistentIndexList(before, [self.index(self._rows[node], column) for node, column in held])
+        self.layoutChanged.emit()
+
+    # -- editing ---------------------------------------------------------------------------------------------
+
+    def cells(self, texts: Iterable[tuple[int, int, str]]) -> list[Cell]:
+        """What is to be written, from rows, columns and texts."""
+        return [(self.nodes[row], self.columns[column], text) for row, column, text in texts]
+
+    def _change(self, row: int, column: int, text: str) -> bool:
+        """Write a text into a cell; False when it was refused, see `refused`."""
+        cells = self.cells([(row, column, text)])
+        try:
+            with self._document.edit(title_of(cells)) as edit:
+                write_cells(edit, cells)
+        except ModelError as error:
+            self._refusal = f"{error.title}\n{error.detail}"
+            self.refused.emit(error)
+            return False
+        return True
+
+    def refusal(self) -> str:
+        """Why the last text was refused."""
+        return self._refusal
+
+
+def _text(node: Node, column: Column, limit: int | None) -> str:
+    if column.attribute:
+        attribute = node.attributes.get(column.attribute)
+        if attribute is None:
+            formal = _formal(node, column.attribute)
+            return "" if formal is None or formal.default is None else attribute_source(formal.default, limit)
+        return f"@{attribute.reference}" if attribute.reference else _written(attribute, limit)
+    if column.title == NAME:
+        return node.name
+    if column.title == OPERATOR:
+        return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    return trail(node.graph) if node.graph is not None else ""
+
+
+def _key(node: Node, column: Column) -> Key:
+    """What a row is sorted by: numbers as numbers, texts as texts."""
+    text = _text(node, column, _SHOWN)
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _source(node: Node, column: Column) -> str:
+    if column.attribute and column.attribute not in node.attributes:
+        return ""
+    return _text(node, column, None)
+
+
+def title_of(cells: Sequence[Cell]) -> str:
+    """What writing cells is called in the history."""
+    names = {column.title for _, column, _ in cells}
+    what = display(names.pop(), 40) if len(names) == 1 else plural(len(cells), "cell")
+    nodes = {node for node, _, _ in cells}
+    where = display(next(iter(nodes)).title, 60) if len(nodes) == 1 else plural(len(nodes), "node")
+    return f"Set {what} of {where}"
+
+
+def write_cells(edit: Transaction, cells: Sequence[Cell], progress: Progress = SILENT) -> None:
+    """Write texts into cells, all or none; what a cell holds already is left alone. Any thread.
+
+    Names last, so that what refuses calls nodes as they are still called.
+    """
+    ordered = sorted(cells, key=lambda cell: cell[1].title == NAME and not cell[1].attribute)
+    for node, column, text in progress.paced(ordered, of=len(ordered)):
+        if text != _source(node, column):
+            _write(edit, node, column, text)
+
+
+def _write(edit: Transaction, node: Node, column: Column, text: str) -> None:
+    if not column.attribute:
+        if column.title == NAME:
+            rename_node(edit, node, text)
+        elif column.title == OPERATOR:
+            change_operator(edit, node, *operator_for(node, text))
+        else:
+            raise ModelError("The graph of a node cannot be written", "Cut the node and paste it there.", node)
+        return
+    name = column.attribute
+    present = node.attributes.get(name)
+    if not text.strip() and not (present is not None and present.kind is AttributeKind.STRING and text):
+        if present is not None:
+            remove_attribute(edit, node, name)
+        return
+    if present is not None and not has_text(present.kind):
+        raise ModelError(f"{name} of {node.title} is not written as text", "Open it in the inspector.", node)
+    kind = expected_kind(node, name) or (present.kind if present is not None else None)
+    if refer_as_written(edit, node, name, text, kind):
+        return
+    value, kind = parse_any(text) if kind is None else (parse_attribute(text, kind), kind)
+    set_attribute(edit, node, name, value, kind)
+
+
+def _written(attribute: Attribute, limit: int | None) -> str:
+    return attribute_source(attribute, limit) if has_text(attribute.kind) else attribute_text(attribute)
+
+
+def _formal(node: Node, name: str) -> AttributeSchema | None:
+    schema = signature_of(node)
+    return None if schema is None else schema.attributes.get(name)
+
+
+def _columns(nodes: Sequence[Node], progress: Progress) -> list[Column]:
+    """Every attribute of the operators' signatures, then what else the first nodes carry."""
+    tips: dict[str, str] = {}
+    operators: dict[tuple[str, str], Node] = {}
+    graphs = set[Graph | None]()
+    for node in progress.paced(nodes):
+        operators.setdefault((node.domain, node.op_type), node)
+        graphs.add(node.graph)
+    for node in islice(operators.values(), 50):
+        schema = signature_of(node)
+        for name, formal in schema.attributes.items() if schema is not None else ():
+            tips.setdefault(name, " ".join(formal.doc.split())[:400])
+    for node in nodes[:_LOOKED_AT]:
+        for name in node.attributes:
+            tips.setdefault(name, "")
+    several = [Column(OPERATOR)] if len(operators) > 1 else []
+    place = [Column(GRAPH)] if len(graphs) > 1 else []
+    return [Column(NAME), *several, *(Column(display(n, 60), n, display(tip, 400)) for n, tip in tips.items()), *place]

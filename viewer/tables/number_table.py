@@ -1,0 +1,382 @@
+"""A sortable table of names and numbers, each row about an object of the model: profile, compare, watch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, overload
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QStyledItemDelegate,
+    QStyleOptionHeader,
+    QStyleOptionViewItem,
+    QTableView,
+)
+
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.tables.keep_selection import KeptSelection
+from onnx_workbench.viewer.tables.sorting import AT_ONCE, Key, order_of
+
+Index = QModelIndex | QPersistentModelIndex
+Thing = TypeVar("Thing")
+
+_KEPT = 500  # rows that were made, beyond what a window shows
+_LEAST = 22  # characters of a column that takes the rest
+_PADDING = 18  # px
+_HEADING = 12
+_BESIDE_ARROW = 2 * "\N{NO-BREAK SPACE}"
+_OFF = 3 * "\N{NO-BREAK SPACE}"  # before words that follow numbers
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text, and what it is sorted by where that is not the text; `role` names a colour of the theme."""
+
+    text: str
+    number: float | None = None
+    role: str = ""
+    tip: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading; numbers stand right and in the fixed font. `width` is in characters, 0 takes the rest.
+
+    The first click on the heading of an `amount` has the largest stand first.
+    """
+
+    title: str
+    width: int = 0
+    tip: str = ""
+    number: bool = True
+    amount: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row and the object it is about."""
+
+    target: Any
+    cells: tuple[Cell, ...]
+
+
+class MadeRows(Sequence[Row], Generic[Thing]):
+    """A row for each of many things, made when it is looked at.
+
+    `keys` says by what the rows are sorted, for columns where that costs less than making their cells, and `about`
+    what a row is about.
+    """
+
+    def __init__(
+        self,
+        things: Sequence[Thing],
+        make: Callable[[Thing], Row],
+        keys: Mapping[int, Callable[[Thing], Key]] | None = None,
+        about: Callable[[Thing], object] | None = None,
+    ) -> None:
+        self._things = things
+        self._make = make
+        self._keys = keys or {}
+        self._about = about
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        if isinstance(index, slice):
+            return [self._make(thing) for thing in self._things[index]]
+        return self._make(self._things[index])
+
+    def target(self, index: int) -> object:
+        """The object that a row is about."""
+        return self[index].target if self._about is None else self._about(self._things[index])
+
+    def key(self, index: int, column: int) -> Key:
+        """What a row is sorted by."""
+        known = self._keys.get(column)
+        return key_of(self[index].cells[column]) if known is None else known(self._things[index])
+
+
+def key_of(cell: Cell) -> Key:
+    """What a cell is sorted by."""
+    return cell.text if cell.number is None else cell.number
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """By which column rows are sorted, if any, and which way."""
+
+    column: int = -1
+    is_descending: bool = False
+
+    def of(self, rows: Sequence[Row], progress: Progress = SILENT) -> Sequence[int]:
+        """The places of the rows in order: see `order_of`. Texts are cells without a number."""
+        if self.column < 0:
+            return range(len(rows))
+
+        def key(place: int) -> Key:
+            return (
+                rows.key(place, self.column) if isinstance(rows, MadeRows) else key_of(rows[place].cells[self.column])
+            )
+
+        return order_of(len(rows), key, is_descending=self.is_descending, progress=progress)
+
+
+class NumberModel(QAbstractTableModel):
+    """The rows of a NumberTable in the order they are shown. Very many are sorted over several turns."""
+
+    def __init__(self, columns: Sequence[Column], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.columns = tuple(columns)
+        self.rows: Sequence[Row] = []  # as they were given
+        self._order: Sequence[int] = ()  # their places in the order they are shown
+        self._sorting = Sorting()
+        self._ordering = Latest(self)
+        self._coming: Sequence[Row] | None = None  # shown instead as soon as they are sorted
+        self._made: dict[int, Row] = {}  # those looked at last, by their places
+        self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Show other rows, in the order chosen last."""
+        self._coming = rows if isinstance(rows, MadeRows) else list(rows)
+        self._arrange()
+
+    def make_again(self) -> None:
+        """Rows are made of things that have changed: make those that are looked at anew, in the order they have."""
+        if isinstance(self.rows, MadeRows) and self._order:
+            self._made.clear()
+            self.dataChanged.emit(self.index(0, 0), self.index(len(self._order) - 1, len(self.columns) - 1))
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Show the rows sorted by a column; -1: as they were given."""
+        self._sorting = Sorting(column, order is Qt.SortOrder.DescendingOrder)
+        self._arrange()
+
+    def row(self, number: int) -> Row:
+        """The row shown at a place."""
+        place = self._order[number]
+        made = self._made.get(place)
+        if made is None:
+            if len(self._made) > _KEPT:
+                self._made.clear()
+            made = self._made[place] = self.rows[place]
+        return made
+
+    def target(self, number: int) -> object:
+        """What the row shown at a place is about."""
+        place, rows = self._order[number], self.rows
+        return rows.target(place) if isinstance(rows, MadeRows) else rows[place].target
+
+    def _arrange(self) -> None:
+        rows = self.rows if self._coming is None else self._coming
+        sorting = self._sorting
+        self._ordering.begin(lambda progress: sorting.of(rows, progress), self._show, at_once=len(rows) <= AT_ONCE)
+
+    def _show(self, order: Sequence[int]) -> None:
+        if self._coming is not None:
+            self.beginResetModel()
+            self.rows, self._coming, self._order = self._coming, None, order
+            self._made.clear()
+            self.endResetModel()
+            return
+        self.layoutAboutToBeChanged.emit()
+        before = self.persistentIndexList()
+        held = [self._order[index.row()] for index in before]
+        self._order = order
+        now = {place: number for number, place in enumerate(order)} if held else {}
+        after = [self.index(now[place], index.column()) for place, index in zip(held, before, strict=True)]
+        self.changePersistentIndexList(before, after)
+        self.layoutChanged.emit()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
+        """How many rows."""
+        return 0 if parent.isValid() else len(self._order)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:
+        """How many columns."""
+        return 0 if parent.isValid() else len(self.columns)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Headings, placed as their columns."""
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        column = self.columns[section]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return column.title
+            case Qt.ItemDataRole.ToolTipRole:
+                return plain_tip(column.tip or column.title)
+            case Qt.ItemDataRole.TextAlignmentRole:
+                return _alignment(column)
+            case Qt.ItemDataRole.InitialSortOrderRole if column.amount:
+                return Qt.SortOrder.DescendingOrder
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows."""
+        cell = self.row(index.row()).cells[index.column()]
+        column = self.columns[index.column()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return cell.text
+            case Qt.ItemDataRole.UserRole:
+                return key_of(cell)
+            case Qt.ItemDataRole.ToolTipRole:
+                return plain_tip(cell.tip or cell.text)
+            case Qt.ItemDataRole.TextAlignmentRole:
+                return _alignment(column)
+            case Qt.ItemDataRole.FontRole if column.number:
+                return QFont(self._fixed)
+            case Qt.ItemDataRole.ForegroundRole if cell.role:
+                color: QColor = getattr(theme(), cell.role)
+                return color
+        return None
+
+
+class _Cells(QStyledItemDelegate):
+    """Words that follow a column of numbers stand off from it, as the numbers end where the words begin."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
+        """What a cell is drawn from."""
+        super().initStyleOption(option, index)
+        if _follows_numbers(index.model(), index.column()):
+            option.text = _OFF + option.text
+
+
+class _Header(QHeaderView):
+    """Headings; those on the right leave room for the arrow of the order, over which Qt would write."""
+
+    def __init__(self, parent: QTableView) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self.setSectionsClickable(True)
+
+    def initStyleOptionForIndex(self, option: QStyleOptionHeader, section: int) -> None:
+        """What a heading is drawn from."""
+        super().initStyleOptionForIndex(option, section)
+        if option.sortIndicator != QStyleOptionHeader.SortIndicator.None_:
+            option.text += _BESIDE_ARROW
+        if _follows_numbers(self.model(), section):
+            option.text = _OFF + option.text
+
+
+class NumberTable(QTableView):
+    """The table. `chosen(object)` comes for the row a person goes to."""
+
+    chosen = Signal(object)
+
+    def __init__(self, name: str, columns: Sequence[Column]) -> None:
+        super().__init__()
+        self.setAccessibleName(name)
+        self.source = NumberModel(columns, self)
+        self.setHorizontalHeader(_Header(self))
+        self.setItemDelegate(_Cells(self))
+        self.setModel(self.source)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.setTabKeyNavigation(False)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 6)
+        header = self.horizontalHeader()
+        header.setHighlightSections(False)
+        self.setSortingEnabled(True)
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)  # that of the rows, until a heading is clicked
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        header.setResizeContentsPrecision(0)  # what is seen decides: there may be a hundred thousand rows
+        header.sectionResized.connect(self._on_resized)
+        self._rest = next((index for index, column in enumerate(columns) if not column.width), None)
+        self._sizing = False
+        self._is_arranged = False  # by the person
+        self.source.modelReset.connect(self._fit_columns)
+        KeptSelection(self, self.source.target)
+        self.activated.connect(self._choose)
+        self.clicked.connect(self._choose)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The columns go by the room there is."""
+        super().resizeEvent(event)
+        self._fit_columns()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """See `_fit_columns`."""
+        super().showEvent(event)
+        self._fit_columns()
+
+    def _on_resized(self) -> None:
+        self._is_arranged = self._is_arranged or not self._sizing
+
+    def _fit_columns(self) -> None:
+        """Columns are as wide as they are meant to be, or as what is in them where there is no room for that.
+
+        The one without a width takes the rest, though never so little that its names cannot be told apart. What a
+        person has made wider or narrower stays. While the table is hidden, Qt would look at every row for that.
+        """
+        if not self.isVisible():
+            return
+        character, room = self.fontMetrics().averageCharWidth(), self.viewport().width()
+        columns = self.source.columns
+        widths = [(column.width or _LEAST) * character + _PADDING for column in columns]
+        if sum(widths) > room:
+            needed = [max(self.sizeHintForColumn(i), self._heading_width(i)) for i in range(len(columns))]
+            widths = [min(width, need) for width, need in zip(widths, needed, strict=True)]
+        if self._rest is not None:
+            widths[self._rest] += max(0, room - sum(widths))
+        if not self._is_arranged:
+            self._sizing = True
+            for index, width in enumerate(widths):
+                self.setColumnWidth(index, width)
+            self._sizing = False
+
+    def _heading_width(self, index: int) -> int:
+        """Of a heading with its margins; only the column that rows are sorted by needs room for the arrow."""
+        header = self.horizontalHeader()
+        if header.sortIndicatorSection() == index:
+            return header.sectionSizeHint(index)
+        text = (_OFF if _follows_numbers(self.source, index) else "") + self.source.columns[index].title
+        return header.fontMetrics().horizontalAdvance(text) + _HEADING
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Show other rows; the order a person chose stays."""
+        self.source.set_rows(rows)
+
+    def sort_by(self, column: int, *, descending: bool = True) -> None:
+        """Sort as if a heading had been clicked."""
+        self.sortByColumn(column, Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder)
+
+    def targets(self) -> list[Any]:
+        """The objects of the rows, in the order shown."""
+        return [self.source.row(number).target for number in range(self.source.rowCount())]
+
+    def selected(self) -> list[Any]:
+        """The objects of the selected rows."""
+        return [self._target(index) for index in self.selectionModel().selectedRows()]
+
+    def _target(self, index: QModelIndex) -> Any:
+        return self.source.row(index.row()).target
+
+    def _choose(self, index: QModelIndex) -> None:
+        self.chosen.emit(self._target(index))
+
+
+def _follows_numbers(model: object, index: int) -> bool:
+    if not isinstance(model, NumberModel) or not index:
+        return False
+    return model.columns[index - 1].number and not model.columns[index].number
+
+
+def _alignment(column: Column) -> Qt.AlignmentFlag:
+    side = Qt.AlignmentFlag.AlignRight if column.number else Qt.AlignmentFlag.AlignLeft
+    return side | Qt.AlignmentFlag.AlignVCenter

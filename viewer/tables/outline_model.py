@@ -1,0 +1,511 @@
+"""The graphs, groups and nodes of a model as a tree whose branches are made when they are opened."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
+from shiboken6 import isValid
+
+from onnx_workbench.model.analysis.name_scopes import Path, Scope, scope_path
+from onnx_workbench.model.ir.graph import Graph, Model, Node
+from onnx_workbench.model.ir.name_index import comes_before
+from onnx_workbench.viewer.canvas.grouping import Grouping
+from onnx_workbench.viewer.style.icons import dot, icon
+from onnx_workbench.viewer.style.theme import categories, node_category, theme
+from onnx_workbench.viewer.style.tooltips import for_role
+from onnx_workbench.viewer.tables.outline_rows import Row, Stretch
+from onnx_workbench.viewer.tables.tree_model import Index, TreeModel
+
+#: What a row stands for: a Graph, Scope, Stretch or Node.
+ObjectRole = int(Qt.ItemDataRole.UserRole)
+
+#: More nodes than this at once: their graphs' branches are made anew.
+_MOST_SINGLY = 200
+
+
+class OutlineModel(TreeModel):
+    """Columns: name and operator. GUI thread.
+
+    Rows are built branch by branch, and that of a large graph when its groups are known, which takes no turn of the
+    event loop longer than a few milliseconds; `filled` follows. The groups are those of the canvas. Very many rows
+    next to each other come in stretches, so that nothing costs the number of all nodes but `*`, which opens them all.
+    """
+
+    filled = Signal()  # the branch of a large graph is there
+
+    def __init__(self, model: Model, grouping: Grouping, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._root = Row(model, None)
+        self._grouping = grouping
+        self._graphs: dict[Graph, Row] = {}  # whose branches are built, or will be when their groups are known
+        self._counted: set[tuple[Row, Scope]] = set()  # in branches of graphs: hold more or fewer nodes than they told
+        grouping.regrouped.connect(self._fill)
+
+    # -- building ------------------------------------------------------------------------------------------------
+
+    def _children(self, row: Row) -> list[Row]:
+        if row.children is None:
+            row.take(row.branch(self._subjects(row)))
+            assert row.children is not None
+        return row.children
+
+    def _subjects(self, row: Row) -> list[Any]:
+        match row.subject:
+            case Model() as model:
+                return [*model.root_graphs()]
+            case Graph() as graph:
+                self._graphs[graph] = row
+                row.scopes = None
+                if not self._grouping.is_ready(graph):
+                    self._grouping.when_ready(graph, lambda: self._fill(graph))
+                    return []
+                row.scopes = self._grouping.tree(graph)  # which is ours after the next edit: then it makes another
+                return _inside(row.scopes.root)
+            case Scope() as scope:
+                return _inside(scope)
+            case Stretch() as stretch:
+                return stretch.subjects
+            case Node() as node:
+                return list(node.bodies)
+
+    def _fill(self, graph: Graph) -> None:
+        """The groups of a graph have become known, or are others now."""
+        row = self._graphs.get(graph) if isValid(self) else None
+        if row is not None and row.children is not None:
+            self._set_children(row, self._subjects(row))
+            self.filled.emit()
+
+    def rebuild(self) -> None:
+        """Everything anew, after graphs came or went."""
+        self.beginResetModel()
+        self._forget(self._root)
+        self.endResetModel()
+
+    def _forget(self, row: Row) -> None:
+        """A branch is not built any more."""
+        pending = [row]
+        while pending:
+            one = pending.pop()
+            pending.extend(one.children or ())
+            if isinstance(one.subject, Graph):
+                self._graphs.pop(one.subject, None)
+            one.forget()
+
+    # -- following edits -------------------------------------------------------------------------------------------
+
+    def follow(self, nodes: set[Node]) -> None:
+        """These nodes came, went, moved, or have other names or bodies: their rows follow. Costs those rows.
+
+        When they are very many, the branches of their graphs close and are made anew; where none went, as soon as the
+        groups are known.
+        """
+        self._open_first(nodes)
+        if len(nodes) > _MOST_SINGLY:
+            for row in self._built():
+                self._follow_many(row, nodes)
+            return
+        for row in self._built():
+            self._take_out_gone(row, nodes)
+        while sum(self._take_out_moved(row, node) for row in self._built() for node in nodes):
+            pass  # a neighbour that stays may be in the wrong place once another is gone
+        for row in self._built():  # after all that went: places are compared among nodes that are there
+            for node in nodes:
+                self._follow_in(row, node)
+        self._tell_counts()
+
+    def _follow_many(self, row: Row, nodes: set[Node]) -> None:
+        """Make the branch of a graph anew if any of these is or was in it."""
+        graph = row.subject
+        assert isinstance(graph, Graph)
+        if any(node.graph is not graph and self._holder(row, node) for node in nodes):
+            self._set_children(row, self._subjects(row))
+        elif any(node.graph is graph for node in nodes):
+            if self._grouping.is_ready(graph) or not row.children:
+                self._set_children(row, self._subjects(row))
+                return
+            self._grouping.when_ready(graph, lambda: self._fill(graph))
+            self.dataChanged.emit(self._index(row, 0), self._index(row, 1))  # a range: all is drawn, by its name of now
+
+    def _open_first(self, nodes: set[Node]) -> None:
+        """A view shows a graph without nodes as a row that cannot be opened: tell it of the first ones."""
+        for graph in {node.graph for node in nodes if node.graph is not None}:
+            row = self._row_of_graph(graph)
+            if row is not None and row.children is None and len(graph.nodes) <= len(nodes):
+                row.children = []
+                self._set_children(row, self._subjects(row))
+                self._tell(row)
+
+    def _built(self) -> Iterator[Row]:
+        """The rows of graphs whose branches are built, as long as they are."""
+        for graph, row in list(self._graphs.items()):
+            if self._graphs.get(graph) is row:
+                yield row
+
+    def _take_out_gone(self, row: Row, nodes: set[Node]) -> None:
+        """Take the nodes that are not in its graph any more out of the branch of a graph."""
+        gone: dict[Scope, set[Node]] = {}
+        for node in nodes:
+            scope = self._holder(row, node) if node.graph is not row.subject else None
+            if scope is not None:
+                gone.setdefault(scope, set()).add(node)
+        for scope, those in gone.items():
+            scope.nodes[:] = [node for node in scope.nodes if node not in those]
+            for node in those:
+                self._take_out(row, scope, node)
+
+    def _take_out_moved(self, row: Row, node: Node) -> bool:
+        """Take a node that stands elsewhere now out of the branch of a graph; whether it was there."""
+        scope = self._holder(row, node)
+        if scope is None or _is_in_order(scope, node):
+            return False
+        scope.nodes.remove(node)
+        self._take_out(row, scope, node)
+        return True
+
+    def _follow_in(self, row: Row, node: Node) -> None:
+        """Let the branch of a graph show a node that is in it now."""
+        if node.graph is not row.subject or row.children is None or row.scopes is None:
+            return
+        if self._holder(row, node) is None:
+            self._put_in(row, node)
+        elif (shown := self._find(node, build=False)) is not None:
+            self._follow_bodies(shown, node)
+            self._tell(shown)
+
+    def _follow_bodies(self, row: Row, node: Node) -> None:
+        bodies = list(node.bodies)
+        if [child.subject for child in row.children or ()] != bodies:
+            self._set_children(row, bodies)
+
+    def _set_children(self, row: Row, subjects: list[Any]) -> None:
+        """Show other children, whatever was there before."""
+        index, before = self._index(row), row.children
+        if before:
+            self.beginRemoveRows(index, 0, len(before) - 1)
+            for child in before:
+                self._forget(child)
+            row.take([])
+            self.endRemoveRows()
+        if subjects:
+            branch = row.branch(subjects)
+            self.beginInsertRows(index, 0, len(branch) - 1)
+            row.take(branch)
+            self.endInsertRows()
+
+    def _holder(self, row: Row, node: Node) -> Scope | None:
+        """The scope whose row shows a node, in the branch of a graph; None when the branch does not show it."""
+        if row.children is None or row.scopes is None:
+            return None
+        return row.scopes.of.get(node) or (row.scopes.root if row.holds(node) else None)
+
+    def _take_out(self, row: Row, scope: Scope, node: Node) -> None:
+        """Take the row of a node that left its scope away, and scopes that are empty then."""
+        assert row.scopes is not None
+        row.scopes.of.pop(node, None)
+        self._remove(self._row_of_scope(row, scope), node)
+        self._count(row, scope, -1)
+        while scope.parent is not None and not scope.count:
+            scope.parent.children.remove(scope)
+            self._remove(self._row_of_scope(row, scope.parent), scope)
+            scope = scope.parent
+
+    def _put_in(self, row: Row, node: Node) -> None:
+        """Add a node to the innermost scope there is for it, or to a new one with a neighbour of the same."""
+        assert row.scopes is not None
+        scope, path = _scope_for(row.scopes.root, node)
+        mate = _mate(scope, node, path)
+        if mate is not None:
+            other, shared = mate
+            inner = Scope(shared, "/".join(shared[len(scope.path) :]), scope, nodes=[other])
+            self._count(row, inner, 1)
+            self._insert(row, scope, inner, scope.children)
+            scope.nodes.remove(other)
+            self._take_out(row, scope, other)
+            row.scopes.of[other] = inner
+            scope = inner
+        self._insert(row, scope, node, scope.nodes)
+        self._count(row, scope, 1)
+        if scope.parent is not None:
+            row.scopes.of[node] = scope
+
+    def _count(self, row: Row, scope: Scope | None, by: int) -> None:
+        """A scope in the branch of a graph, and those around it, hold more or fewer nodes."""
+        while scope is not None:
+            scope.count += by
+            self._counted.add((row, scope))
+            scope = scope.parent
+
+    def _remove(self, row: Row | None, subject: Node | Scope) -> None:
+        """Take the row of an object away, and its stretch when nothing else is in it."""
+        above = row.above(subject) if row is not None else None
+        if row is None or above is None:
+            return
+        gone = above.child(subject)
+        if isinstance(above.subject, Stretch) and row.stretches is not None:
+            del row.stretches[subject]
+            row.stretches = row.stretches or None
+            if above.subject.subjects == [subject]:
+                gone = above
+            above.subject.subjects.remove(subject)
+        if gone is not None:
+            self._remove_row(gone)
+
+    def _remove_row(self, gone: Row) -> None:
+        row, place = gone.parent, self._place(gone)
+        assert row is not None
+        assert row.children is not None
+        self.beginRemoveRows(self._index(row), place, place)
+        self._forget(gone)
+        del row.children[place]
+        if row.rows is not None:
+            del row.rows[gone.subject]
+        self.endRemoveRows()
+
+    def _insert(self, graph_row: Row, scope: Scope, subject: Node | Scope, siblings: list[Any]) -> None:
+        number = bisect_left(siblings, _position(subject), key=_position)
+        siblings.insert(number, subject)
+        row = self._row_of_scope(graph_row, scope)
+        if row is None or row.children is None:
+            return
+        place = number + (len(scope.children) if isinstance(subject, Node) else 0)
+        if row.stretches is not None:
+            row, place = _enter_stretch(row, scope, subject, place)
+        if row.children is None:
+            return
+        self.beginInsertRows(self._index(row), place, place)
+        made = Row(subject, row, place)
+        row.children.insert(place, made)
+        if row.rows is not None:
+            row.rows[subject] = made
+        self.endInsertRows()
+
+    def _row_of_scope(self, row: Row, scope: Scope) -> Row | None:
+        """The row of a scope in the branch of a graph, if it is built."""
+        found: Row | None = row
+        for step in _steps_to(scope):
+            above = None if found is None else found.above(step)
+            found = None if above is None else above.child(step)
+        return found
+
+    def rename(self, nodes: Iterable[Node]) -> None:
+        """What these give may have other names: rows of nodes without a name are called after it."""
+        for node in nodes:
+            row = self._find(node, build=False)
+            if row is not None:
+                self._tell(row)
+
+    def retitle(self) -> None:
+        """Graphs and functions may have other names; bodies are called after their attributes."""
+        for row in self._children(self._root):
+            self._tell(row)
+
+    def _tell_counts(self) -> None:
+        """Have the rows of graphs, and those of groups that nodes came to or left, tell anew what they hold."""
+        counted, self._counted = self._counted, set()
+        for one in (*self._built(), *(self._row_of_scope(row, scope) for row, scope in counted)):
+            if one is not None:
+                self._tell(one)
+                for stretch in one.children or () if one.stretches is not None else ():
+                    self._tell(stretch)
+
+    def _tell(self, row: Row) -> None:
+        """Have a row drawn anew where a view shows something else: it measures its columns for that."""
+        if row.told is None or row.told == row.identity():
+            return
+        row.told = None
+        for column in (0, 1):  # each by itself: a range makes a tree view paint everything
+            index = self._index(row, column)
+            self.dataChanged.emit(index, index)
+
+    # -- finding -------------------------------------------------------------------------------------------------
+
+    def index_of(self, subject: Node | Graph) -> QModelIndex:
+        """The row of a node or graph, building the branches on the way; an invalid index when there is none."""
+        row = self._find(subject, build=True)
+        return QModelIndex() if row is None else self._index(row)
+
+    def _find(self, subject: Node | Graph, *, build: bool) -> Row | None:
+        if isinstance(subject, Graph):
+            return self._row_of_graph(subject, build=build)
+        graph = subject.graph
+        row = None if graph is None else self._row_of_graph(graph, build=build)
+        if row is None or (row.children is None and not build):
+            return None
+        self._children(row)
+        scope = row.scopes.of.get(subject) if row.scopes is not None else None
+        for step in _steps_to(scope):
+            inner = self._child(row, step, build)
+            if inner is None:
+                return None
+            row = inner
+        return self._child(row, subject, build)
+
+    def _row_of_graph(self, graph: Graph, *, build: bool = False) -> Row | None:
+        owner = graph.owner
+        if isinstance(owner, Node):
+            parent = self._find(owner, build=build)
+        else:
+            parent = self._root
+        if parent is None:
+            return None
+        return self._child(parent, graph, build)
+
+    def _child(self, row: Row, subject: object, build: bool) -> Row | None:
+        if build or row is self._root:
+            self._children(row)
+        above = row.above(subject)
+        if above is None:
+            return None
+        if build:
+            self._children(above)
+        return above.child(subject)
+
+    def _index(self, row: Row, column: int = 0) -> QModelIndex:
+        return QModelIndex() if row is self._root else self.createIndex(self._place(row), column, row)
+
+    def _place(self, row: Row) -> int:
+        """Where a row stands among its siblings; looks through them when it is not where it was."""
+        siblings = row.parent.children if row.parent is not None else None
+        assert siblings is not None
+        if row.place >= len(siblings) or siblings[row.place] is not row:
+            row.place = siblings.index(row)
+        return row.place
+
+    # -- QAbstractItemModel --------------------------------------------------------------------------------------
+
+    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:
+        """Qt asks for a child."""
+        children = self._children(self._row(parent))
+        if not (0 <= row < len(children) and 0 <= column < 2):
+            return QModelIndex()
+        child = children[row]
+        child.place = row
+        return self.createIndex(row, column, child)
+
+    def outer_index(self, index: Index) -> QModelIndex:
+        """Qt asks for the parent."""
+        row = self._row(index).parent
+        return QModelIndex() if row is None or row is self._root else self._index(row)
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
+        """How many children a row has; builds that branch."""
+        return 0 if parent.column() > 0 else len(self._children(self._row(parent)))
+
+    def hasChildren(self, parent: Index = QModelIndex()) -> bool:
+        """Whether a row can be opened, without building the branch."""
+        row = self._row(parent)
+        if row.children is not None:
+            return bool(row.children)
+        match row.subject:
+            case Node() as node:
+                return bool(node.bodies)
+            case Graph() as graph:
+                return len(graph.nodes) > 0
+        return True
+
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:
+        """Name and operator."""
+        return 2
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Column titles."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return ("Name", "Operator")[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows."""
+        row = self._row(index)
+        if role == ObjectRole:
+            return row.subject
+        if role == Qt.ItemDataRole.DisplayRole:
+            row.told = row.identity()
+            return row.title() if index.column() == 0 else row.texts()[1]
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
+            remark = "without a name, gives" if row.lacks_name() else ""
+            return for_role(", ".join(part for part in (remark, *row.texts(2000)) if part), role)
+        if role == Qt.ItemDataRole.ForegroundRole and index.column() == 0 and row.lacks_name():
+            return theme().muted
+        if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, (Graph, Scope)):
+            return icon("outline" if isinstance(row.subject, Graph) else "group")
+        if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, Node):
+            return dot(categories()[node_category(row.subject)].color)
+        return None
+
+    def _row(self, index: Index) -> Row:
+        return index.internalPointer() if index.isValid() else self._root
+
+
+def _inside(scope: Scope) -> list[Any]:
+    """Inner groups, then nodes, each in the order of the graph."""
+    return [*scope.children, *scope.nodes]
+
+
+def _position(subject: Node | Scope) -> int:
+    """Where in the list of its graph a node, or the first node of a scope, stands."""
+    node = next(subject.all_nodes()) if isinstance(subject, Scope) else subject
+    assert node.graph is not None
+    return node.graph.nodes.place(node)
+
+
+def _is_in_order(scope: Scope, node: Node) -> bool:
+    """Whether a node stands between its neighbours of the same scope."""
+    place = bisect_left(scope.nodes, _position(node), key=_position)
+    if scope.nodes[place : place + 1] != [node]:
+        return False  # or so it looks, where others moved too: then it is put in again
+    near = scope.nodes[max(place - 1, 0) : place + 2]
+    return all(map(comes_before, near, near[1:]))
+
+
+def _scope_for(root: Scope, node: Node) -> tuple[Scope, Path]:
+    """The innermost scope that a node belongs to, of those there are, and what the node says it belongs to."""
+    path = scope_path(node)
+    scope = root
+    while True:
+        inner = next((c for c in scope.children if path[: len(c.path)] == c.path), None)
+        if inner is None:
+            return scope, path
+        scope = inner
+
+
+def _mate(scope: Scope, node: Node, path: Path) -> tuple[Node, Path] | None:
+    """A neighbour in the scope that would be in a deeper one together with this node, and that scope's path."""
+    if len(path) <= len(scope.path):
+        return None
+    place = bisect_left(scope.nodes, _position(node), key=_position)
+    for other in scope.nodes[max(place - 1, 0) : place + 1]:
+        shared = path
+        while shared != scope_path(other)[: len(shared)]:
+            shared = shared[:-1]
+        if len(shared) > len(scope.path):
+            return other, shared
+    return None
+
+
+def _steps_to(scope: Scope | None) -> list[Scope]:
+    """The groups from the outermost to this one."""
+    steps = []
+    while scope is not None and scope.parent is not None:
+        steps.append(scope)
+        scope = scope.parent
+    return steps[::-1]
+
+
+def _enter_stretch(row: Row, scope: Scope, subject: Node | Scope, place: int) -> tuple[Row, int]:
+    """Have the stretch of a neighbour hold an object of a scope too; its row and the place within."""
+    assert row.stretches is not None
+    inner = len(scope.children)
+
+    def sibling(number: int) -> Node | Scope:
+        return scope.children[number] if number < inner else scope.nodes[number - inner]
+
+    neighbour = sibling(place - 1 if place else 1)
+    above = row.stretches[neighbour]
+    assert isinstance(above.subject, Stretch)
+    within = above.subject.subjects.index(neighbour) + 1 if place else 0
+    above.subject.subjects.insert(within, subject)
+    row.stretches[subject] = above
+    return above, within

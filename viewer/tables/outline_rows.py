@@ -1,0 +1,169 @@
+"""One line of the outline: what it stands for, what is below it, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
+from onnx_workbench.viewer.style.formatting import count_text, display, number_text, plural
+from onnx_workbench.viewer.style.labels import first_output
+
+T = TypeVar("T")
+
+#: A view asks about each row of an open branch before it draws it: with more of them a person would wait.
+MOST_IN_A_BRANCH = 2000
+IN_A_STRETCH = 1000
+
+
+@dataclass(slots=True, eq=False)
+class Stretch:
+    """Neighbours of a branch that has too many to be shown at once."""
+
+    subjects: list[Scope | Node]
+
+    def all_nodes(self) -> Iterator[Node]:
+        """Every node in it, and in its scopes."""
+        for subject in self.subjects:
+            if isinstance(subject, Scope):
+                yield from subject.all_nodes()
+            else:
+                yield subject
+
+
+def divided(subjects: list[T]) -> list[list[T]]:
+    """Stretches of about the same length, in order."""
+    count = -(-len(subjects) // IN_A_STRETCH)
+    bounds = [len(subjects) * number // count for number in range(count + 1)]
+    return [subjects[start:end] for start, end in pairwise(bounds)]
+
+
+Subject = Model | Graph | Scope | Stretch | Node
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """One line of the tree; `children` is None until someone opens it.
+
+    `place` is where it stood among its siblings when someone last asked. The children of a row with very many of them
+    are stretches, and `stretches` tells which one has what.
+    """
+
+    subject: Subject
+    parent: Row | None
+    place: int = 0
+    children: list[Row] | None = None
+    scopes: ScopeTree | None = field(default=None, repr=False)  # of a graph's row
+    stretches: dict[object, Row] | None = field(default=None, repr=False)
+    rows: dict[object, Row] | None = field(default=None, repr=False)  # the children by what they stand for
+    told: tuple[str, ...] | None = field(default=None, repr=False)  # what a view was told last
+
+    def child(self, subject: object) -> Row | None:
+        """The child that stands for an object, if it is built; the first call looks through all."""
+        if self.children is None:
+            return None
+        if self.rows is None:
+            self.rows = {row.subject: row for row in self.children}
+        return self.rows.get(subject)
+
+    def above(self, subject: object) -> Row | None:
+        """The row whose child stands for an object, or would if it were built: this one, or a stretch."""
+        return self if self.stretches is None else self.stretches.get(subject)
+
+    def holds(self, subject: object) -> bool:
+        """Whether an object has a row below this one, or in a stretch."""
+        return self.child(subject) is not None if self.stretches is None else subject in self.stretches
+
+    def branch(self, subjects: list[Any]) -> list[Row]:
+        """Rows for what is below this one, in stretches where a graph or scope has very many."""
+        if len(subjects) > MOST_IN_A_BRANCH and isinstance(self.subject, (Graph, Scope)):
+            return [Row(Stretch(part), self, place) for place, part in enumerate(divided(subjects))]
+        return [Row(subject, self, place) for place, subject in enumerate(subjects)]
+
+    def take(self, branch: list[Row]) -> None:
+        """Have these children."""
+        self.children, self.rows, self.stretches = branch, None, None
+        for row in branch:
+            if isinstance(row.subject, Stretch):
+                self.stretches = self.stretches or {}
+                self.stretches.update(dict.fromkeys(row.subject.subjects, row))
+
+    def forget(self) -> None:
+        """Nothing below it is built any more."""
+        self.children = self.rows = self.stretches = None
+
+    # -- what it says --------------------------------------------------------------------------------------------
+
+    def title(self) -> str:
+        """What to call it below the row above it, whose name need not be said again."""
+        around = self.parent
+        while around is not None and isinstance(around.subject, Stretch):
+            around = around.parent
+        if isinstance(self.subject, Node) and around is not None and isinstance(around.subject, Scope):
+            return _name_within(self.subject, around.subject)
+        return self.texts()[0]
+
+    def texts(self, limit: int = 200) -> tuple[str, str]:
+        """Name and operator, or how many nodes."""
+        match self.subject:
+            case Graph() as graph:
+                return display(graph_title(graph), limit), plural(len(graph.nodes), "node")
+            case Scope() as scope:
+                return display(scope.name, limit), count_text(scope.count)
+            case Stretch() as stretch:
+                first, last = (_name_of(stretch.subjects[end], limit // 2) for end in (0, -1))
+                return f"{first} … {last}", self._numbers(stretch)
+            case Node() as node:
+                return _name_of(node, limit), display(node.op_type, limit)
+        return "", ""
+
+    def _numbers(self, stretch: Stretch) -> str:
+        """Which of its siblings' contents these are, counted from one."""
+        assert self.parent is not None
+        before = 0
+        for row in self.parent.children or ():
+            if row is self or not isinstance(row.subject, Stretch):
+                break
+            before += len(row.subject.subjects)
+        return f"{number_text(before + 1)} – {number_text(before + len(stretch.subjects))}"
+
+    def identity(self) -> tuple[str, ...]:
+        """All that it depends on."""
+        subject = self.subject
+        more = (subject.domain, subject.overload) if isinstance(subject, Node) else ()
+        return (*self.texts(), *more)
+
+    def lacks_name(self) -> bool:
+        """Whether it is called after the first value that its node gives."""
+        return isinstance(self.subject, Node) and not self.subject.name and bool(first_output(self.subject))
+
+
+def graph_title(graph: Graph) -> str:
+    """What to call a graph in a list: its function, its attribute, or its own name."""
+    owner = graph.owner
+    if isinstance(owner, Function):
+        return f"ƒ {owner.title}"
+    if isinstance(owner, Node):
+        return next((a.name for a in owner.attributes.values() if graph in a.graphs), "body")
+    if owner is not None and not isinstance(owner, Model):
+        return f"training: {'initialization' if owner.initialization is graph else 'algorithm'}"
+    return graph.name or "graph"
+
+
+def _name_within(node: Node, around: Scope) -> str:
+    """A node's name without what the scope above it says already."""
+    name = node.name.removeprefix("/")
+    for separator in "/." if around.path else "":
+        prefix = separator.join(around.path) + separator
+        if name.startswith(prefix) and name != prefix:
+            return display(name.removeprefix(prefix), 200)
+    return _name_of(node, 200)
+
+
+def _name_of(subject: Scope | Node, limit: int) -> str:
+    if isinstance(subject, Scope):
+        return display(subject.name, limit)
+    return display(subject.name or first_output(subject) or "(unnamed)", limit)

@@ -1,0 +1,375 @@
+"""The messages of a model as a tree of fields, read from the file branch by branch as they are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
+
+from onnx_workbench.model.edits.raw_fields import can_set
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.message_fields import Path
+from onnx_workbench.model.io.raw_view import (
+    PAGE,
+    Branches,
+    Contents,
+    RawField,
+    RawPart,
+    RawStretch,
+    branch,
+    fields,
+    has_parts,
+    part_source,
+    part_text,
+    parts,
+    readings,
+    root,
+    source_text,
+    value_text,
+)
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.theme import monospace, theme
+from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.tables.tree_model import Index, TreeModel
+
+_BATCH = 500  # rows fetched at once
+_STRETCHES = 10  # of these, each of which costs reading what is in it
+_COLUMNS = ("Field", "Number", "Value", "Bytes")
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """One field, a stretch of them, a part of its numbers or bytes, or one reading of a field nobody knows."""
+
+    raw: RawField  # of a stretch, the first
+    parent: Row | None
+    place: int = 0
+    children: list[Row] | None = None
+    rest: Iterator[RawField | RawPart | RawStretch] | None = None  # what is not fetched yet
+    part: RawPart | None = None
+    stretch: RawStretch | None = None
+    reading: tuple[str, str] | None = None
+    path: Path = ()
+    text: str | None = field(default=None, repr=False)
+
+    @property
+    def is_field(self) -> bool:
+        """Whether it stands for a whole field."""
+        return self.reading is None and self.part is None and self.stretch is None
+
+    @property
+    def around(self) -> Path:
+        """How the paths of what is below it begin."""
+        return self.parent.path if self.stretch is not None and self.parent is not None else self.path
+
+    def leads_to(self, path: Path) -> bool:
+        """Whether a path leads to it or to what is below it."""
+        if self.reading is not None:
+            return False
+        before = len(self.around)
+        inside = self.stretch is not None and len(path) > before and self.stretch.holds(path[before])
+        return path[: len(self.path)] == self.path or (inside and path[:before] == self.around)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether numbers or bytes are below it."""
+        if self.stretch is not None:
+            return False
+        return self.reading is None and (self.part.kind == PAGE if self.part is not None else has_parts(self.raw))
+
+
+def _along(contents: Contents, path: Path) -> Iterator[RawField]:
+    """The fields that a path leads through, as far as they are there."""
+    found: RawField | None = root(contents)
+    for step in path:
+        found = None if found is None else next((one for one in fields(contents, found) if one.key == step), None)
+        if found is not None:
+            yield found
+
+
+def _batch(rest: Iterator[Any], stretches: int) -> tuple[list[Any], bool]:
+    """The next entries of a branch, and whether they are the last."""
+    found: list[Any] = []
+    for entry in islice(rest, _BATCH):
+        found.append(entry)
+        stretches -= isinstance(entry, RawStretch)
+        if not stretches:
+            return found, False
+    return found, len(found) < _BATCH
+
+
+class RawModel(TreeModel):
+    """Columns: field, number, value, byte range.
+
+    What is typed goes to `edited`; who cannot take it calls `refuse` before returning.
+    """
+
+    edited = Signal(object, object)  # Path and what was typed; as str, Qt would drop bytes that were not UTF-8
+    _top: Row | None = None  # also of a model that is garbage: its view, which goes last, may still ask
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._refusal = ""
+        self._contents = Contents([])
+        self._branches: Branches = {}
+        self._model: Model | None = None
+        self.is_outdated = False  # the model has changed: no field can be opened for editing
+        self._is_muted = False
+
+    def set_contents(self, contents: Contents, model: Model, branches: Branches) -> None:
+        """Show the bytes that saving the model now would write. `branches` are those that need no reading."""
+        self.beginResetModel()
+        self._contents, self._model, self._branches = contents, model, branches
+        self.is_outdated = self._is_muted = False
+        self._top = Row(root(contents), None)
+        self.endResetModel()
+
+    def mute(self) -> None:
+        """Show what is outdated in grey until there is something else."""
+        self._is_muted = True
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def _row(self, index: Index) -> Row | None:
+        return index.internalPointer() if index.isValid() else self._top
+
+    def _open(self, row: Row) -> list[Row]:
+        if row.children is None:
+            row.children = []
+            if row.stretch is not None and row.parent is not None:
+                row.rest = fields(self._contents, row.parent.raw, row.stretch)
+            elif row.is_field and row.raw.message is not None:
+                known = self._branches.get(row.raw.content)
+                row.rest = branch(self._contents, row.raw) if known is None else iter(known)
+            elif row.has_parts:
+                row.rest = parts(self._contents, row.part or row.raw)
+            elif row.is_field and row.raw.schema is None and not row.raw.problem:
+                for place, reading in enumerate(self._safely(lambda: readings(self._contents, row.raw), [])):
+                    row.children.append(Row(row.raw, row, place, reading=reading, path=row.path))
+            row.children += self._fetched(row)
+        return row.children
+
+    def _fetched(self, row: Row) -> list[Row]:
+        """The next rows of a branch."""
+        if row.rest is None or row.children is None:
+            return []
+        known = row.raw.content in self._branches
+        batch, is_all = self._safely(lambda: _batch(row.rest or iter(()), _BATCH if known else _STRETCHES), ([], True))
+        if is_all:
+            row.rest = None
+        made = []
+        for place, found in enumerate(batch, len(row.children)):
+            if isinstance(found, RawStretch):
+                made.append(Row(found.first, row, place, stretch=found, path=(*row.path, *found.key)))
+                continue
+            raw, part = (found.field, found) if isinstance(found, RawPart) else (found, None)
+            made.append(Row(raw, row, place, part=part, path=(*row.around, found.key)))
+        return made
+
+    def _safely(self, read: Any, otherwise: Any) -> Any:
+        """Read from the file; one that changed on disk shows nothing more."""
+        try:
+            return read()
+        except ModelError:
+            return otherwise
+
+    def index_of(self, path: Path) -> QModelIndex:
+        """The row of a field, opening what is around it; the nearest row when it is not there."""
+        row, index = self._top, QModelIndex()
+        while row is not None and row.path != path:
+            row = self._find(row, path)
+            index = index if row is None else self.createIndex(row.place, 0, row)
+        return index
+
+    def _find(self, row: Row, path: Path) -> Row | None:
+        """The child of a row that a path leads through."""
+        children = self._open(row)
+        position = 0
+        while True:
+            for child in children[position:]:
+                if child.leads_to(path):
+                    return child
+            position = len(children)
+            if row.rest is None:
+                return None
+            self._fetch_visibly(row)
+
+    def _fetch_visibly(self, row: Row) -> None:
+        """Fetch more rows of a branch the view knows already."""
+        assert row.children is not None
+        made = self._fetched(row)
+        if made:
+            parent = QModelIndex() if row is self._top else self.createIndex(row.place, 0, row)
+            self.beginInsertRows(parent, len(row.children), len(row.children) + len(made) - 1)
+            row.children += made
+            self.endInsertRows()
+
+    # -- QAbstractItemModel --------------------------------------------------------------------------------------
+
+    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:
+        """Qt asks for a child."""
+        found = self._row(parent)
+        children = self._open(found) if found is not None else []
+        if not (0 <= row < len(children) and 0 <= column < len(_COLUMNS)):
+            return QModelIndex()
+        return self.createIndex(row, column, children[row])
+
+    def outer_index(self, index: Index) -> QModelIndex:
+        """Qt asks for the parent."""
+        row = self._row(index)
+        outer = row.parent if row is not None else None
+        return QModelIndex() if outer is None or outer is self._top else self.createIndex(outer.place, 0, outer)
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
+        """How many fields were fetched; opens the branch."""
+        row = self._row(parent)
+        return 0 if row is None or parent.column() > 0 else len(self._open(row))
+
+    def hasChildren(self, parent: Index = QModelIndex()) -> bool:
+        """Whether a row can be opened."""
+        row = self._row(parent)
+        if row is None or row.reading is not None:
+            return False
+        if row.has_parts or row.stretch is not None:
+            return True
+        if row.part is not None:
+            return False
+        if row.raw.message is not None:
+            return row.raw.end > row.raw.content
+        return row.raw.schema is None and not row.raw.problem
+
+    def canFetchMore(self, parent: Index) -> bool:
+        """Whether a message has fields that were not fetched yet."""
+        row = self._row(parent)
+        return row is not None and row.rest is not None
+
+    def fetchMore(self, parent: Index) -> None:
+        """Fetch the next fields, when the view scrolls there."""
+        row = self._row(parent)
+        if row is not None and row.children is not None:
+            self._fetch_visibly(row)
+
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:
+        """Field, number, value, bytes."""
+        return len(_COLUMNS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Column titles."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return _COLUMNS[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows."""
+        row = self._row(index)
+        if row is None:
+            return None
+        if role == Qt.ItemDataRole.UserRole:
+            return row.path
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return self._text(row, index.column())
+        if role == Qt.ItemDataRole.EditRole:
+            return self.source(index) if index.column() == 2 else self._text(row, index.column())
+        if role == Qt.ItemDataRole.FontRole and index.column() in (1, 2, 3):
+            return monospace()
+        if role == Qt.ItemDataRole.ForegroundRole:
+            muted = theme().muted if self._is_muted or index.column() in (1, 3) else None
+            return theme().error if row.raw.problem else muted
+        if role == Qt.ItemDataRole.ToolTipRole and index.column() == 2:
+            return plain_tip(display(self._value(row), 500))
+        return None
+
+    def _text(self, row: Row, column: int) -> str:
+        raw = row.raw
+        if row.reading is not None:
+            return (f"as {row.reading[0]}", "", display(row.reading[1]), "")[column]
+        if row.stretch is not None:
+            span = f"{raw.start:,}…{row.stretch.last.end:,}"
+            return (row.stretch.name, str(raw.number), self._value(row), span)[column]
+        if row.part is not None:
+            return (row.part.name, "", self._value(row), f"{row.part.start:,}…{row.part.end:,}")[column]
+        if column == 0:
+            repeated = raw.schema is not None and raw.schema.repeated
+            return f"{raw.name}[{raw.index}]" if repeated else raw.name
+        if column == 1:
+            return str(raw.number) if raw.number else ""
+        if column == 2:
+            return display(self._value(row))
+        return f"{raw.start:,}…{raw.end:,}"
+
+    def _value(self, row: Row) -> str:
+        if row.stretch is not None:
+            return plural(row.stretch.count, "field")
+        if row.text is None:
+            part, raw = row.part, row.raw
+            read = (lambda: part_text(self._contents, part)) if part else (lambda: value_text(self._contents, raw))
+            row.text = self._safely(read, "the file changed on disk")
+        return row.text or ""
+
+    def _source(self, row: Row) -> str | None:
+        """The whole of what a field holds; None when it is not edited here."""
+        part, raw = row.part, row.raw
+        read = (lambda: part_source(self._contents, part)) if part else (lambda: source_text(self._contents, raw))
+        found: str | None = self._safely(read, None)
+        return found
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Values of fields that have one editor are editable."""
+        flags = super().flags(index)
+        row = self._row(index)
+        if index.column() == 2 and row is not None and self._is_editable(row):
+            flags |= Qt.ItemFlag.ItemIsEditable
+        return flags
+
+    def _is_editable(self, row: Row) -> bool:
+        raw = row.raw
+        plain = raw.message is None and row.reading is None and row.stretch is None
+        return (
+            plain
+            and not self.is_outdated
+            and self._model is not None
+            and can_set(self._model, row.path)
+            and self._source(row) is not None
+        )
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        """What a person typed goes to whoever edits the model; the tree is read anew after that."""
+        row = self._row(index)
+        if role != Qt.ItemDataRole.EditRole or row is None:
+            return False
+        self._refusal = ""
+        if str(value) != self._source(row):
+            self.edited.emit(row.path, str(value))
+        return not self._refusal
+
+    def is_same_in(self, contents: Contents, path: Path, outer: int) -> bool:
+        """Whether a field says the same in other contents, and so do the messages around it below `outer` steps."""
+        before, after = ([*_along(held, path)] for held in (self._contents, contents))
+        return len(before) == len(after) > outer and all(
+            self._contents.read(old.start, old.end - old.start) == contents.read(new.start, new.end - new.start)
+            for old, new in zip(before[outer:], after[outer:], strict=True)
+        )
+
+    def message_path(self, index: Index) -> Path:
+        """The path of the message that a row is, or that its field stands in."""
+        row = self._row(index)
+        while row is not None and not (row.is_field and row.raw.message is not None):
+            row = row.parent
+        return row.path if row is not None else ()
+
+    def refuse(self, reason: str) -> None:
+        """What was just typed is not taken."""
+        self._refusal = reason
+
+    def source(self, index: Index) -> str:
+        """The whole of what a field holds."""
+        row = self._row(index)
+        return "" if row is None else self._source(row) or ""
+
+    def refusal(self) -> str:
+        """Why the last text was refused."""
+        return self._refusal

@@ -1,0 +1,148 @@
+"""Editing cells of tables and trees: a text that is refused stays in its field, with the reason beside it."""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QAbstractItemView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from onnx_workbench.viewer.property_tree.editors import (
+    Editor,
+    LineField,
+    TextField,
+    escaped,
+    is_own_shortcut,
+    needs_escapes,
+    takes_the_document,
+    unescaped,
+)
+from onnx_workbench.viewer.property_tree.rows import Field
+from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.style.tooltips import plain_tip
+
+Index = QModelIndex | QPersistentModelIndex
+
+_LINES = 7
+_FIELDS_OWN = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape)  # it says itself what they mean
+
+
+class Refusing(Protocol):
+    """A model whose `setData` is False only where it refuses a text, and that then says why."""
+
+    def source(self, index: Index) -> str:
+        """The whole text of a cell; not through Qt, which drops bytes that were not UTF-8."""
+
+    def refusal(self) -> str:
+        """Why the last text was refused."""
+
+
+class HoldingDelegate(QStyledItemDelegate):
+    """For the views of a `Refusing` model. Texts of several lines get room for them; Ctrl+Enter takes those.
+
+    When the model refuses a text, the field opens again with it, however the person left: nothing typed is lost
+    before Esc.
+    """
+
+    def __init__(self, view: QAbstractItemView) -> None:
+        super().__init__(view)
+        self._view = view
+        self._held: tuple[QPersistentModelIndex, str] | None = None  # what was refused, and where
+        self._begun = ""
+        self._escaped = False
+        self.editor: Editor | None = None
+
+    def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
+        """A line, or several where the text has them."""
+        text = _model(index).source(index)
+        field = Field("", lambda: text, lambda _edit, _text: None, lines="\n" in text)
+        editor: Editor = TextField(field, parent) if field.lines else LineField(field, parent)
+        editor.setAccessibleName(str(index.model().headerData(index.column(), Qt.Orientation.Horizontal) or "Value"))
+        editor.commit_requested.connect(lambda: self._finish(editor))
+        editor.cancel_requested.connect(lambda: self.closeEditor.emit(editor, self.EndEditHint.NoHint))
+        self.editor = editor
+        return editor
+
+    def _finish(self, editor: Editor) -> None:
+        self.commitData.emit(editor)
+        self.closeEditor.emit(editor, self.EndEditHint.NoHint)
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:
+        """Put the text in, once; what was refused instead of what the model has."""
+        if not isinstance(editor, (LineField, TextField)) or editor.property("begun"):
+            return
+        editor.setProperty("begun", True)
+        text = _model(index).source(index)
+        self._escaped = needs_escapes(text)
+        self._begun = escaped(text) if self._escaped else text
+        editor.set_text(self._begun)
+        held = self._held
+        if held is not None and held[0] == index:
+            self._held = None
+            editor.set_text(held[1])
+            reason = _model(index).refusal()
+            editor.setStyleSheet(f"border: 1px solid {theme().error.name()};")
+            editor.setToolTip(plain_tip(reason))
+            editor.setAccessibleDescription(reason)
+
+    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
+        """Hand over what was typed; open the field again when it is refused."""
+        if not isinstance(editor, (LineField, TextField)) or (typed := editor.text_now()) == self._begun:
+            return
+        if not model.setData(index, unescaped(typed) if self._escaped else typed):
+            self._held = (QPersistentModelIndex(index), typed)
+            QTimer.singleShot(0, self, self._again)
+
+    def _again(self) -> None:
+        if self._held is None or not self._held[0].isValid() or not self._view.isVisible():
+            self._held = None
+            return
+        self.begin(self._held[0])
+
+    def begin(self, place: Index) -> None:
+        """Open the field of a cell instead of any other; nothing happens where none can be opened any more."""
+        index = place.sibling(place.row(), place.column())
+        if not index.flags() & Qt.ItemFlag.ItemIsEditable:
+            self._held = None
+            return
+        if self.editor is not None:
+            self.closeEditor.emit(self.editor, self.EndEditHint.NoHint)
+        self._view.setCurrentIndex(index)
+        self._view.edit(index)
+
+    def destroyEditor(self, editor: QWidget, index: Index) -> None:
+        """The field closed."""
+        if editor is self.editor:
+            self.editor = None
+        super().destroyEditor(editor, index)
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
+        """Over the cell; several lines take the room below it."""
+        super().updateEditorGeometry(editor, option, index)
+        if isinstance(editor, TextField):
+            rect = editor.geometry()
+            rect.setHeight(editor.fontMetrics().height() * _LINES)
+            rect.setWidth(max(rect.width(), 240))
+            room = self._view.viewport().rect()
+            rect.moveBottom(min(rect.bottom(), max(room.bottom(), rect.height())))
+            rect.moveRight(min(rect.right(), room.right()))
+            editor.setGeometry(rect)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Enter and Esc are the field's; saving takes what is typed first."""
+        if watched is self.editor and is_own_shortcut(event):
+            event.accept()
+            return True
+        if watched is self.editor and takes_the_document(event):
+            self.commitData.emit(cast("QWidget", watched))
+            if self._held is not None:
+                event.accept()
+                return True
+        if event.type() == QEvent.Type.KeyPress and cast("QKeyEvent", event).key() in _FIELDS_OWN:
+            return False
+        return super().eventFilter(watched, event)
+
+
+def _model(index: Index) -> Refusing:
+    return cast("Refusing", index.model())

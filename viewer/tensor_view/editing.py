@@ -1,0 +1,414 @@
+"""What a person does to the tensor that is shown: each thing one edit, worked out off the thread when it is large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onnx_workbench.model.edits import sparse_tensors, tensors
+from onnx_workbench.model.edits.initializers import ConversionReport
+from onnx_workbench.model.edits.tensors import Place, Region
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.io.tensors.array_files import is_stored_outside, read_tensor, write_array
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, element_type_text
+from onnx_workbench.viewer.core.after_edits import AfterEdits
+from onnx_workbench.viewer.core.context import REFUSED, Workspace
+from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text
+from onnx_workbench.viewer.tensor_view.readers import Slice
+from onnx_workbench.viewer.workflows.step_applier import edit_ahead
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onnx_workbench.viewer.tensor_view.tensor_source import Subject
+
+Held = Tensor | SparseTensor
+Refused = Callable[[ModelError], object]
+Confirm = Callable[[str, Callable[[], object]], object]  # a report, and what to do if that is wanted
+
+_AT_ONCE = 1 << 20  # bytes that are worked on without a job
+
+
+class TensorEditing:
+    """The edits of one pane. `subject` is what it shows; errors go to `refused`, or become a message."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self.subject: Subject | None = None
+
+    def tell(self, error: ModelError) -> None:
+        """Tell beside the document what was refused."""
+        self._workspace.report(error, REFUSED)
+
+    def _held(self) -> tuple[Place, Held]:
+        subject = self.subject
+        if subject is None or subject.target.place is None or not isinstance(subject.held, (Tensor, SparseTensor)):
+            raise ModelError("This cannot be changed", "Values of a run are results; change what they come from.")
+        return subject.target.place, subject.held
+
+    def _dense(self) -> tuple[Place, Tensor]:
+        place, held = self._held()
+        if isinstance(held, SparseTensor):
+            raise ModelError("The tensor is sparse", "Make it dense first.")
+        return place, held
+
+    def _apply(self, title: str, place: Place, held: Held, work: Callable[[], Held], refused: Refused | None) -> None:
+        """Work out the new tensor, then set it as one edit, unless it is the same."""
+
+        def done(made: Held | None) -> None:
+            if made is not None:
+                self._put(title, place, held, made)
+
+        failed = partial(self._refuse, refused)
+        if _cost(held) <= _AT_ONCE:
+            try:
+                made = _unless_equal(held, work())
+            except ModelError as error:
+                failed(error)
+            else:
+                done(made)
+            return
+        self._workspace.jobs.start(
+            title, lambda _: _unless_equal(held, work()), done=done, failed=failed, lane="mutate", makes="edit"
+        )
+
+    def _refuse(self, refused: Refused | None, error: BaseException) -> None:
+        """Tell a person's error where what it is about was typed, else beside the document."""
+        if isinstance(error, ModelError):
+            (refused or self.tell)(error)
+
+    def _put(self, title: str, place: Place, held: Held, made: Held) -> None:
+        """Set the new tensor as one edit, once its bytes are on file if they are many."""
+
+        def put(edit: Transaction) -> None:
+            if tensors.tensor_at(place) is not held and not _same_constant(place, held):
+                self._workspace.message("warning", "The tensor was changed meanwhile", f"{title} was not done.")
+                return
+            tensors.put(edit, place, made)
+
+        edit_ahead(self._workspace, title, put)
+
+    def name(self) -> str:
+        """What to call the tensor in the history."""
+        subject = self.subject
+        owner = subject.target.place.owner if subject is not None and subject.target.place is not None else None
+        if isinstance(owner, Node):
+            attribute = subject.target.place.attribute if subject is not None and subject.target.place else ""
+            return display(f"{attribute} of {owner.title}" if attribute else owner.title, 60)
+        return display(owner.name, 60) if isinstance(owner, Value) else "tensor"
+
+    # -- values ----------------------------------------------------------------------------------------------
+
+    def set_element(self, index: tuple[int, ...], text: str, refused: Refused | None = None) -> None:
+        """One element as typed."""
+        place, held = self._held()
+
+        def work() -> Held:
+            if isinstance(held, SparseTensor):
+                return tensors.set_sparse_element(held, index, text)
+            return tensors.set_element(held, index, text)
+
+        where = ", ".join(map(str, index))
+        self._apply(f"Set {self.name()}[{where}] to {display(text, 30)}", place, held, work, refused)
+
+    def fill(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
+        """Some parts, or all, with one value."""
+        place, held = self._held()
+        part = "part of " if regions else ""
+        self._apply(
+            f"Fill {part}{self.name()} with {display(text, 30)}", place, held,
+            lambda: _changed(held, lambda tensor: tensors.fill(tensor, regions, text)), refused,
+        )  # fmt: skip
+
+    def compute(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
+        """An expression on some parts, or on all."""
+        place, held = self._held()
+
+        def compute(tensor: Tensor) -> Tensor:
+            made, rounded = tensors.compute(tensor, text, regions)
+            if rounded:
+                lost.append(rounded)
+            return made
+
+        lost: list[int] = []
+        part = " on a part of" if regions else " on"
+        title = f"Apply {display(text, 40)}{part} {self.name()}"
+        self._apply(title, place, held, lambda: _changed(held, compute), refused)
+        if lost:
+            detail = f"{plural(lost[0], 'result')} rounded to whole numbers."
+            self._workspace.message("info", f"{self.name()} was changed", detail)
+
+    def paste(
+        self, text: str, which: Slice, row: int, column: int, refused: Refused | None = None, *, cells: bool = False
+    ) -> None:
+        """A block of texts, of a spreadsheet's `cells` or any other, from a cell on; into a vector, one by one."""
+        place, held = self._held()
+        strings = held.element_type is ElementType.STRING
+        height, width = which.size(held.shape)
+        room = 1 if which.wrap else width - column
+        rows = tensors.read_texts(text) if strings else tensors.read_block(text, room, cells=cells)
+        count = sum(map(len, rows))
+        if not count:
+            (refused or self.tell)(ModelError("The clipboard holds no values", "Copy some cells first."))
+            return
+        if which.wrap:
+            start = row * which.wrap + column
+            rows = [[cell for line in rows for cell in line]]
+            free = (1, held.shape[0] - start)
+        else:
+            start = 0
+            free = (height - row, width - column)
+        block = (len(rows), max(map(len, rows)))
+
+        def work() -> Held:
+            if block[0] > free[0] or block[1] > free[1]:
+                detail = f"From this cell on there is room for {free[0]}×{free[1]}."
+                raise ModelError(f"A block of {block[0]}×{block[1]} does not fit", detail)
+            if which.wrap:
+                return _changed(held, lambda tensor: tensors.paste(tensor, rows, lambda _r, c: (start + c,)))
+            return _changed(
+                held, lambda tensor: tensors.paste(tensor, rows, lambda r, c: which.index(row + r, column + c))
+            )
+
+        self._apply(f"Paste {plural(count, 'value')} into {self.name()}", place, held, work, refused)
+
+    # -- shape, type, storage --------------------------------------------------------------------------------
+
+    def reshape(self, text: str, refused: Refused | None = None) -> None:
+        """Another shape, as typed: numbers with × x , or blanks between them; ``scalar`` for none."""
+        place, held = self._held()
+        shape = parse_shape(text, prod(held.shape))
+
+        def work() -> Held:
+            return (
+                sparse_tensors.reshape(held, shape) if isinstance(held, SparseTensor) else tensors.reshape(held, shape)
+            )
+
+        self._apply(f"Change the shape of {self.name()} to {shape_text(shape)}", place, held, work, refused)
+
+    def retype(self, kind: ElementType, confirm: Confirm, refused: Refused | None = None) -> None:
+        """Another element type; when that loses anything, `confirm(report, go_on)` is asked first."""
+        place, held = self._held()
+        title = f"Change {self.name()} to {kind.text}"
+
+        def work() -> tuple[Held, ConversionReport]:
+            if isinstance(held, SparseTensor):
+                return sparse_tensors.retype(held, kind, _cast)
+            return tensors.retype(held, kind, _cast)
+
+        def done(found: tuple[Held, ConversionReport]) -> None:
+            made, report = found
+            if report.changed:
+                confirm(loss_text(report, held.element_type, kind), lambda: self._put(title, place, held, made))
+            else:
+                self._put(title, place, held, made)
+
+        failed = partial(self._refuse, refused)
+        self._workspace.jobs.start(title, lambda _: work(), done=done, failed=failed, makes="edit")
+
+    def store(self, *, external: bool) -> None:
+        """In a data file beside the model, or inside it, from the next save on."""
+        place, held = self._dense()
+        where = "in a data file" if external else "in the model"
+        self._apply(
+            f"Store {self.name()} {where}", place, held, lambda: tensors.store(held, external=external), None
+        )  # fmt: skip
+
+    def make_dense(self) -> None:
+        """The same values as a dense tensor."""
+        place, held = self._held()
+        if isinstance(held, SparseTensor):
+            self._apply(f"Make {self.name()} dense", place, held, lambda: tensors.to_dense(held), None)
+
+    def can_be_sparse(self) -> bool:
+        """Whether the tensor may be stored as its elements that are not zero: constants of numbers may."""
+        subject = self.subject
+        if subject is None or subject.target.place is None or not isinstance(subject.held, Tensor):
+            return False
+        owner = subject.target.place.owner
+        is_constant = isinstance(owner, Value) or (owner.op_type == "Constant" and not owner.domain)
+        return is_constant and subject.element_type is not ElementType.STRING
+
+    def make_sparse(self) -> None:
+        """The same values as a sparse tensor, which stores no zeros."""
+        place, held = self._dense()
+        self._apply(f"Make {self.name()} sparse", place, held, lambda: tensors.to_sparse(held), None)
+
+    def import_file(self, path: Path, member: str, confirm: Confirm, refused: Refused | None = None) -> None:
+        """The values of a file, with its shape and element type; `member` names an array of an archive.
+
+        When those are others than before, `confirm(report, go_on)` is asked first.
+        """
+        place, held = self._held()
+
+        def work() -> Held:
+            if isinstance(held, SparseTensor):
+                return sparse_tensors.from_dense(held, read_tensor(path, _outline(held), member))
+            made = read_tensor(path, held, member)
+            return tensors.remade(held, made.numpy(), tensors.kind_of(made))
+
+        title = f"Import {display(path.name, 40)} into {self.name()}"
+
+        def done(made: Held | None) -> None:
+            if made is None:
+                told = f"{self.name()} has the values of {display(path.name, 40)} already"
+                self._workspace.message("info", told, "Nothing was changed.")
+            elif change := change_text(held, made):
+                confirm(f"{display(path.name, 40)} has {change}.", lambda: self._put(title, place, held, made))
+            else:
+                self._put(title, place, held, made)
+
+        self._workspace.jobs.start(
+            f"Import {path.name}",
+            lambda _: _unless_equal(held, work()),
+            done=done,
+            failed=partial(self._refuse, refused),
+            lane="mutate",
+            makes="edit",
+        )
+
+    def export(self, held: Held, path: Path, place: Place | None = None) -> None:
+        """The values into a file of their own; those of a sparse tensor with its zeros.
+
+        Of a place in the model they are what stands there once edits on their way are made, as in a saved file.
+        Closing waits for those too, then.
+        """
+        jobs = self._workspace.jobs
+
+        def start() -> None:
+            now = tensors.tensor_at(place) if place is not None else None
+            jobs.start(
+                f"Export {path.name}",
+                lambda _: _write(path, held if now is None else now),
+                done=lambda _: self._workspace.message("info", f"{display(path.name, 60)} was written", str(path)),
+                makes="file",
+            )
+
+        def go_on() -> None:
+            start()
+            leave()
+
+        def leave() -> None:
+            jobs.leave(waiting)
+
+        if place is None or not jobs.making("edit"):
+            start()
+            return
+        after = AfterEdits(self._workspace, f"Exporting {display(path.name, 60)}", "Do not export", go_on, leave)
+        waiting = jobs.follow(f"Export {path.name}", after.stop, "read", makes="file")
+
+
+def _write(path: Path, held: Held) -> None:
+    write_array(path, tensors.to_dense(held) if isinstance(held, SparseTensor) else held)
+
+
+def _cost(held: Held) -> int:
+    """Bytes that an edit may go through: of a sparse tensor, those of the dense one."""
+    return max(held.nbytes, 8 * prod(held.shape)) if isinstance(held, SparseTensor) else held.nbytes
+
+
+def _changed(held: Held, change: Callable[[Tensor], Tensor]) -> Held:
+    """An edit of dense tensors, on a tensor of either kind."""
+    return sparse_tensors.on_dense(held, change) if isinstance(held, SparseTensor) else change(held)
+
+
+def _outline(held: SparseTensor) -> Tensor:
+    """A dense tensor of the same type and shape that takes no room: what files without these are read like."""
+    kind = tensors.kind_of(held.values)
+    return ArrayTensor(np.broadcast_to(np.zeros((), kind.numpy_dtype), held.shape), kind)
+
+
+def is_outside(tensor: Tensor) -> bool:
+    """Whether the values are in a data file beside the model, or will be from the next save on."""
+    return tensor.storage == "external" or is_stored_outside(tensor)
+
+
+def _unless_equal(held: Held, made: Held) -> Held | None:
+    return None if _is_equal(held, made) else made
+
+
+def _is_equal(held: Held, made: Held) -> bool:
+    """Whether an edit left everything as it was, to the bit."""
+    if isinstance(held, SparseTensor) and isinstance(made, SparseTensor):
+        return (
+            tuple(held.shape) == tuple(made.shape)
+            and _is_equal(held.values, made.values)
+            and _is_equal(held.indices, made.indices)
+        )
+    if isinstance(held, SparseTensor) or isinstance(made, SparseTensor):
+        return False
+    if (held.element_type, tuple(held.shape)) != (made.element_type, tuple(made.shape)):
+        return False
+    if is_outside(held) != is_outside(made):
+        return False
+    old, new = held.numpy(), made.numpy()
+    if old.dtype.kind == "O":
+        return bool(old.tolist() == new.tolist())
+    old, new = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (old, new))
+    parts = (slice(at, at + _AT_ONCE) for at in range(0, old.size, _AT_ONCE))  # most differ in the first
+    return all(bool(np.array_equal(old[part], new[part])) for part in parts)
+
+
+def _same_constant(place: Place, held: Held) -> bool:
+    """Whether a Constant's value, which is made anew at each look, is still what was worked on."""
+    now = tensors.tensor_at(place)
+    if now is None or isinstance(now, SparseTensor) or isinstance(held, SparseTensor):
+        return False
+    if now.storage != "memory" or held.storage != "memory" or now.shape != held.shape or now.size > 1 << 16:
+        return False
+    return now.element_type == held.element_type and now.numpy().tolist() == held.numpy().tolist()
+
+
+def _cast(array: NDArray[Any], kind: ElementType) -> NDArray[Any]:
+    from onnx_workbench.exec.errors import KernelError
+    from onnx_workbench.exec.kernels.shared.dtypes import cast
+
+    try:
+        return cast(array, kind.numpy_dtype)
+    except KernelError as error:
+        raise ModelError(f"The values cannot become {kind.text}", str(error)) from error
+
+
+def parse_shape(text: str, size: int) -> tuple[int, ...]:
+    """A shape as a person writes it, for so many elements: those tell what a -1 stands for, if they can."""
+    words = text.strip().strip("[]()").replace("×", " ").replace("x", " ").replace(",", " ").replace("−", "-").split()
+    if words in ([], ["scalar"]):
+        return ()
+    try:
+        shape = tuple(int(word) for word in words)
+    except ValueError:
+        raise ModelError(
+            "This is no shape", "Write whole numbers, such as 64×3×3; -1 stands for what is left."
+        ) from None
+    known = prod(length for length in shape if length != -1)
+    left = size // known if known > 0 and size % known == 0 and shape.count(-1) == 1 else -1
+    return tuple(left if length == -1 else length for length in shape)
+
+
+def change_text(old: Held, new: Held) -> str:
+    """How the kind of a new tensor differs from that of the old one, as in "shape 3×4 instead of 2×2"."""
+    parts = []
+    if tuple(old.shape) != tuple(new.shape):
+        parts.append(f"shape {shape_text(new.shape)} instead of {shape_text(old.shape)}")
+    if old.element_type != new.element_type:
+        parts.append(f"type {element_type_text(new.element_type)} instead of {element_type_text(old.element_type)}")
+    return " and ".join(parts)
+
+
+def loss_text(report: ConversionReport, old: ElementType | int, new: ElementType) -> str:
+    """What a change of type loses, in a sentence."""
+    changed = f"{number_text(report.changed)} of {number_text(report.total)} values change"
+    text = f"{element_type_text(old)} to {new.text}: {changed}"
+    if report.largest_error:
+        text += f", by at most {number_text(report.largest_error, 4)}"
+    if report.overflowed:
+        text += f"; {number_text(report.overflowed)} {'is' if report.overflowed == 1 else 'are'} out of range"
+    return text + "."

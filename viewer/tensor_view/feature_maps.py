@@ -1,0 +1,224 @@
+"""Planes of a tensor side by side: feature maps of channels, heads of an attention. For jobs: they read values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import ceil, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.plots.colormap import Scale, scale_of
+from onnx_workbench.viewer.plots.matrix_view import Part, Picture
+from onnx_workbench.viewer.style.formatting import number_text
+from onnx_workbench.viewer.tables.tensor_model import number_cell, short_cell
+from onnx_workbench.viewer.tensor_view.pictures import (
+    Wish,
+    heatmap,
+    map_of,
+    nothing,
+    numbers,
+    plane_at,
+    sampled,
+    sampling_note,
+)
+from onnx_workbench.viewer.tensor_view.readers import Reader, Slice
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MOST_PLANES = 144
+_WHOLE_SIDE = 2400  # pixels, about, of all planes together
+_DETAIL_SIDE = 1600
+
+#: From a pixel to an element: plane, row and column; None for a gap.
+_Where = Callable[[int, int], tuple[int, int, int] | None]
+
+
+def mosaic(
+    reader: Reader, which: Slice, wish: Wish, progress: Progress = SILENT, *, attention: bool = False
+) -> Picture:
+    """The planes along an axis side by side; where they are sampled, parts can be had finer."""
+    rows, _ = which.size(reader.shape)
+    axis = plane_axis(reader.shape, which) if wish.planes is None else wish.planes
+    if not rows or axis is None or which.wrap:
+        return heatmap(reader, which, wish, progress)
+    if not reader.shape[axis]:
+        return nothing()
+    return _Mosaic(reader, which, wish, axis, attention=attention).whole(progress)
+
+
+def plane_axis(shape: tuple[int, ...], which: Slice) -> int | None:
+    """The axis whose planes are worth seeing side by side: the one before rows and columns, else the longest."""
+    free = [a for a in range(len(shape)) if a not in (which.rows, which.columns)]
+    longer = [a for a in free if shape[a] > 1]
+    return longer[-1] if longer else (free[-1] if free else None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Read:
+    """Some rows and columns of a plane."""
+
+    values: NDArray[Any]
+    down: range
+    across: range
+
+    def at(self, row: int, column: int) -> Any:
+        """An element that was read."""
+        return self.values[self.down.index(row), self.across.index(column)]
+
+
+class _Mosaic:
+    """The planes along one axis, and how they are coloured."""
+
+    def __init__(self, reader: Reader, which: Slice, wish: Wish, axis: int, *, attention: bool) -> None:
+        self._reader, self._which, self._wish, self._axis = reader, which, wish, axis
+        self._attention = attention
+        self._rows, self._columns = which.size(reader.shape)
+        self._count = min(reader.shape[axis], _MOST_PLANES)
+        side = max(16, int(_WHOLE_SIDE / sqrt(self._count)))
+        self._down, self._across = sampled(self._rows, side), sampled(self._columns, side)
+        self._tiles = Tiles(self._count, len(self._down), len(self._across))
+        self._scales: list[Scale] = []
+
+    def whole(self, progress: Progress) -> Picture:
+        """All planes, as fine as there is room for."""
+        down, across, tiles = self._down, self._across, self._tiles
+        reads = {plane: self._read(plane, down, across) for plane in progress.paced(range(self._count), 1)}
+        values = np.stack([numbers(read.values, self._reader.element_type) for read in reads.values()])
+        self._scales = self._choose_scales(values)
+        pixels = np.zeros((*tiles.size, 4), np.uint8)
+        for plane in progress.paced(reads, 1):
+            top, left = tiles.place(plane)
+            pixels[top : top + tiles.height, left : left + tiles.width] = self._scales[plane].colors(values[plane])
+
+        def where(row: int, column: int) -> tuple[int, int, int] | None:
+            found = tiles.cell(row, column)
+            return None if found is None else (found[0], down[found[1]], across[found[2]])
+
+        step = max(down.step, across.step)
+        detail = self._detail if step > 1 else None
+        return replace(self._picture(pixels, where, reads), note=self._note(), step=step, detail=detail)
+
+    def _choose_scales(self, values: NDArray[np.float64]) -> list[Scale]:
+        colours = map_of(self._wish)
+        if self._attends:
+            return [Scale(0.0, max(scale_of(values).high, 0.0) or 1.0)] * self._count
+        if self._wish.same_range or self._attention:
+            return [scale_of(values, colours)] * self._count
+        return [scale_of(plane, colours) for plane in values]
+
+    @property
+    def _attends(self) -> bool:
+        """Whether it is attention itself, which is never negative, not what became of it since the run before."""
+        return self._attention and not self._wish.differences
+
+    def _note(self) -> str:
+        notes = [sampling_note(self._down, self._across)]
+        total = self._reader.shape[self._axis]
+        if total > self._count:
+            notes.append(f"the first {self._count} of {number_text(total)}")
+        if not self._wish.same_range and not self._attention:
+            notes.append("each in its own range")
+        return "; ".join(note for note in notes if note)
+
+    def _read(self, plane: int, down: range, across: range) -> _Read:
+        return _Read(np.array(self._reader.plane(self._plane(plane), down, across)), down, across)
+
+    def _plane(self, number: int) -> Slice:
+        return plane_at(self._which, self._axis, number)
+
+    def _picture(self, pixels: NDArray[np.uint8], where: _Where, reads: Mapping[int, _Read]) -> Picture:
+        def index(row: int, column: int) -> tuple[int, ...] | None:
+            found = where(row, column)
+            return None if found is None else self._plane(found[0]).index(found[1], found[2])
+
+        def text(row: int, column: int, most: int) -> str:
+            found = where(row, column)
+            return "" if found is None else short_cell(reads[found[0]].at(found[1], found[2]), most)
+
+        def about(row: int, column: int) -> str:
+            found = where(row, column)
+            if found is None:
+                return ""
+            value = number_cell(reads[found[0]].at(found[1], found[2]))
+            if self._attends:
+                return f"head {found[0]}: {found[1]} attends to {found[2]} with {value}"
+            return f"{list(self._plane(found[0]).index(found[1], found[2]))} = {value}"
+
+        scale = self._scales[0] if self._wish.same_range or self._attention else None
+        return Picture(pixels, scale, about, text, index=index)
+
+    def _detail(self, part: Part) -> Picture:
+        """A part, each pixel of the whole divided into as many as there is room for."""
+        tiles, (height, width) = self._tiles, self._tiles.size
+        top, bottom = max(int(part[1] * height), 0), min(ceil(part[3] * height), height)
+        left, right = max(int(part[0] * width), 0), min(ceil(part[2] * width), width)
+        tall = _divisor(self._down.step, _DETAIL_SIDE / max(bottom - top, 1))  # pixels that one of the whole becomes
+        wide = _divisor(self._across.step, _DETAIL_SIDE / max(right - left, 1))
+        pixels = np.zeros(((bottom - top) * tall, (right - left) * wide, 4), np.uint8)
+        reads: dict[int, _Read] = {}
+        for plane in range(self._count):
+            y, x = tiles.place(plane)
+            rows = range(max(top - y, 0), min(bottom - y, tiles.height))
+            columns = range(max(left - x, 0), min(right - x, tiles.width))
+            if rows and columns:
+                down = _finer(self._down.step, rows, tall, self._rows)
+                across = _finer(self._across.step, columns, wide, self._columns)
+                read = reads[plane] = self._read(plane, down, across)
+                colors = self._scales[plane].colors(numbers(read.values, self._reader.element_type))
+                at_y, at_x = (y + rows.start - top) * tall, (x + columns.start - left) * wide
+                pixels[at_y : at_y + len(down), at_x : at_x + len(across)] = colors
+
+        def where(row: int, column: int) -> tuple[int, int, int] | None:
+            found = tiles.cell(top + row // tall, left + column // wide)
+            if found is None:
+                return None
+            plane, r, c = found
+            r = self._down[r] + row % tall * (self._down.step // tall)
+            c = self._across[c] + column % wide * (self._across.step // wide)
+            return (plane, r, c) if r < self._rows and c < self._columns else None
+
+        covered = left / width, top / height, right / width, bottom / height
+        return replace(self._picture(pixels, where, reads), part=covered)
+
+
+def _divisor(number: int, most: float) -> int:
+    """The largest divisor that is not above a limit."""
+    return next((d for d in range(min(number, int(most)), 1, -1) if number % d == 0), 1)
+
+
+def _finer(step: int, cells: range, parts: int, size: int) -> range:
+    """The positions for some cells of `step` positions each, divided into parts."""
+    return range(cells.start * step, min(cells.stop * step, size), step // parts)
+
+
+class Tiles:
+    """Planes of equal size in a grid that is about as wide as a screen, with a gap between them."""
+
+    def __init__(self, count: int, height: int, width: int) -> None:
+        self.count, self.height, self.width = count, height, width
+        self.gap = max(1, min(height, width) // 16)
+        best = sqrt(count * (height + self.gap) / (width + self.gap) * 2.2)
+        self.rows = -(-count // min(max(1, round(best)), count))
+        self.columns = -(-count // self.rows)  # the last row is as full as it can be
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of all."""
+        return self.rows * (self.height + self.gap) - self.gap, self.columns * (self.width + self.gap) - self.gap
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Top and left of a plane."""
+        return number // self.columns * (self.height + self.gap), number % self.columns * (self.width + self.gap)
+
+    def cell(self, row: int, column: int) -> tuple[int, int, int] | None:
+        """Plane, row and column of a pixel; None for a gap."""
+        down, r = divmod(row, self.height + self.gap)
+        across, c = divmod(column, self.width + self.gap)
+        number = down * self.columns + across
+        if r >= self.height or c >= self.width or across >= self.columns or number >= self.count:
+            return None
+        return number, r, c

@@ -1,0 +1,131 @@
+"""Tensor: the numbers of what is selected, looked at and edited, with copies pinned beside it to compare."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QFrame, QScrollArea, QSplitter, QVBoxLayout, QWidget
+
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.shifts import Once
+from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.tensor_view.pane import TensorPane
+from onnx_workbench.viewer.tensor_view.readers import Slice
+
+_MOST_PINNED = 3
+_IDLE_MS = 30
+
+
+class TensorPanel(Panel):
+    """The first pane follows the selection; pinned ones stay with their tensor. All go to the same plane and zoom."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self._shown: set[Value] = set()  # of runs, in any pane
+        self.splitter = QSplitter(Qt.Orientation.Horizontal)
+        self.pane = self._add_pane(pinned=False)
+        self.pane.pin_wanted.connect(self.pin)
+        self.splitter.setChildrenCollapsible(False)
+        area = QScrollArea()
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidgetResizable(True)
+        area.setWidget(self.splitter)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(area)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_IDLE_MS)
+        self._timer.timeout.connect(self._follow)
+        workspace.selection.changed.connect(self._timer.start)
+        workspace.changes.changed.connect(self._on_change)
+        self._soon = Once(self._catch_up, self)  # a run tells several things at once, most while a person types
+        workspace.results.changed.connect(self._soon.ask)
+        workspace.run_state_changed.connect(self._soon.ask)
+        self._follow()
+
+    def activate(self) -> None:
+        """The keyboard goes to the numbers, whichever way they are shown; a picture on its way takes it over."""
+        (self.pane.stack.currentWidget() or self.pane).setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    @property
+    def panes(self) -> list[TensorPane]:
+        """The live pane, then the pinned ones."""
+        widgets = (self.splitter.widget(i) for i in range(self.splitter.count()))
+        return [w for w in widgets if isinstance(w, TensorPane)]
+
+    def _add_pane(self, *, pinned: bool) -> TensorPane:
+        pane = TensorPane(self.workspace, pinned=pinned)
+        pane.sliced.connect(lambda which: self._link_slice(pane, which))
+        pane.moved.connect(lambda view: self._link_view(pane, view))
+        self.splitter.addWidget(pane)
+        return pane
+
+    def _follow(self) -> None:
+        """Show what is selected; keep the last tensor while nothing is."""
+        self.workspace.results.forget_stops()
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """A run may have come to what is selected, or have gone on from it."""
+        self.pane.show_item(self.workspace.selection.current)
+        self._leave()
+
+    def _on_change(self) -> None:
+        if self.workspace.changes.can_wait:
+            self._soon.ask()
+        else:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        for pane in self.panes:
+            pane.refresh()
+        self._leave()
+
+    def _leave(self) -> None:
+        """What no pane shows any more need not be brought here."""
+        before, targets = self._shown, [pane.target for pane in self.panes]
+        self._shown = {target.value for target in targets if target is not None and target.value is not None}
+        self.workspace.results.leave(before - self._shown)
+
+    def _catch_up(self) -> None:
+        self._look_again()
+        for pane in self.panes[1:]:
+            pane.refresh()
+
+    def pin(self) -> None:
+        """Keep a copy of what is shown beside it."""
+        target = self.pane.target
+        pinned = self.panes[1:]
+        if target is None:
+            return
+        if len(pinned) >= _MOST_PINNED:
+            self.unpin(pinned[0])
+        pane = self._add_pane(pinned=True)
+        pane.pin_wanted.connect(lambda: self.unpin(pane))
+        pane.options.take(self.pane.options)
+        pane.show_targets([target])
+        pane.show_slice(self.pane.slices.slice)
+        if self.pane.view is not None:
+            pane.choose_view(self.pane.view)
+        if self.pane.mode_box.currentIndex():
+            pane.choose_mode(self.pane.mode_box.currentIndex())
+        self.splitter.setSizes([1] * self.splitter.count())
+        self._leave()
+
+    def unpin(self, pane: TensorPane) -> None:
+        """Close a copy."""
+        pane.setParent(None)
+        pane.deleteLater()
+        self._leave()
+
+    def _link_slice(self, source: TensorPane, which: Slice) -> None:
+        for pane in self.panes:
+            if pane is not source:
+                pane.show_slice(which)
+
+    def _link_view(self, source: TensorPane, view: tuple[float, float, float]) -> None:
+        for pane in self.panes:
+            if pane is not source:
+                pane.picture.set_view(view)

@@ -1,0 +1,289 @@
+"""From planes of a tensor to pictures: heat maps, images, lines.
+
+All of it reads values, so it runs in jobs. What is too large for a picture is sampled evenly, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.plots.colormap import Name, Scale, scale_of
+from onnx_workbench.viewer.plots.matrix_view import Part, Picture
+from onnx_workbench.viewer.style.formatting import number_text
+from onnx_workbench.viewer.tables.tensor_model import number_cell, short_cell
+from onnx_workbench.viewer.tensor_view.readers import Reader, Slice
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Normalisation = Literal["fit range", "0 to 1", "-1 to 1", "0 to 255", "ImageNet"]
+NORMALISATIONS: tuple[Normalisation, ...] = ("fit range", "0 to 1", "-1 to 1", "0 to 255", "ImageNet")
+CHANNEL_ORDERS = ("RGB", "BGR", "first", "second", "third")
+
+_MOST_PIXELS = 1024  # of one side of a picture
+_MEAN = np.array([0.485, 0.456, 0.406], np.float32)
+_DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a person wants to see pictures."""
+
+    planes: int | None = None  # the axis whose planes stand side by side, or of the channels of an image
+    same_range: bool = True
+    order: str = "RGB"
+    normalisation: Normalisation = "fit range"
+    differences: bool = False
+
+
+def sampled(positions: int | range, most: int) -> range:
+    """At most `most` evenly spread positions that represent so many, or those of a range."""
+    found = range(positions) if isinstance(positions, int) else positions
+    return found[:: max(1, ceil(len(found) / most))]
+
+
+def numbers(values: NDArray[Any], kind: ElementType) -> NDArray[np.float64]:
+    """Values as they are coloured: complex ones by their size."""
+    if kind.is_complex:
+        values = np.abs(values)
+    with np.errstate(all="ignore"):
+        return values.astype(np.float64)
+
+
+def map_of(wish: Wish) -> Name:
+    """The colours of values, or of differences."""
+    return "difference" if wish.differences else "viridis"
+
+
+def heatmap(reader: Reader, which: Slice, wish: Wish, _progress: Progress = SILENT) -> Picture:
+    """One plane, a cell per element or, of a large plane, per some; its parts can be had finer."""
+    rows, columns = which.size(reader.shape)
+    if not rows:
+        return nothing()
+    whole = _heat(reader, which, wish, range(rows), range(columns), None)
+    return _refining(whole, rows, columns, lambda y, x: _heat(reader, which, wish, y, x, whole.scale))
+
+
+def _refining(whole: Picture, rows: int, columns: int, paint: Callable[[range, range], Picture]) -> Picture:
+    """A picture of a plane; where it is sampled, parts can be had finer. `paint` gives some rows and columns of it."""
+    down, across = sampled(rows, _MOST_PIXELS).step, sampled(columns, _MOST_PIXELS).step
+    if down == across == 1:
+        return whole
+    height, width = whole.pixels.shape[0] * down, whole.pixels.shape[1] * across  # the last cell may stand for fewer
+
+    def detail(part: Part) -> Picture:
+        left, top, right, bottom = part
+        seen_rows = range(max(int(top * height), 0), min(ceil(bottom * height), rows))
+        seen_columns = range(max(int(left * width), 0), min(ceil(right * width), columns))
+        found = paint(seen_rows, seen_columns)
+        fine = sampled(seen_rows, _MOST_PIXELS).step, sampled(seen_columns, _MOST_PIXELS).step
+        y, x = seen_rows.start, seen_columns.start
+        covered = (
+            x / width, y / height,
+            (x + found.pixels.shape[1] * fine[1]) / width, (y + found.pixels.shape[0] * fine[0]) / height,
+        )  # fmt: skip
+        return replace(found, part=covered)
+
+    return replace(whole, step=max(down, across), detail=detail)
+
+
+def _heat(reader: Reader, which: Slice, wish: Wish, rows: range, columns: range, scale: Scale | None) -> Picture:
+    """Some rows and columns of a plane, sampled where they are many; by a colour scale, or their own."""
+    down, across = sampled(rows, _MOST_PIXELS), sampled(columns, _MOST_PIXELS)
+    raw = np.array(reader.plane(which, down, across))
+    values = numbers(raw, reader.element_type)
+    scale = scale or scale_of(values, map_of(wish))
+    pixels = scale.colors(values)
+    if which.wrap:  # the last row of a vector may end early
+        pixels[np.add.outer(np.asarray(down) * which.wrap, np.asarray(across)) >= reader.size] = 0
+
+    def index(row: int, column: int) -> tuple[int, ...] | None:
+        return which.index(down[row], across[column]) if pixels[row, column, 3] else None
+
+    def about(row: int, column: int) -> str:
+        found = index(row, column)
+        return "" if found is None else f"{list(found)} = {number_cell(raw[row, column])}"
+
+    return Picture(
+        pixels,
+        scale,
+        about,
+        lambda r, c, most: short_cell(raw[r, c], most) if pixels[r, c, 3] else "",
+        stretch=min(len(rows), len(columns)) * 12 < max(len(rows), len(columns)),
+        note=sampling_note(down, across),
+        index=index,
+    )
+
+
+def nothing() -> Picture:
+    """What is shown of a tensor without elements."""
+    return Picture(np.zeros((0, 0, 4), np.uint8), note="No elements")
+
+
+def sampling_note(down: range, across: range) -> str:
+    """Says that not every element is seen."""
+    if down.step == 1 and across.step == 1:
+        return ""
+    return f"sampled: 1 of {down.step} rows, 1 of {across.step} columns"
+
+
+def plane_at(which: Slice, axis: int, position: int) -> Slice:
+    """The same plane at another position of an axis."""
+    return replace(which, fixed=(*which.fixed[:axis], position, *which.fixed[axis + 1 :]))
+
+
+# -- images --------------------------------------------------------------------------------------------------------
+
+
+def channel_axis(shape: tuple[int, ...]) -> int | None:
+    """The axis of the colour channels: three or four of them, before or after height and width; None: grey."""
+    if len(shape) >= 3:
+        for axis in (len(shape) - 1, len(shape) - 3):
+            if shape[axis] in (3, 4):
+                return axis
+        for axis in (len(shape) - 1, len(shape) - 3):
+            if shape[axis] == 1:
+                return axis
+    return None
+
+
+def image_slice(shape: tuple[int, ...], which: Slice, channels: int | None) -> Slice:
+    """The plane of an image: height and width are the last two axes that are not the channels'."""
+    free = [a for a in range(len(shape)) if a != channels]
+    return Slice(which.fixed, free[-2], free[-1]) if len(free) >= 2 else which
+
+
+def image(reader: Reader, which: Slice, wish: Wish, _progress: Progress = SILENT) -> Picture:
+    """Colours as the tensor holds them, by the channel order and the normalisation that were undone."""
+    channels = channel_axis(reader.shape) if wish.planes is None else wish.planes
+    if reader.shape and channels is not None and channels >= len(reader.shape):
+        channels = None
+    plane = image_slice(reader.shape, which, channels)
+    rows, columns = plane.size(reader.shape)
+    if not rows:
+        return nothing()
+    count = reader.shape[channels] if channels is not None else 1
+    picked = _picked(wish.order, count) if channels is not None else (0,)
+    planes = [plane if channels is None else plane_at(plane, channels, p) for p in picked]
+    whole, scale = _colours(reader, planes, wish, range(rows), range(columns), None)
+    return _refining(whole, rows, columns, lambda y, x: _colours(reader, planes, wish, y, x, scale)[0])
+
+
+def _colours(
+    reader: Reader, planes: Sequence[Slice], wish: Wish, rows: range, columns: range, scale: Scale | None
+) -> tuple[Picture, Scale]:
+    """Some rows and columns of the planes of one or three channels, sampled where they are many; and their range."""
+    down, across = sampled(rows, _MOST_PIXELS), sampled(columns, _MOST_PIXELS)
+    raw = [np.array(reader.plane(plane, down, across)) for plane in planes]
+    values = np.stack([numbers(r, reader.element_type) for r in raw], axis=-1)
+    scale = scale or scale_of(values)
+    shown = _denormalised(values, wish.normalisation, reader.element_type, scale)
+    pixels = np.full((*shown.shape[:2], 4), 255, np.uint8)
+    red, green, blue = (shown[..., i if shown.shape[-1] == 3 else 0] for i in range(3))
+    for place, channel in enumerate((blue, green, red)):
+        pixels[..., place] = channel
+
+    def about(row: int, column: int) -> str:
+        return f"row {down[row]}, column {across[column]}: " + ", ".join(number_cell(r[row, column]) for r in raw)
+
+    return Picture(pixels, None, about, note=sampling_note(down, across)), scale
+
+
+def _picked(order: str, count: int) -> tuple[int, ...]:
+    if order in ("first", "second", "third"):
+        return (min(CHANNEL_ORDERS.index(order) - 2, count - 1),)
+    if count < 3:
+        return (0,)
+    return (2, 1, 0) if order == "BGR" else (0, 1, 2)
+
+
+def _denormalised(
+    values: NDArray[np.float64], how: Normalisation, kind: ElementType, scale: Scale
+) -> NDArray[np.uint8]:
+    with np.errstate(all="ignore"):
+        match how:
+            case "0 to 1":
+                scaled = values * 255
+            case "-1 to 1":
+                scaled = (values + 1) * 127.5
+            case "0 to 255":
+                scaled = values
+            case "ImageNet":
+                picked = values.shape[-1] == 3
+                scaled = (values * (_DEVIATION if picked else _DEVIATION[:1]) + (_MEAN if picked else _MEAN[:1])) * 255
+            case _:
+                if kind is ElementType.UINT8:
+                    scaled = values
+                else:
+                    scaled = (values - scale.low) * (255 / ((scale.high - scale.low) or 1))
+        return np.nan_to_num(np.clip(scaled, 0, 255), nan=0.0).round().astype(np.uint8)
+
+
+# -- lines ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Lines to draw: for each, its name and the least and greatest value at each of the positions.
+
+    `index` has the element, the first of them, from the number of a line and a position.
+    """
+
+    positions: range
+    lines: tuple[tuple[str, NDArray[np.float64], NDArray[np.float64]], ...]
+    note: str = ""
+    index: Callable[[int, int], tuple[int, ...]] = lambda _line, position: (position,)
+
+
+_MOST_LINES = 8
+_MOST_POINTS = 2048
+_READ = 1 << 20
+
+
+def series(reader: Reader, which: Slice, progress: Progress) -> Series:
+    """The rows of a plane as lines; a vector as one. Long ones as the range of each stretch."""
+    if which.wrap or len(reader.shape) <= 1:
+        if not reader.size:
+            return Series(range(0), ())
+        return _vector_series(reader, progress)
+    rows, columns = which.size(reader.shape)
+    if not rows:
+        return Series(range(0), ())
+    shown = sampled(rows, _MOST_LINES)
+    lines = []
+    step = max(1, ceil(columns / _MOST_POINTS))
+    for row in shown:
+        progress.check()
+        values = numbers(reader.plane(which, range(row, row + 1), range(columns))[0], reader.element_type)
+        lines.append((f"row {row}", *_envelope(values, step)))
+    note = f"{len(shown)} of {number_text(rows)} rows" if len(shown) < rows else ""
+    return Series(range(0, columns, step), tuple(lines), note, lambda line, at: which.index(shown[line], at))
+
+
+def _vector_series(reader: Reader, progress: Progress) -> Series:
+    step = max(1, ceil(reader.size / _MOST_POINTS))
+    low, high = [], []
+    stride = max(step, _READ // step * step)
+    for start in range(0, reader.size, stride):
+        progress.check()
+        values = numbers(reader.flat(start, min(start + stride, reader.size)), reader.element_type)
+        least, most = _envelope(values, step)
+        low.append(least)
+        high.append(most)
+    note = f"least and greatest of {number_text(step)} elements each" if step > 1 else ""
+    lines = (("", np.concatenate(low), np.concatenate(high)),)
+    return Series(range(0, reader.size, step), lines, note, lambda _line, at: (at,) if reader.shape else ())
+
+
+def _envelope(values: NDArray[np.float64], step: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if step == 1:
+        return values, values
+    starts = np.arange(0, len(values), step)
+    return np.fmin.reduceat(values, starts), np.fmax.reduceat(values, starts)

@@ -1,0 +1,158 @@
+"""Lines below the values that ask for one thing, say why an answer is refused, or have something confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QKeyEvent, QMoveEvent, QResizeEvent
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.theme import monospace, theme, themes
+from onnx_workbench.viewer.tables.scrolling import scroll_to
+
+Answer = Callable[[str, Callable[[ModelError], object]], object]
+
+
+class AskLine(QWidget):
+    """A text, one of some names, or yes. Enter answers, Esc closes. Hidden while nothing is asked."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._answer: Answer | None = None
+        self._go_on: Callable[[], object] | None = None
+        self.label = QLabel()
+        self.label.setTextFormat(Qt.TextFormat.PlainText)
+        self.label.setWordWrap(True)
+        self.field = QLineEdit()
+        self.field.setFont(monospace())
+        self.field.returnPressed.connect(self.commit)
+        self.field.textEdited.connect(self._forget_error)
+        self.choice = QComboBox()
+        self.yes = QPushButton("Apply")
+        self.yes.clicked.connect(self.commit)
+        self.no = QPushButton("Cancel")
+        self.no.clicked.connect(self.close_line)
+        self.error = QLabel()
+        self.error.setTextFormat(Qt.TextFormat.PlainText)
+        self.error.setWordWrap(True)
+        self.error.hide()
+        row = QHBoxLayout()
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addStretch()  # takes the room where nothing is to be filled in
+        row.addWidget(self.field, 1)
+        row.addWidget(self.choice, 1)
+        row.addWidget(self.yes)
+        row.addWidget(self.no)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 4, 8, 6)
+        column.setSpacing(3)
+        column.addWidget(self.label)  # above: the panel may be narrow
+        column.addLayout(row)
+        column.addWidget(self.error)
+        themes().themeChanged.connect(self._color)
+        self._color()
+        self.hide()
+
+    def _forget_error(self) -> None:
+        self.error.hide()
+
+    def _color(self) -> None:
+        palette = self.error.palette()
+        palette.setColor(self.error.foregroundRole(), theme().error)
+        self.error.setPalette(palette)
+
+    def ask(self, title: str, answer: Answer, *, text: str = "", hint: str = "", verb: str = "Apply") -> None:
+        """Ask for a text; `answer(text, refused)` takes it or calls `refused(error)`."""
+        self._answer, self._go_on = answer, None
+        self._show(title, verb, self.field)
+        self.field.setText(text)
+        self.field.setPlaceholderText(hint)
+        self.field.setAccessibleName(title)
+        self.field.selectAll()
+        self.field.setFocus()
+
+    def ask_which(
+        self, title: str, names: Sequence[str], answer: Answer, *, text: str = "", verb: str = "Apply"
+    ) -> None:
+        """Ask for one of some names; `text` is the one offered first."""
+        self._answer, self._go_on = answer, None
+        self._show(title, verb, self.choice)
+        self.choice.clear()
+        for name in names:
+            self.choice.addItem(display(name, 80), name)
+        self.choice.setCurrentIndex(max(0, self.choice.findData(text)))
+        self.choice.setAccessibleName(title)
+        self.choice.setFocus()
+
+    def confirm(self, text: str, go_on: Callable[[], object], verb: str = "Change") -> None:
+        """Say what will happen, and do it when that is wanted."""
+        self._answer, self._go_on = None, go_on
+        self._show(text, verb, None)
+        self.yes.setFocus()
+
+    @property
+    def is_confirming(self) -> bool:
+        """Whether it asks for a yes to what it says."""
+        return self._go_on is not None
+
+    def _show(self, title: str, verb: str, entry: QWidget | None) -> None:
+        self.label.setText(title)
+        for widget in (self.field, self.choice):
+            widget.setVisible(widget is entry)
+        self.yes.setText(verb)
+        self.error.hide()
+        self.show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """In a low panel it comes below what is in view, and nothing would seem to be asked."""
+        super().resizeEvent(event)
+        QTimer.singleShot(0, self, lambda: scroll_to(self))  # once what is around it has made room
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        """What is around it makes room in steps, by which it goes further down."""
+        super().moveEvent(event)
+        QTimer.singleShot(0, self, lambda: scroll_to(self))
+
+    def commit(self) -> None:
+        """Take the answer; the line stays open while it is refused."""
+        if self._go_on is not None:
+            go_on = self._go_on
+            self.close_line()
+            go_on()
+        elif self._answer is not None:
+            answer = self._answer
+            refused: list[ModelError] = []
+
+            def refuse(error: ModelError) -> None:
+                refused.append(error)
+                self._answer = answer
+                self.error.setText(f"{error.title}. {error.detail}".removesuffix(". "))
+                self.error.show()
+                self.show()
+
+            try:
+                answer(self.field.text() if self.choice.isHidden() else self.choice.currentData(), refuse)
+            except ModelError as error:  # what is no number or shape is refused before any work begins
+                refuse(error)
+            if not refused:
+                self.close_line()
+
+    def close_line(self) -> None:
+        """Ask nothing any more."""
+        self._answer = self._go_on = None
+        self.hide()
+        parent = self.parentWidget()
+        if parent is not None:
+            parent.setFocus()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc closes."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_line()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and (self.choice.hasFocus() or self.yes.hasFocus()):
+            self.commit()
+        else:
+            super().keyPressEvent(event)

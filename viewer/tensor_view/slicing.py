@@ -1,0 +1,127 @@
+"""Which plane of a tensor is shown: an axis for rows, one for columns, and a position along each of the others."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
+
+from onnx_workbench.viewer.tensor_view.readers import Slice, first_slice
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
+
+_MOST = (1 << 31) - 1
+
+
+class SliceBar(QWidget):
+    """Boxes for a tensor of rank 3 and more; of rank 2 only the axes; nothing below."""
+
+    changed = Signal(object)  # Slice: the person chose another
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._row = FlowLayout()
+        self.setLayout(self._row)
+        self._shape: tuple[int, ...] = ()
+        self._slice = Slice()
+        self._spins: dict[int, QSpinBox] = {}
+        self._axes: list[QComboBox] = []
+        self._rebuild()
+
+    @property
+    def slice(self) -> Slice:
+        """The plane that is shown."""
+        return self._slice
+
+    def show_shape(self, shape: tuple[int, ...], which: Slice | None = None) -> Slice:
+        """Offer the planes of a shape; the plane shown stays when it is one of them."""
+        wanted = which or self._slice
+        if not _fits(wanted, shape):
+            wanted = first_slice(shape)
+        same = shape == self._shape and (wanted.rows, wanted.columns) == (self._slice.rows, self._slice.columns)
+        self._shape, self._slice = shape, wanted
+        if same:
+            self._show_positions()
+            self.setVisible(len(shape) >= 2)
+        else:
+            self._rebuild()
+        return wanted
+
+    def set_slice(self, which: Slice) -> None:
+        """Show another plane, without telling."""
+        self.show_shape(self._shape, which)
+
+    def show_whole(self, axis: int | None) -> None:
+        """All positions along this axis are seen at once, so none is asked for."""
+        for other, spin in self._spins.items():
+            spin.setVisible(other != axis)
+
+    def _rebuild(self) -> None:
+        while (item := self._row.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()  # it may be one of its boxes that asked for this
+        self._spins, self._axes = {}, []
+        which = self._slice
+        if len(self._shape) >= 2:
+            for word, chosen in (("Rows", which.rows), ("Columns", which.columns)):
+                self._row.addWidget(labelled(word, self._axis_box(word, chosen)))
+        for axis, size in enumerate(self._shape):
+            if len(self._shape) >= 2 and size > 1 and axis not in (which.rows, which.columns):
+                self._row.addWidget(self._spin(axis, size))
+        self.setVisible(len(self._shape) >= 2)
+
+    def _axis_box(self, word: str, chosen: int | None) -> QComboBox:
+        box = QComboBox()
+        box.setAccessibleName(f"Axis of the {word.lower()}")
+        for axis, size in enumerate(self._shape):
+            box.addItem(f"axis {axis}  ({size})", axis)
+        box.setCurrentIndex(0 if chosen is None else chosen)
+        box.activated.connect(self._on_axes)
+        self._axes.append(box)
+        return box
+
+    def _spin(self, axis: int, size: int) -> QSpinBox:
+        spin = QSpinBox()
+        spin.setAccessibleName(f"Position along axis {axis}")
+        spin.setRange(0, max(min(size - 1, _MOST), 0))
+        spin.setPrefix(f"axis {axis}:  ")
+        spin.setSuffix(f"  of {size}")
+        spin.setWrapping(True)
+        spin.setValue(self._slice.fixed[axis])
+        spin.valueChanged.connect(self._on_position)
+        self._spins[axis] = spin
+        return spin
+
+    def _show_positions(self) -> None:
+        for axis, spin in self._spins.items():
+            with QSignalBlocker(spin):
+                spin.setValue(self._slice.fixed[axis])
+
+    def _on_position(self) -> None:
+        fixed = list(self._slice.fixed)
+        for axis, spin in self._spins.items():
+            fixed[axis] = spin.value()
+        self._slice = Slice(tuple(fixed), self._slice.rows, self._slice.columns)
+        self.changed.emit(self._slice)
+
+    def _on_axes(self) -> None:
+        rows, columns = (box.currentData() for box in self._axes)
+        if rows == columns:  # the other one gives way
+            if rows != self._slice.rows:
+                columns = self._slice.rows
+            else:
+                rows = self._slice.columns
+        self._slice = Slice(self._slice.fixed, rows, columns)
+        focused = next((number for number, box in enumerate(self._axes) if box.hasFocus()), None)
+        self._rebuild()
+        if focused is not None:
+            self._axes[focused].setFocus()
+        self.changed.emit(self._slice)
+
+
+def _fits(which: Slice, shape: tuple[int, ...]) -> bool:
+    if len(which.fixed) != len(shape) or any(i >= max(d, 1) for i, d in zip(which.fixed, shape, strict=True)):
+        return False
+    if len(shape) == 1:
+        return which.wrap == first_slice(shape).wrap
+    return not which.wrap and (len(shape) < 2 or (which.rows is not None and which.columns is not None))

@@ -1,0 +1,63 @@
+"""Small widgets that a pane of the tensor panel is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QLabel, QPlainTextEdit, QToolButton
+
+from onnx_workbench.viewer.style.icons import icon
+
+
+def text_label(name: str, *, bold: bool = False) -> QLabel:
+    """A line of plain text that can be selected."""
+    label = QLabel()
+    font = label.font()
+    font.setBold(bold)
+    label.setFont(font)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setAccessibleName(name)
+    label.setMinimumWidth(24)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label
+
+
+def notice_label() -> QLabel:
+    """Plain text in the middle of where numbers would be."""
+    label = QLabel()
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+    label.setWordWrap(True)
+    return label
+
+
+def text_view(name: str) -> QPlainTextEdit:
+    """Long text to be read."""
+    view = QPlainTextEdit()
+    view.setReadOnly(True)
+    view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+    view.setAccessibleName(name)
+    return view
+
+
+def combo(name: str, chosen: Callable[[int], object]) -> QComboBox:
+    """A choice that tells when a person made it."""
+    box = QComboBox()
+    box.setAccessibleName(name)
+    box.setToolTip(name)
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+    box.setMinimumWidth(70)
+    box.activated.connect(chosen)
+    return box
+
+
+def button(name: str, icon_name: str, tip: str) -> QToolButton:
+    """A flat button with an icon."""
+    made = QToolButton()
+    made.setAutoRaise(True)
+    made.setIcon(icon(icon_name))
+    made.setText(name)
+    made.setToolTip(tip)
+    made.setAccessibleName(name.removesuffix("…"))
+    return made

@@ -1,0 +1,245 @@
+"""Numbers over all elements, and their histogram: the column at the left of the panel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from onnx_workbench.exec.inspect.distribution import PERCENTILES, Distribution, distribution
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.viewer.plots.histogram import Histogram
+from onnx_workbench.viewer.style.formatting import number_text
+from onnx_workbench.viewer.style.theme import monospace, themes
+from onnx_workbench.viewer.tensor_view.readers import Reader, SparseReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from onnx_workbench.exec.inspect.statistics import Statistics
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.viewer.core.jobs import Jobs
+
+Rows = list[tuple[str, str, tuple[int, ...] | None]]
+
+_SLOW = 300  # ms after which older numbers no longer stand in for newer ones that are on their way
+
+
+class Facts(QScrollArea):
+    """Statistics as name and value; a position can be clicked to see the element."""
+
+    element_wanted = Signal(object)  # index
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setAccessibleName("Statistics")
+        inner = QWidget()
+        self.histogram = Histogram()
+        self.logarithmic = QCheckBox("Logarithmic")
+        self.logarithmic.setToolTip("Let bars be as tall as the logarithm of their count")
+        self.logarithmic.toggled.connect(self.histogram.set_logarithmic)
+        self._reader: Reader | None = None  # of what is shown, or being counted
+        self._shown: Hashable = None  # what the numbers are of that are seen
+        self._slow = QTimer(self, singleShot=True, interval=_SLOW)
+        self._slow.timeout.connect(lambda: self._blank("Counting…"))
+        self._note = _label("")
+        self._note.setObjectName("note")
+        self._note.setWordWrap(True)
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(10)
+        self._grid.setVerticalSpacing(1)
+        self._grid.setColumnStretch(1, 1)
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(8, 6, 8, 6)
+        column.setSpacing(4)
+        column.addWidget(self.histogram)
+        column.addWidget(self.logarithmic)
+        column.addLayout(self._grid)
+        column.addWidget(self._note)
+        column.addStretch(1)
+        self.setWidget(inner)
+        self.setMinimumWidth(150)
+        self.rows: Rows = []
+        self._lines: list[_Line] = []  # made once: to make and lay out so many anew takes longer than a frame lasts
+        themes().themeChanged.connect(self._color_links)
+
+    def _color_links(self) -> None:
+        """Links have the colour they were made with."""
+        rows = self.rows
+        self._show_rows([])
+        self._show_rows(rows)
+
+    @property
+    def note(self) -> str:
+        """What stands below the numbers, or in their place."""
+        return self._note.text()
+
+    def count(self, reader: Reader, jobs: Jobs, of: Hashable) -> None:
+        """Go through all elements, in a job, and show what was found; older numbers `of` the same stay till then."""
+        if of == self._shown:
+            self._slow.start()
+        else:
+            self._blank("Counting…")
+        self._reader, self._shown = reader, of
+
+        def done(found: Distribution) -> None:
+            if self._reader is reader:
+                self.show_distribution(found, strings=reader.element_type is ElementType.STRING)
+                if isinstance(reader, SparseReader):
+                    self.add_note("All numbers but that of zeros are of the stored entries.")
+
+        def failed(error: BaseException) -> None:
+            if self._reader is reader and isinstance(error, ModelError):
+                self.clear(error.detail)
+
+        def finished() -> None:
+            if self._reader is reader and job.cancelled:
+                self.clear("This was stopped. The elements are counted when they are selected again.")
+
+        job = jobs.start(
+            "Statistics of a tensor", partial(counted, reader),
+            done=done, failed=failed, finished=finished, lane="count", supersede=f"tensor {id(self)} count",
+        )  # fmt: skip
+
+    def clear(self, note: str = "") -> None:
+        """Nothing is known, because of this."""
+        self._reader = self._shown = None
+        self._blank(note)
+
+    def _blank(self, note: str) -> None:
+        self._slow.stop()
+        self._show_rows([])
+        self._tell(note)
+        self.histogram.hide()
+        self.logarithmic.hide()
+
+    def show_distribution(self, found: Distribution, *, strings: bool = False) -> None:
+        """Show what was found."""
+        self._slow.stop()
+        self.histogram.setVisible(bool(found.counts))
+        self.logarithmic.setVisible(bool(found.counts))
+        self.histogram.show_counts(found.counts, found.edges)
+        self._show_rows(rows_of(found, strings=strings))
+        note = ""
+        if found.sampled:
+            note = f"Percentiles, distinct values and histogram are of {number_text(found.sampled)} sampled elements."
+        self._tell(note)
+
+    def add_note(self, text: str) -> None:
+        """One more remark below the numbers."""
+        self._tell(" ".join(part for part in (self.note, text) if part))
+
+    def _tell(self, note: str) -> None:
+        self._note.setText(note)
+        self._note.setVisible(bool(note))
+
+    def _show_rows(self, rows: Rows) -> None:
+        self.rows = rows
+        while len(self._lines) < len(rows):
+            self._lines.append(_Line(self._grid, 2 * len(self._lines), self.element_wanted.emit))
+        for line, row in zip_longest(self._lines, rows):
+            line.show_row(row)
+
+
+class _Line:
+    """The labels of one number: what it is, its value, and below that where it is."""
+
+    def __init__(self, grid: QGridLayout, place: int, go: Callable[[tuple[int, ...]], None]) -> None:
+        self._name, self._value, self._where = _label(""), _label(""), _label("")
+        self._index: tuple[int, ...] = ()
+        self._name.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self._value.setFont(monospace())
+        self._value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._where.setTextFormat(Qt.TextFormat.RichText)
+        self._where.setFont(monospace())
+        self._where.setToolTip("Show this element")
+        self._where.setTextInteractionFlags(
+            Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+        )
+        self._where.linkActivated.connect(lambda _link: go(self._index))
+        self._where.setIndent(12)
+        grid.addWidget(self._name, place, 0)
+        grid.addWidget(self._value, place, 1)
+        grid.addWidget(self._where, place + 1, 0, 1, 2)  # a place of many axes needs the whole width
+
+    def show_row(self, row: tuple[str, str, tuple[int, ...] | None] | None) -> None:
+        """Show this, or nothing."""
+        name, text, index = row or ("", "", None)
+        self._index = index or ()
+        where = str(list(self._index)) if index else ""
+        _tell(self._name, name, name)
+        _tell(self._value, text, f"{name}: {text}")
+        _tell(self._where, f'at <a href="#">{where}</a>' if where else "", f"{name} is at {where}")
+
+
+def _tell(label: QLabel, text: str, accessible: str) -> None:
+    """Have a label say this, of which its accessible name tells all; one that says nothing takes no room."""
+    if accessible != label.accessibleName():
+        label.setText(text)
+        label.setAccessibleName(accessible)
+    label.setVisible(bool(text))
+
+
+def _label(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label
+
+
+def rows_of(found: Distribution, *, strings: bool = False) -> Rows:
+    """Names, values and positions."""
+    statistics = found.statistics
+    rows: Rows = []
+    if statistics.minimum is not None and statistics.maximum is not None:
+        rows.append(("min", number_text(statistics.minimum), statistics.minimum_index))
+        rows.append(("max", number_text(statistics.maximum), statistics.maximum_index))
+        rows.append(("mean", number_text(statistics.mean or 0.0), None))
+        rows.append(("std", number_text(statistics.deviation or 0.0), None))
+    rows.extend(_counts(statistics, strings=strings))
+    if found.distinct is not None:
+        text = number_text(found.distinct)
+        rows.append(("distinct", f"at least {text}" if found.sampled else text, None))
+    for percent, value in zip(PERCENTILES, found.percentiles, strict=False):
+        rows.append(("median" if percent == 50 else f"{percent} %", number_text(value), None))
+    return rows
+
+
+def _counts(statistics: Statistics, *, strings: bool) -> Rows:
+    share = f" ({statistics.zeros / statistics.size:.1%})" if statistics.size and statistics.zeros else ""
+    rows: Rows = [("empty" if strings else "zeros", number_text(statistics.zeros) + share, None)]
+    for name, count in (
+        ("NaN", statistics.nan), ("inf", statistics.positive_infinity), ("−inf", statistics.negative_infinity),
+    ):  # fmt: skip
+        if count:
+            rows.append((name, number_text(count), None))
+    return rows
+
+
+def counted(reader: Reader, progress: Progress) -> Distribution:
+    """The distribution of all elements; of a sparse tensor, of its entries, since the rest are zeros."""
+    if not isinstance(reader, SparseReader):
+        return distribution(reader.flat, reader.shape, reader.size, progress)
+    positions, values = reader.entries()
+    found = distribution(lambda start, stop: values[start:stop], (len(values),), len(values), progress)
+    statistics = found.statistics
+
+    def place(index: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(int(i) for i in np.unravel_index(int(positions[index[0]]), reader.shape)) if index else ()
+
+    statistics = replace(
+        statistics,
+        size=reader.size,
+        zeros=statistics.zeros + reader.size - len(values),
+        minimum_index=place(statistics.minimum_index),
+        maximum_index=place(statistics.maximum_index),
+    )
+    return replace(found, statistics=statistics)

@@ -1,0 +1,284 @@
+"""The number table: editing in cells, copying and pasting blocks as spreadsheets do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QEvent,
+    QItemSelectionModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QFocusEvent, QGuiApplication, QKeyEvent, QKeySequence, QPalette
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QToolTip,
+    QWidget,
+)
+
+from onnx_workbench.model.edits.tensors import block_source
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.text.elements import parse_element
+from onnx_workbench.viewer.property_tree.editors import takes_the_document
+from onnx_workbench.viewer.style.formatting import display, number_text
+from onnx_workbench.viewer.style.theme import monospace, theme, themes
+from onnx_workbench.viewer.tables.tensor_model import TensorTableModel
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.edits.tensors import Region
+    from onnx_workbench.model.ir.types import ElementType
+    from onnx_workbench.viewer.core.jobs import Job, Jobs
+
+_COMMITS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
+_STAYS_HERE = (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason)
+_MOST_COPIED = 1_000_000
+
+
+class CellDelegate(QStyledItemDelegate):
+    """Lets a cell be left only with a text that is an element; says why it is not.
+
+    Looking at another window leaves the field as it is. When the focus goes elsewhere in this one, the element keeps
+    its value, and `lost` says what was typed and why it was not taken.
+    """
+
+    lost = Signal(object)  # ModelError
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.element_type: ElementType | None = None
+        self.refusal = ""
+
+    def createEditor(
+        self, parent: QWidget, _option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex
+    ) -> QWidget:
+        """A line of text."""
+        editor = QLineEdit(parent)
+        editor.setFont(monospace())
+        editor.setFrame(False)
+        editor.setAccessibleName("Element")
+        editor.textEdited.connect(lambda: self._say(editor, ""))
+        self.refusal = ""
+        return editor
+
+    def eventFilter(self, editor: QObject, event: QEvent) -> bool:
+        """Hold Enter, Tab and the keys for saving and closing back while the text is refused."""
+        if isinstance(editor, QLineEdit):
+            if takes_the_document(event):
+                if not self._accepts(editor):
+                    event.accept()
+                    return True
+                self.commitData.emit(editor)
+            elif isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _COMMITS:
+                if not self._accepts(editor):
+                    return True
+            elif isinstance(event, QFocusEvent) and event.lostFocus() and not self._accepts(editor):
+                if event.reason() in _STAYS_HERE:
+                    return False
+                self.lost.emit(ModelError(f"{display(editor.text(), 60)} was not taken", self.refusal))
+                self.closeEditor.emit(editor, QStyledItemDelegate.EndEditHint.RevertModelCache)
+                return True
+        return super().eventFilter(editor, event)
+
+    def _accepts(self, editor: QLineEdit) -> bool:
+        try:
+            if self.element_type is not None:
+                parse_element(editor.text(), self.element_type)
+        except ModelError as error:
+            self._say(editor, f"{error.title}. {error.detail}")
+            return False
+        self._say(editor, "")
+        return True
+
+    def _say(self, editor: QLineEdit, refusal: str) -> None:
+        self.refusal = refusal
+        palette = editor.palette()
+        palette.setColor(QPalette.ColorRole.Text, theme().error if refusal else theme().text)
+        editor.setPalette(palette)
+        editor.setAccessibleDescription(refusal)
+        if refusal:
+            QToolTip.showText(editor.mapToGlobal(editor.rect().bottomLeft()), refusal, editor)
+        else:
+            QToolTip.hideText()
+
+
+class TensorTable(QTableView):
+    """One plane as numbers. Ctrl+C copies, Ctrl+V pastes, F2 or typing edits, Delete asks for a fill value."""
+
+    pasted = Signal(str, int, int, bool)  # text, row and column of the plane, whether a spreadsheet wrote it
+    fill_wanted = Signal()
+
+    def __init__(self, jobs: Jobs, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._jobs = jobs
+        self._copying: Job[str] | None = None
+        self.cells = TensorTableModel(jobs, self)
+        self.setModel(self.cells)
+        self.delegate = CellDelegate(self)
+        self.setItemDelegate(self.delegate)
+        self.delegate.lost.connect(self._tell)
+        self.setAccessibleName("Values")
+        self.setTabKeyNavigation(False)
+        self.setAlternatingRowColors(False)
+        self.setWordWrap(False)
+        self.setCornerButtonEnabled(True)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setEditTriggers(
+            QAbstractItemView.EditTrigger.DoubleClicked
+            | QAbstractItemView.EditTrigger.EditKeyPressed
+            | QAbstractItemView.EditTrigger.AnyKeyPressed
+        )
+        for header in (self.horizontalHeader(), self.verticalHeader()):
+            header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+            header.setHighlightSections(True)
+        self.set_metrics()
+
+    def _tell(self, error: ModelError) -> None:
+        self.cells.refused(error)
+
+    def set_metrics(self) -> None:
+        """Cells as high as the font needs and wide enough for most numbers."""
+        metrics = self.fontMetrics()
+        self.verticalHeader().setDefaultSectionSize(metrics.height() + 5)
+        wide = 24 if self.delegate.element_type is not None and self.delegate.element_type.bits in (0, 64, 128) else 12
+        if self.cells.format in ("in full", "hexadecimal"):
+            wide = max(wide, 20)
+        self.horizontalHeader().setDefaultSectionSize(metrics.horizontalAdvance("0") * wide + 14)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Copy, paste, fill."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copy()
+        elif event.matches(QKeySequence.StandardKey.Paste):
+            self.paste()
+        elif event.key() == Qt.Key.Key_Delete and self.cells.commit is not None:
+            self.fill_wanted.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def copy(self) -> None:
+        """The selected cells in full, tabs between columns, soon if they are in a file; a message if they are too many.
+
+        Of several blocks, what lies between them too, empty.
+        """
+        blocks = self.selectionModel().selection().toList()
+        if not blocks:
+            return
+        top, bottom = min(b.top() for b in blocks), max(b.bottom() for b in blocks)
+        left, right = min(b.left() for b in blocks), max(b.right() for b in blocks)
+        rows, columns = bottom - top + 1, right - left + 1
+        if rows * columns > _MOST_COPIED:
+            detail = f"{rows:,} × {columns:,} are selected, of which {_MOST_COPIED:,} go at once. Export writes all."
+            self._tell(ModelError("Too many cells to copy", detail))
+            return
+        chosen = np.zeros((rows, columns), bool)
+        for b in blocks:
+            chosen[b.top() - top : b.bottom() - top + 1, b.left() - left : b.right() - left + 1] = True
+        if self._copying is not None:
+            self._copying.cancel()  # it would take the place of what is copied now
+        read = self.cells.texts(top, left, chosen)
+        if self.cells.instant:
+            _put(block_source(read()))
+        else:
+            self._copying = self._jobs.start("Copying", lambda _: block_source(read()), done=_put)
+
+    def paste(self) -> None:
+        """Put what the clipboard holds where the selection begins."""
+        from onnx_workbench.viewer.core.clipboard import is_of_cells
+
+        text = QGuiApplication.clipboard().text()
+        if not text or self.cells.commit is None:
+            return
+        blocks = self.selectionModel().selection().toList()
+        current = self.currentIndex()
+        row = min((b.top() for b in blocks), default=max(current.row(), 0))
+        column = min((b.left() for b in blocks), default=max(current.column(), 0))
+        self.pasted.emit(text, row + self.cells.row_base, column + self.cells.column_base, is_of_cells())
+
+    def selected_regions(self) -> list[Region]:
+        """What is selected, as parts of the tensor; nothing when that is nothing, one cell or the whole plane."""
+        which = self.cells.slice
+        blocks = self.selectionModel().selection().toList()
+        if which is None or not blocks:
+            return []
+        down, across = self.cells.row_base, self.cells.column_base
+        if len(blocks) == 1 and blocks[0].height() == blocks[0].width() == 1:
+            return []
+        regions: list[Region] = []
+        for block in blocks:
+            rows = slice(block.top() + down, block.bottom() + down + 1)
+            columns = slice(block.left() + across, block.right() + across + 1)
+            if which.wrap:
+                regions.extend(
+                    (slice(row * which.wrap + columns.start, row * which.wrap + columns.stop),)
+                    for row in range(rows.start, rows.stop)
+                )
+                continue
+            region: list[int | slice] = list(which.fixed)
+            if which.rows is not None:
+                region[which.rows] = rows
+            if which.columns is not None:
+                region[which.columns] = columns
+            regions.append(tuple(region))
+        return regions
+
+    def show_element(self, index: tuple[int, ...]) -> None:
+        """Select the cell of an element of the plane shown and bring it into view."""
+        if self.cells.slice is None:
+            return
+        cell = self.cells.scroll_to(*self.cells.slice.position(index))
+        model: QAbstractItemModel = self.cells
+        if model.hasIndex(cell.row(), cell.column()):
+            self.setCurrentIndex(cell)
+            self.selectionModel().select(cell, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+            self.scrollTo(cell, QAbstractItemView.ScrollHint.PositionAtCenter)
+
+
+def _put(text: str) -> None:
+    QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
+
+
+class PartLabel(QLabel):
+    """Which part of a plane is in the table where that cannot hold all of it, with links to the other parts."""
+
+    def __init__(self, table: TensorTable) -> None:
+        super().__init__()
+        self._cells = table.cells
+        self.setAccessibleName("Part of the plane")
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+        )
+        self.linkActivated.connect(self._go)
+        self._cells.modelReset.connect(self._show)
+        themes().themeChanged.connect(self._show)  # links have the colour they were made with
+        self._show()
+
+    def _show(self) -> None:
+        told = []
+        for part in self._cells.parts:
+            if part.count < part.total:
+                last = part.first + part.count - 1
+                text = f"{part.word} {number_text(part.first)} to {number_text(last)} of {number_text(part.total)}"
+                before = [f'<a href="{part.word} {part.first - 1}">before</a>'] if part.first else []
+                after = [f'<a href="{part.word} {last + 1}">after</a>'] if last + 1 < part.total else []
+                told.append(" ".join((text, *before, *after)))
+        self.setText(", ".join(told))
+        self.setVisible(bool(told))
+
+    def _go(self, link: str) -> None:
+        word, _, place = link.partition(" ")
+        rows, columns = self._cells.parts
+        at = (int(place), columns.first) if word == "rows" else (rows.first, int(place))
+        self._cells.scroll_to(*at)

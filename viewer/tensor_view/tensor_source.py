@@ -1,0 +1,288 @@
+"""What the tensor panel shows: found from what is selected, with everything that is known without reading values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from onnx_workbench.exec.inspect.overview import fits
+from onnx_workbench.exec.inspect.statistics import Summary, describe
+from onnx_workbench.exec.kernels.allocation import SparseArray
+from onnx_workbench.model.edits.tensors import Place, places, tensor_at
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType, element_type_text
+from onnx_workbench.viewer.style.formatting import (
+    bytes_text,
+    display,
+    number_text,
+    shape_text,
+    storage_text,
+    type_text,
+)
+from onnx_workbench.viewer.tensor_view.readers import ArrayReader, Reader, SparseReader, TensorReader
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.core.context import Workspace
+
+Kind = Literal["tensor", "sparse", "tree", "none"]
+_KINDS: dict[str, Kind] = {"tensor": "tensor", "sparse": "sparse", "none": "none"}  # of results; others are trees
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """One thing that can be shown: a tensor of the model at a place, or a value of a run."""
+
+    title: str
+    place: Place | None = None
+    value: Value | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called by itself; the title tells it from the others of a node."""
+        owner = self.value if self.place is None or self.place.attribute else self.place.owner
+        return owner.name if isinstance(owner, Value) else self.title
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for targets that stand for the same thing."""
+        return (self.place, self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A target as it is now. `held` is the Tensor, SparseTensor or run-time value itself.
+
+    `problem` says why there are no values to show; `waiting` that they are on their way.
+    """
+
+    target: Target
+    kind: Kind
+    held: Any = None
+    element_type: ElementType | int | None = None
+    shape: tuple[int, ...] = ()
+    nbytes: int = 0
+    storage: str = ""
+    problem: str = ""
+    waiting: bool = False
+    stale: bool = False
+    so_far: bool = False  # of a run that goes on
+    mismatch: str = ""
+    before: Any = None
+    awaits_before: bool = False
+
+    @property
+    def editable(self) -> bool:
+        """Whether values can be changed."""
+        return self.target.place is not None and self.kind in ("tensor", "sparse") and not self.problem
+
+    @property
+    def modes(self) -> int:
+        """How many of these can be shown: the value, that of the run before, and how they differ."""
+        if self.before is None or self.before is self.held or self.kind == "none":
+            return 1
+        was = self.as_before()
+        is_number = ElementType.STRING not in (self.element_type, was.element_type)
+        return 3 if self.kind == was.kind == "tensor" and self.shape == was.shape and is_number else 2
+
+    def as_before(self) -> Subject:
+        """What the run before gave."""
+        info = describe(self.before)
+        return replace(
+            self,
+            kind=_KINDS.get(info.kind, "tree"),
+            held=self.before,
+            element_type=info.element_type,
+            shape=info.shape,
+            nbytes=info.nbytes,
+            storage="of the run before",
+            stale=False,
+            so_far=False,
+            mismatch="",
+        )
+
+    @property
+    def may_be_comparable(self) -> bool:
+        """Whether that shows once values are there that are on their way."""
+        return self.waiting or self.awaits_before
+
+    @property
+    def likeness(self) -> tuple[object, ...]:
+        """Equal for subjects that a person wants to look at the same way."""
+        producer = self.target.value.producer if self.target.value is not None else None
+        operator = None if producer is None else producer.op_type
+        return (self.kind, self.target.value is None, len(self.shape), operator)
+
+    @property
+    def _stored_bytes(self) -> int:
+        """As a file has them: a run holds values of packed types unpacked."""
+        bits = self.element_type.bits if isinstance(self.element_type, ElementType) else 0
+        return (prod(self.shape) * bits + 7) // 8 if self.kind == "tensor" and 0 < bits < 8 else self.nbytes
+
+    @property
+    def type_line(self) -> str:
+        """Type, shape and size in one line."""
+        if self.kind == "none":
+            return ""
+        size = f" · {bytes_text(self._stored_bytes)}" if self.nbytes else ""  # of strings nobody knows
+        if self.kind == "tree":
+            return f"{describe(self.held)}{size}"
+        kind = "" if self.element_type is None else element_type_text(self.element_type)
+        count = prod(self.shape) if all(d >= 0 for d in self.shape) else 0
+        text = f"{kind} {shape_text(self.shape)} · {number_text(count)} {'element' if count == 1 else 'elements'}"
+        return f"{'sparse ' if self.kind == 'sparse' else ''}{text}{size}"
+
+    def reader(self) -> Reader:
+        """What reads the values; ModelError when they are not available. Makes no copy, reads nothing."""
+        return reader_of(self.held)
+
+    def tensor(self) -> Tensor | SparseTensor:
+        """The values as a tensor of the model, for writing them into a file."""
+        if isinstance(self.held, (Tensor, SparseTensor)):
+            return self.held
+        if isinstance(self.held, SparseArray):
+            return _sparse_tensor(self.held)
+        if isinstance(self.held, np.ndarray):
+            return ArrayTensor(self.held, name=self.target.name)
+        raise ModelError("This is no tensor", "Only tensors are written into files of their own.")
+
+
+def reader_of(held: Any) -> Reader:
+    """A reader of a model's tensor or of a run-time value."""
+    if isinstance(held, Tensor):
+        return TensorReader(held)
+    if isinstance(held, SparseTensor):
+        return SparseReader(held)
+    if isinstance(held, SparseArray):
+        return SparseReader(_sparse_tensor(held))
+    if isinstance(held, np.ndarray):
+        return ArrayReader(held)
+    raise ModelError("There are no values", "Nothing is selected that has any.")
+
+
+def _sparse_tensor(held: SparseArray) -> SparseTensor:
+    return SparseTensor(ArrayTensor(held.values), ArrayTensor(held.indices), tuple(held.shape))
+
+
+def likeliest(workspace: Workspace, item: object) -> list[Target]:
+    """What can be shown of something selected, the likeliest first.
+
+    Of a node that is what it gives, but what goes into it where a run waits before it.
+    """
+    targets = _targets_of(item)
+    if isinstance(item, Node) and workspace.has_runs and workspace.runs.paused_at is item:
+        known = workspace.results.value_of
+        targets.sort(key=lambda t: 1 if t.value is None else 0 if known(t.value) is not None else 2)
+    return targets
+
+
+def _targets_of(item: object) -> list[Target]:
+    if isinstance(item, Value):
+        return [*_value_targets(item, display(item.name, 80))]
+    if not isinstance(item, Node):
+        return []
+    found = []
+    for place in places(item):
+        output = item.outputs[0] if item.outputs else None
+        name = place.attribute or (output.name if output is not None else item.title)
+        part = "" if place.index is None else f"[{place.index}]"
+        found.append(Target(display(name, 80) + part, place))
+    if not (found and found[0].place is not None and not found[0].place.attribute):
+        for word, values in (("output", item.outputs), ("input", item.inputs)):
+            for value in dict.fromkeys(v for v in values if v is not None):
+                found.extend(_value_targets(value, f"{word} {display(value.name, 70)}"))
+    return found
+
+
+def _value_targets(value: Value, title: str) -> Iterator[Target]:
+    place = next(places(value), None)
+    yield Target(title, place) if place is not None else Target(title, None, value)
+
+
+def resolve(workspace: Workspace, target: Target) -> Subject:
+    """The target as it is now. Reads no values; asks for those of a run that are elsewhere."""
+    if target.place is not None:
+        return _of_model(target, tensor_at(target.place))
+    assert target.value is not None
+    return _of_run(workspace, target, target.value)
+
+
+def _of_model(target: Target, tensor: Tensor | SparseTensor | None) -> Subject:
+    if tensor is None:
+        return Subject(target, "none", problem="It is not there any more.")
+    kind: Kind = "sparse" if isinstance(tensor, SparseTensor) else "tensor"
+    storage = storage_text(tensor.values if isinstance(tensor, SparseTensor) else tensor)
+    return Subject(
+        target, kind, tensor, tensor.element_type, tuple(tensor.shape), tensor.nbytes, storage, tensor.problem
+    )
+
+
+def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
+    results = workspace.results
+    held = results.value_of(value)
+    if held is None:
+        return Subject(target, "none", problem=_why_nothing(workspace, value))
+    stale = bool(results.is_stale(value))
+    so_far = results.current is not None and results.current.unfinished
+    before = results.before(value)
+    if isinstance(held, Summary):
+        info = held.info
+        waiting = results.fetch(value)
+        problem = "" if waiting else results.problem_of(value) or "The value was not kept."
+        kind: Kind = "tree" if info.kind in ("sequence", "map") else "none" if info.kind == "none" else "tensor"
+        return Subject(
+            target, "none" if kind == "tree" else kind, None, info.element_type, info.shape, info.nbytes, "of the run",
+            problem, waiting, stale, so_far,
+        )  # fmt: skip
+    awaits_before = isinstance(before, Summary) and results.fetch(value, before=True)
+    if isinstance(before, Summary):
+        before = None
+    info = describe(held)
+    mismatch = "" if value.type is None or fits(info, value.type) else f"declared {type_text(value.type)}"
+    kind = _KINDS.get(info.kind, "tree")
+    return Subject(
+        target, kind, held, info.element_type, info.shape, info.nbytes, "of the run", "", False, stale, so_far,
+        mismatch, before, awaits_before,
+    )  # fmt: skip
+
+
+def _why_nothing(workspace: Workspace, value: Value) -> str:
+    results = workspace.results
+    if results.is_awaited(value):
+        return "Not computed yet: the run has not come here. The numbers appear as soon as they are there."
+    if results.has(value):
+        return "The value is nothing (an empty optional)."
+    if results.current is None:
+        return "No value yet: press Run (F6)."
+    if not value.is_defined:
+        return "Nothing defines this value."
+    node = None if value.producer is None else results.node_of(value.producer)
+    if node is not None and node.failure is not None:
+        return f"Not computed, because its node failed:\n{node.failure.reason}"
+    if node is not None and node.because is not None and not node.because.node:
+        return f"Not computed, because {node.because.reason}."
+    if node is not None and node.because is not None:
+        return f"Not computed, because {node.because.title or node.because.operator} failed, which it needs."
+    if workspace.runs.is_paused:
+        return "Not computed yet: the run waits. Step (F10) or continue it (F8)."
+    return "Not computed: the run did not come here. Press Run (F6)."
+
+
+def hint_of(subject: Subject | None) -> str:
+    """What to tell where there is nothing to see."""
+    if subject is None:
+        return "Select a value, an initializer or a node to see its numbers."
+    return "Bringing the value…" if subject.waiting else subject.problem
+
+
+def look_same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
+    """Whether the same objects are shown; arrays are compared by identity."""
+    return len(a) == len(b) and all(
+        x is y or (isinstance(x, (str, int, tuple)) and isinstance(y, (str, int, tuple)) and x == y)
+        for x, y in zip(a, b, strict=True)
+    )

@@ -1,0 +1,66 @@
+"""Which ways of looking at a value make sense, and which one comes first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.viewer.tensor_view.feature_maps import plane_axis
+from onnx_workbench.viewer.tensor_view.pictures import channel_axis
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.tensor_view.readers import Slice
+    from onnx_workbench.viewer.tensor_view.tensor_source import Subject
+
+View = Literal["Table", "Heat map", "Feature maps", "Attention", "Image", "Lines", "Text", "Tree"]
+
+#: Views that show planes side by side.
+MOSAICS: tuple[View, ...] = ("Feature maps", "Attention")
+
+_LARGE = 8  # a plane of at least this many rows and columns is worth a picture
+
+
+def views_of(subject: Subject) -> tuple[View, ...]:
+    """What can be chosen."""
+    if subject.kind == "tree":
+        return ("Tree",)
+    if subject.kind == "none" or subject.problem or subject.waiting:
+        return ()
+    if subject.element_type is ElementType.STRING:
+        return ("Table", "Text")
+    rank = len(subject.shape)
+    if rank == 0:
+        return ("Table", "Text")
+    if rank == 1:
+        return ("Table", "Lines", "Heat map", "Text")
+    pictures: tuple[View, ...] = ("Heat map", "Lines", "Image")
+    return ("Table", *(("Feature maps", "Attention") if rank >= 3 else ()), *pictures, "Text")
+
+
+def first_view(subject: Subject) -> View | None:
+    """What is shown before anyone chooses: numbers of weights, pictures of what runs give."""
+    offered = views_of(subject)
+    if not offered:
+        return None
+    if subject.target.value is None or len(subject.shape) < 2 or "Heat map" not in offered:
+        return offered[0]
+    shape = subject.shape
+    producer = subject.target.value.producer
+    if len(shape) >= 3 and isinstance(producer, Node) and producer.op_type == "Softmax" and shape[-2] > 1:
+        return "Attention"
+    channels = channel_axis(shape)
+    if channels is not None and len(shape) <= 4:
+        sides = [d for a, d in enumerate(shape) if a != channels][-2:]
+        if min(sides) >= _LARGE and (shape[channels] == 3 or subject.element_type is ElementType.UINT8):
+            return "Image"
+    if len(shape) >= 3 and min(shape[-2:]) > 2 and shape[-3] > 1:
+        return "Feature maps"
+    return "Heat map" if min(shape[-2:]) >= _LARGE else "Table"
+
+
+def seen_at_once(view: View, shape: tuple[int, ...], which: Slice) -> int | None:
+    """The axis beside rows and columns of which a view shows all positions."""
+    if view in MOSAICS:
+        return plane_axis(shape, which)
+    return channel_axis(shape) if view == "Image" else None

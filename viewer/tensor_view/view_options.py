@@ -1,0 +1,68 @@
+"""How the values of a tensor are drawn: which plane of it, in which form numbers, in which range and order colours."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QWidget
+
+from onnx_workbench.viewer.tables.tensor_model import FORMATS
+from onnx_workbench.viewer.tensor_view.pictures import CHANNEL_ORDERS, NORMALISATIONS, Wish
+from onnx_workbench.viewer.tensor_view.slicing import SliceBar
+from onnx_workbench.viewer.tensor_view.small_widgets import combo
+from onnx_workbench.viewer.tensor_view.view_kinds import View
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
+
+
+class ViewOptions(QWidget):
+    """The line above a view; it offers what that view heeds."""
+
+    wished = Signal()  # a person wants to see it drawn another way
+    format_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.slices = SliceBar()
+        self.same_range = QCheckBox("Same range")
+        self.same_range.setChecked(True)
+        self.same_range.setToolTip("Colour all planes by one range; else each by its own")
+        self.same_range.toggled.connect(lambda _: self.wished.emit())
+        self.order_box = combo("Channels", lambda _: self.wished.emit())
+        self.order_box.addItems(CHANNEL_ORDERS)
+        self.range_box = combo("Which range the values have", lambda _: self.wished.emit())
+        self.range_box.addItems(NORMALISATIONS)
+        self.format_box = combo("Number format", lambda _: self.format_chosen.emit(self.format_box.currentText()))
+        self.format_box.addItems(FORMATS)
+        self._row = FlowLayout(8)
+        self.setLayout(self._row)
+        self._row.setContentsMargins(8, 0, 6, 3)
+        option: QWidget
+        for option in (self.slices, self.same_range, self.order_box, self.range_box, self.format_box):
+            self._row.addWidget(option)
+
+    def add(self, widget: QWidget) -> None:
+        """Have one more at the end of the line, which shows itself where it is needed."""
+        self._row.addWidget(widget)
+
+    def show_for(self, view: View | None, *, numbers: bool) -> None:
+        """Offer what a view heeds; `numbers`: the values are some."""
+        self.format_box.setVisible(view == "Table" and numbers)
+        self.same_range.setVisible(view == "Feature maps")
+        self.order_box.setVisible(view == "Image")
+        self.range_box.setVisible(view == "Image")
+
+    def take(self, other: ViewOptions) -> None:
+        """Be set as others are."""
+        self.same_range.setChecked(other.same_range.isChecked())
+        for ours, theirs in ((self.order_box, other.order_box), (self.range_box, other.range_box)):
+            ours.setCurrentIndex(theirs.currentIndex())
+        self.format_box.setCurrentIndex(other.format_box.currentIndex())
+        self.format_chosen.emit(self.format_box.currentText())
+
+    def wish(self, *, differences: bool) -> Wish:
+        """What a picture is to be like."""
+        return Wish(
+            same_range=self.same_range.isChecked(),
+            order=self.order_box.currentText(),
+            normalisation=NORMALISATIONS[max(self.range_box.currentIndex(), 0)],
+            differences=differences,
+        )

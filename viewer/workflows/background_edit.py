@@ -1,0 +1,238 @@
+"""Tools for whole models that ask nothing: worked out on a copy in the background, then made one edit."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject
+
+from onnx_workbench.model.edits.functions import inline_call
+from onnx_workbench.model.edits.interface import remove_unused_inputs
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.steps import Step
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.inference import Inferred, declare_all
+from onnx_workbench.model.ir.graph import Graph, Node
+from onnx_workbench.model.ir.types import Dimension
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.jobs import Job
+from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.workflows.convert import attempt, told
+from onnx_workbench.viewer.workflows.step_applier import Applying
+from onnx_workbench.viewer.workflows.working_copies import Rehearsing
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.recovery.write_ahead import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The steps that bring to the real model what was done to its copy, and what is told of it, if anything.
+
+    `places` are what is to be seen of the real model afterwards, `warning` what a person should look at: a title, a
+    text and a place. `entries` are titles and steps of several edits, one after the other, instead of `steps`.
+    """
+
+    steps: Sequence[Step]
+    title: str = ""
+    detail: str = ""
+    places: Sequence[Item] = ()
+    warning: tuple[str, str, Any] | None = None
+    entries: Sequence[tuple[str, Sequence[Step]]] = ()
+
+
+class WholeEdit(QObject):
+    """Does `work` on a copy of a document's model and makes it one edit of the document; GUI thread only.
+
+    All the while the window goes on, and the status line shows how far it is, with Stop. Where the document is edited
+    meanwhile it begins again. What fails or is stopped leaves the model as it is; `failed` gets what refused, else a
+    message tells it. `ended` is called last, and told whether the model was changed.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        title: str,
+        work: Callable[[Rehearsal, Progress], Outcome],
+        *,
+        failed: Callable[[BaseException], object] | None = None,
+        ended: Callable[[bool], object] = lambda _is_made: None,
+    ) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._title = title
+        self._work = work
+        self._failed = failed
+        self._ended = ended
+        self._rehearsing = Rehearsing(workspace, self._rehearsed, self)
+        self._job: Job[Any] | None = None
+        self._applying: Applying | None = None
+        self._begin()
+
+    def give_up(self) -> None:
+        """Stop, and call nobody."""
+        self._failed, self._ended = (lambda _error: None), (lambda _is_made: None)
+        if self._job is not None:
+            self._job.cancel()
+        if self._applying is not None:
+            self._applying.stop()
+            self._end(is_made=False)
+
+    def _begin(self) -> None:
+        self._job = self._workspace.jobs.follow(self._title, self._stop_copying, makes="edit")
+        self._rehearsing.start()
+
+    def _stop_copying(self) -> None:
+        if self._rehearsing.running:
+            self._rehearsing.cancel()
+            self._leave()
+            self._end(is_made=False)
+
+    def _leave(self) -> None:
+        job, self._job = self._job, None
+        if job is not None:
+            self._workspace.jobs.leave(job)
+
+    def _rehearsed(self, rehearsal: Rehearsal) -> None:
+        revision = self._workspace.document.revision
+        self._leave()
+        job = self._job = self._workspace.jobs.start(
+            self._title,
+            partial(self._do, rehearsal),
+            done=lambda outcome: self._carry_over(outcome, revision, rehearsal.recording),
+            failed=self._failed,
+            finished=lambda: self._end(is_made=False) if job.cancelled or job.error is not None else None,
+            lane="mutate",
+            makes="edit",
+        )
+
+    def _do(self, rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        try:
+            return self._work(rehearsal, progress)
+        except ModelError as error:  # whose place is to be gone to
+            raise ModelError(error.title, error.detail, rehearsal.original(error.place)) from error
+
+    def _carry_over(self, outcome: Outcome, revision: int, recording: Recording | None) -> None:
+        def made(all_made: bool) -> None:
+            if not all_made:
+                self._applying = None
+                self._begin()
+                return
+            if outcome.title:
+                self._workspace.message("info", outcome.title, outcome.detail)
+            if outcome.warning is not None:
+                self._workspace.message("warning", *outcome.warning)
+            self._workspace.reveal_all(outcome.places)
+            self._end(is_made=True)
+
+        document = self._workspace.document
+        if document.revision == revision:
+            entries = outcome.entries or [(self._title, outcome.steps)]
+            self._applying = Applying(
+                document,
+                entries,
+                made,
+                self,
+                recording=recording,
+                jobs=self._workspace.jobs,
+                stopped=lambda: self._end(is_made=False),
+            )
+        else:
+            self._begin()
+
+    def _end(self, *, is_made: bool) -> None:
+        self._ended(is_made)
+        self.deleteLater()
+
+
+def convert_at_once(workspace: Workspace, title: str, options: argparse.Namespace) -> None:
+    """Convert the whole model as `options` say, without a dialog before it."""
+
+    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        trial = attempt(rehearsal, options, progress, comparable=False)
+        said = "; ".join(line for report in trial.reports for line in told(report))
+        return Outcome(trial.steps, display(said or "There is nothing to change", 300))
+
+    WholeEdit(workspace, title, work)
+
+
+def write_types(workspace: Workspace, *, selected: bool = False) -> None:
+    """Declare what could be inferred of the values of the model, or of those that the selected nodes make."""
+    nodes = workspace.selection.nodes
+    title = f"Write inferred types of {plural(len(nodes), 'node')}" if selected else "Write inferred types"
+
+    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        known = known_of(workspace, rehearsal)
+        with rehearsal.document.edit(title) as edit:
+            count = declare_all(edit, known, rehearsal.copies(nodes) if selected else None, progress)
+        written = f"{plural(count, 'declaration')} written."
+        return Outcome(rehearsal.steps(), "Types and shapes are in the model", written)
+
+    WholeEdit(workspace, title, work)
+
+
+def inline_these(workspace: Workspace, calls: Sequence[Node]) -> None:
+    """Put the nodes of their functions in the place of calls; the functions stay."""
+    title = f"Inline {display(calls[0].title, 60) if len(calls) == 1 else plural(len(calls), 'call')}"
+
+    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        chosen, inlined = set(calls), list[Node]()
+        copies = [n for g in rehearsal.document.model.graphs() for n in g.nodes if rehearsal.original(n) in chosen]
+        with rehearsal.document.edit(title) as edit:
+            for call in progress.paced(copies, of=len(copies)):
+                inlined += inline_call(edit, call)
+        steps = rehearsal.steps()
+        said = f"{plural(len(copies), 'call')} became {plural(len(inlined), 'node')}"
+        return Outcome(steps, said, places=[*map(rehearsal.original, inlined)])
+
+    WholeEdit(workspace, title, work)
+
+
+def take_unused_inputs_away(workspace: Workspace, graph: Graph) -> None:
+    """Remove the inputs of a graph that nothing takes."""
+    title = "Remove unused inputs"
+
+    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        with rehearsal.document.edit(title) as edit:
+            removed = remove_unused_inputs(edit, rehearsal.copy_of(graph), progress)
+        said = f"{plural(removed, 'input')} removed." if removed else "Every input is used."
+        return Outcome(rehearsal.steps(), said)
+
+    WholeEdit(workspace, title, work)
+
+
+def set_batch(workspace: Workspace, graph: Graph, batch: Dimension, text: str) -> None:
+    """Give inputs and outputs of a graph another first dimension, which a person wrote as `text`."""
+
+    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        from onnx_workbench.model.convert.dimensions import change_batch
+
+        known = known_of(workspace, rehearsal)
+        with rehearsal.document.edit("Set the batch") as edit:
+            report = change_batch(edit, rehearsal.copy_of(graph), batch, known.type_of)
+        progress.check()
+        steps, warnings = rehearsal.steps(), report.warnings
+        if not steps:
+            return Outcome(
+                steps, "There is nothing to change", "No input or output here begins with another dimension."
+            )
+        warning = None
+        if warnings:
+            said = "\n".join(dict.fromkeys(remark.text for remark in warnings))
+            places = plural(len(warnings), "place")
+            warning = (f"{places} may still hold the old batch", said, rehearsal.original(warnings[0].place))
+        return Outcome(steps, f"The batch dimension is {display(text, 40)}", "\n".join(told(report)), warning=warning)
+
+    WholeEdit(workspace, f"Set batch dimension to {display(text, 40)}", work)
+
+
+def known_of(workspace: Workspace, rehearsal: Rehearsal) -> Inferred:
+    """What is known of the types of the copy by now: a tool that begins again asks again. Any thread."""
+    inferred = workspace.types.inferred or Inferred()
+    return Inferred(rehearsal.of_copies(inferred.types))

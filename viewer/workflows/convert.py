@@ -1,0 +1,325 @@
+"""Conversion of an open or loaded model as one piece of work: on a copy, listed, and compared with how it was."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.exec.inspect.equivalence import Agreement, compare_models
+from onnx_workbench.model.analysis.call_graph import callers_of
+from onnx_workbench.model.edits.names import (
+    regenerate_initializer_names,
+    regenerate_node_names,
+    regenerate_value_names,
+)
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.cli.arguments import sizes
+from onnx_workbench.viewer.style.formatting import display, number_text, plural
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.convert import Report
+    from onnx_workbench.model.history.steps import Step
+    from onnx_workbench.model.ir.types import Type
+    from onnx_workbench.model.recovery.write_ahead import Recording
+
+#: What can get new names, and the edit that gives them.
+RENAMED: dict[str, Callable[..., int]] = {
+    "nodes": regenerate_node_names,
+    "unnamed": partial(regenerate_node_names, only_missing=True),
+    "initializers": regenerate_initializer_names,
+    "values": regenerate_value_names,
+}
+
+_SAID = {"nodes": "node", "unnamed": "unnamed node", "initializers": "initializer", "values": "value"}
+
+#: Who converts nodes to another operator set, as a person reads it.
+CONVERTERS = {
+    "auto": "automatic: own adapters, else onnx's converter",
+    "own": "own adapters",
+    "onnx": "onnx's converter, else own adapters",
+}
+
+_MOST_DIGITS = 4  # of an axis
+_MOST_NAMED = 5
+
+
+@dataclass(slots=True)
+class Trial:
+    """A conversion tried out on a copy: what it changes, the steps that bring it to the real model, and both models.
+
+    `before` is None where nothing of what is computed changes, `nodes` where it was not limited to some; else they are
+    the nodes of the real model that it was limited to and those that it makes of them.
+    """
+
+    options: argparse.Namespace
+    after: Model
+    before: Model | None = None
+    reports: list[Report] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    recording: Recording | None = None  # of these steps
+    nodes: frozenset[Node] | None = None
+
+    def is_refused_by(self, agreement: Agreement) -> bool:
+        """Whether the comparison found what was not meant: with another precision outputs change a little."""
+        return agreement.agrees is False and (agreement.fails or self.options.precision is None)
+
+    def compare(self, *, runs: int = 1, progress: Progress = SILENT) -> Agreement:
+        """Whether outputs are as before on so many random inputs. Any thread, while nobody else uses the trial."""
+        if self.before is None:
+            return Agreement(None, reason="nothing that is computed changes")
+        if not runs:
+            return Agreement(None, reason="not asked for")
+        return compare_models(
+            self.before,
+            self.after,
+            runs=runs,
+            feeding=self.after if self.options.freeze else None,
+            progress=progress,
+        )
+
+
+def told(report: Report) -> list[str]:
+    """Its changes in lines, equal ones as one that says how many they are."""
+    return [counted(text, count) for text, count in report.summary()]
+
+
+def counted(text: str, count: int) -> str:
+    """A line that was noted so often."""
+    return text if count == 1 else f"{number_text(count)} × {text}"
+
+
+def only(**chosen: Any) -> argparse.Namespace:
+    """What is to be converted, all else to be left as it is: see the options of the command."""
+    nothing: dict[str, Any] = {"opset": None, "precision": None, "functions": None, "ir_version": None, "sort": False}
+    how = {"converter": "auto", "keep": []}
+    return argparse.Namespace(**nothing | how | {"freeze": [], "free": [], "strip": [], "rename": []} | chosen)
+
+
+def attempt(
+    rehearsal: Rehearsal,
+    options: argparse.Namespace,
+    progress: Progress = SILENT,
+    nodes: Collection[Node] | None = None,
+    *,
+    comparable: bool = True,
+) -> Trial:
+    """Convert the copy; with `nodes` those of the real model alone. Any thread, once; ModelError where it cannot be.
+
+    Without `comparable` there is nothing to compare outputs with afterwards.
+    """
+    model = rehearsal.document.model
+    computing = (options.opset, options.precision, options.freeze, options.free, options.functions)
+    before = Rehearsal(model, progress).document.model if comparable and any(computing) else None
+    work = _Conversions(rehearsal.document, options, None if nodes is None else rehearsal.copies(nodes), progress)
+    trial = Trial(options, model, before, work.run())
+    trial.steps, trial.recording = rehearsal.steps(), rehearsal.recording
+    if nodes is not None:
+        trial.nodes = frozenset(map(rehearsal.original, work.part or ()))
+    for report in trial.reports:
+        for remarks in (report.changes, report.warnings):
+            remarks[:] = [type(r)(r.text, rehearsal.original(r.place)) for r in remarks]
+    return trial
+
+
+class _Conversions:
+    """Everything asked for, one edit each; in a part of the model if it is given."""
+
+    def __init__(
+        self, document: Document, options: argparse.Namespace, part: Collection[Node] | None, progress: Progress
+    ) -> None:
+        self._document, self._options, self._progress = document, options, progress
+        self._others = None if part is None else {n for g in document.model.graphs() for n in g.nodes}.difference(part)
+
+    @property
+    def part(self) -> frozenset[Node] | None:
+        """The nodes that were given and what became of them; None for all."""
+        if self._others is None:
+            return None
+        nodes = (node for graph in self._document.model.graphs() for node in graph.nodes)
+        return frozenset(node for node in nodes if node not in self._others)
+
+    def run(self) -> list[Report]:
+        """Convert; a report for each conversion."""
+        from onnx_workbench.model.convert import extract_blocks, strip
+
+        options = self._options
+        reports: list[Report] = []
+        if options.strip:
+            with self._document.edit("Strip") as edit:
+                reports.append(strip(edit, options.strip, self.part))
+        if options.freeze:
+            reports.append(self._freeze())
+        if options.free:
+            reports.append(self._free())
+        if options.functions == "inline":
+            reports.append(self._inline())
+        if options.opset is not None:
+            reports.append(self._opset())
+        if options.precision is not None:
+            reports += self._precision()
+        if options.functions == "extract":
+            with self._document.edit("Extract repeated blocks") as edit:
+                reports.append(extract_blocks(edit, self._progress, among=self.part))
+        reports += [self._rename(what) for what in RENAMED if what in options.rename]
+        if options.sort:
+            reports.append(self._sort())
+        if options.ir_version is not None:
+            reports.append(self._claim())
+        return reports
+
+    def _type_of(self) -> Callable[[Value], Type | None]:
+        from onnx_workbench.model.inference import infer
+
+        return infer(self._document.model, progress=self._progress).type_of
+
+    def _freeze(self) -> Report:
+        from onnx_workbench.model.convert import freeze
+
+        part, wanted = self.part, sizes(self._options.freeze)
+        if part is None:
+            with self._document.edit("Freeze dimensions") as edit:
+                return freeze(edit, wanted)
+        type_of = self._type_of()
+        with self._document.edit("Freeze dimensions") as edit:
+            return freeze(edit, wanted, part, type_of)
+
+    def _free(self) -> Report:
+        from onnx_workbench.model.convert import batch_places, free_dimensions, inputs_of
+
+        type_of, graph, given = self._type_of(), self._document.model.graph, self._options.free
+        inputs = inputs_of(graph, self.part)
+        known = {value.name for value in inputs}
+        places: dict[tuple[str, int], str] = {}
+        for name in (text.strip() for text in given if "=" not in text):
+            places |= dict.fromkeys(batch_places(inputs, type_of), name)
+        places |= dict(_place(text) for text in given if "=" in text)
+        foreign = next((name for name, _ in places if name not in known), "")
+        if self.part is not None and (foreign or not places):
+            there = ", ".join(display(name, 60) for name in list(known)[:10]) or "none"
+            raise ModelError(
+                f"No selected node depends on {display(foreign, 60)}" if foreign else "No size can be free",
+                f"Inputs of the model that the selection is computed from: {there}.",
+            )
+        with self._document.edit("Free dimensions") as edit:
+            return free_dimensions(edit, graph, places, type_of)
+
+    def _inline(self) -> Report:
+        from onnx_workbench.model.convert import Report
+        from onnx_workbench.model.edits.functions import inline_all, inline_calls
+
+        report, model, part = Report(), self._document.model, self.part
+        before = len(model.functions)
+        with self._document.edit("Inline functions") as edit:
+            if part is None:
+                count = inline_all(edit, self._progress)
+            else:
+                calls = callers_of(model, {function.key for function in model.functions})
+                count = inline_calls(edit, [node for node in calls if node in part], self._progress)
+        if before and (count or part is None):
+            gone = before - len(model.functions)
+            without = f"; {plural(gone, 'function')} taken away" if gone else ""
+            report.changed(f"{plural(count, 'call')} inlined{without}", model)
+        return report
+
+    def _opset(self) -> Report:
+        from onnx_workbench.model.convert import convert_opset
+
+        version, part = self._options.opset, self.part
+        known = self._type_of()
+        with self._document.edit("Convert operator set") as edit:
+            report = convert_opset(
+                edit,
+                version,
+                known,
+                self._progress,
+                infer=self._type_of,
+                converter=self._options.converter,
+                differ=self._difference,
+            )
+            if part is not None:
+                raise _of_the_whole_model(report, part, self.part or frozenset())
+        return report
+
+    def _difference(self, before: Model, after: Model) -> str:
+        """In what outputs differ, where both models can be run."""
+        agreement = compare_models(before, after, runs=1, progress=self._progress)
+        return agreement.reason if agreement.agrees is False else ""
+
+    def _rename(self, what: str) -> Report:
+        from onnx_workbench.model.convert import Report
+
+        report = Report()
+        with self._document.edit(f"Regenerate names of {what}") as edit:
+            count = RENAMED[what](edit, self._document.model, among=self.part, progress=self._progress)
+        if count:
+            have = "has a new name" if count == 1 else "have new names"
+            report.changed(f"{plural(count, _SAID[what])} {have}", self._document.model)
+        return report
+
+    def _sort(self) -> Report:
+        from onnx_workbench.model.convert import Report
+        from onnx_workbench.model.edits.nodes import sort_nodes
+
+        if self._others is not None:
+            raise ModelError("The order of nodes is that of whole graphs", "No selection has one of its own.")
+        report, model = Report(), self._document.model
+        with self._document.edit("Sort nodes") as edit:
+            count = sum(sort_nodes(edit, root, self._progress) for root in model.root_graphs())
+        if count:
+            report.changed(f"{plural(count, 'node')} moved", model)
+        return report
+
+    def _precision(self) -> list[Report]:
+        """From whatever other precision the model has."""
+        from onnx_workbench.model.convert import PRECISIONS, Wish, convert_precision, inline_calls_that_differ
+
+        options = self._options
+        target = PRECISIONS[options.precision]
+        keep = [what for what in options.keep if what != "inputs-outputs"]
+        reports = []
+        for source in PRECISIONS.values():
+            if source != target and (source.text == "float" or options.precision == "float32"):
+                type_of = self._type_of()
+                if self._others is None:
+                    with self._document.edit("Inline calls") as edit:
+                        inlined = inline_calls_that_differ(edit, source, type_of, self._progress)
+                    if inlined.changes:
+                        reports.append(inlined)
+                        type_of = self._type_of()
+                wish = Wish(source, target, keep, keep_interface="inputs-outputs" in options.keep, among=self.part)
+                with self._document.edit("Convert precision") as edit:
+                    reports.append(convert_precision(edit, wish, type_of, self._progress))
+        return reports
+
+    def _claim(self) -> Report:
+        from onnx_workbench.model.convert import claim_ir_version
+
+        if self._others is not None:
+            raise ModelError("The IR version is that of the whole model", "No selection has one of its own.")
+        with self._document.edit("Set IR version") as edit:
+            return claim_ir_version(edit, self._options.ir_version)
+
+
+def _of_the_whole_model(report: Report, part: Collection[Node], after: Collection[Node]) -> ModelError:
+    """Why nodes are not converted by themselves, and which of them would change."""
+    places = (remark.place for remark in (*report.changes, *report.warnings))
+    changed = dict.fromkeys(display(p.title, 60) for p in places if isinstance(p, Node) and (p in part or p in after))
+    named = ", ".join(list(changed)[:_MOST_NAMED]) + (" and others" if len(changed) > _MOST_NAMED else "")
+    told = f"These selected nodes would change: {named}." if changed else "Nothing selected would change."
+    return ModelError("An operator set is that of the whole model", f"{told} Convert the whole model for that.")
+
+
+def _place(text: str) -> tuple[tuple[str, int], str]:
+    """What ``x:2=width`` says: an input, its axis, and the name of its size."""
+    place, _, name = text.rpartition("=")
+    value, _, axis = place.rpartition(":")
+    if not value or not axis.isdecimal() or len(axis) > _MOST_DIGITS or not name.strip():
+        raise ModelError(f"{text!r} names no dimension", "Write it as INPUT:AXIS=NAME, such as x:2=width.")
+    return (value, int(axis)), name.strip()

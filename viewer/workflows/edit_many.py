@@ -1,0 +1,120 @@
+"""What is done to chosen things: at once, or where they are very many on a copy, while the window goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.workflows.step_applier import edit_ahead
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.history.working_copy import Rehearsal
+    from onnx_workbench.viewer.workflows.background_edit import Outcome
+
+T = TypeVar("T")
+
+MANY = 2_000  # things that take about a frame
+
+
+class CopyOf(Protocol):
+    """What stands for a part of the open model where the change is made."""
+
+    def __call__(self, thing: T, /) -> T:
+        """The part itself, or a copy of it."""
+
+
+#: Makes the change, and returns what is to be seen of it; on any thread.
+Change = Callable[[Transaction, CopyOf, Progress], Sequence[Item]]
+
+
+def change_many(
+    workspace: Workspace,
+    title: str,
+    count: int,
+    change: Change,
+    *,
+    failed: Callable[[BaseException], object] | None = None,
+    ended: Callable[[bool], object] = lambda _is_made: None,
+    once: bool = False,
+) -> None:
+    """Change so many things of the model as one edit; `change` speaks of each by what stands for it.
+
+    What refuses goes to `failed`, if that is given. `ended` is called last, and told whether the model was changed.
+    `once`: an edit meanwhile refuses it, as what is changed was chosen by what it held.
+    """
+    if count > MANY:
+        _change_copy(workspace, title, change, failed, ended, once=once)
+        return
+    places: Sequence[Item] = ()
+
+    def change_now(edit: Transaction) -> None:
+        nonlocal places
+        places = change(edit, _itself, SILENT)
+
+    def made(is_made: bool) -> None:
+        if is_made and places:
+            workspace.reveal_all(places)
+        ended(is_made)
+
+    edit_ahead(workspace, title, change_now, failed=failed, ended=made)
+
+
+def change_nodes(
+    workspace: Workspace, title: str, chosen: Sequence[Node], change: Callable[[Transaction, Sequence[Node]], object]
+) -> None:
+    """Do something to nodes of the model as one edit."""
+
+    def change_these(edit: Transaction, copy_of: CopyOf, _progress: Progress) -> Sequence[Item]:
+        change(edit, [copy_of(node) for node in chosen if node.graph is not None])  # some may have gone meanwhile
+        return ()
+
+    change_many(workspace, title, len(chosen), change_these)
+
+
+def change_each(
+    workspace: Workspace,
+    title: str,
+    chosen: Sequence[T],
+    change: Callable[[Transaction, T], object],
+) -> None:
+    """Do something to nodes or values of the model, one after the other, as one edit; what that returns is shown."""
+
+    def change_these(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        made = [change(edit, copy_of(thing)) for thing in progress.paced(chosen, of=len(chosen))]
+        return [thing for thing in made if isinstance(thing, (Node, Value))]
+
+    change_many(workspace, title, len(chosen), change_these)
+
+
+def _itself(thing: T, /) -> T:
+    return thing
+
+
+def _change_copy(
+    workspace: Workspace,
+    title: str,
+    change: Change,
+    failed: Callable[[BaseException], object] | None,
+    ended: Callable[[bool], object],
+    *,
+    once: bool,
+) -> None:
+    from onnx_workbench.viewer.workflows.background_edit import Outcome, WholeEdit
+
+    revision = workspace.document.revision
+
+    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        if once and workspace.document.revision != revision:
+            raise ModelError("The model was changed meanwhile", f"{title}: nothing of it was done.")
+        with rehearsal.document.edit(title) as edit:
+            places = change(edit, rehearsal.copy_of, progress)
+        progress.check()
+        return Outcome(rehearsal.steps(), places=[*map(rehearsal.original, places)])
+
+    WholeEdit(workspace, title, work, failed=failed, ended=ended)

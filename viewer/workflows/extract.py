@@ -1,0 +1,74 @@
+"""Models made of parts of an open one, a few milliseconds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QObject
+
+from onnx_workbench.model.edits.extract import Cut, cut_out
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.slices import Slices
+
+_FEW_NODES = 1000  # which are copied in about a slice
+
+
+class Cutting(QObject):
+    """Cuts parts out of a document's model and hands them over; GUI thread only. Few nodes are cut out at once.
+
+    The status line shows it, with Stop. That, an edit meanwhile and `stop` end it without a call; what the model
+    refuses goes to `failed`.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        cuts: Sequence[Cut],
+        done: Callable[[list[Model]], object],
+        failed: Callable[[Exception], object],
+        stopped: Callable[[], object],
+    ) -> None:
+        super().__init__(workspace)
+        self._done = done
+        self._failed = failed
+        self._stopped = stopped
+        self._jobs = workspace.jobs
+        self._job = self._jobs.follow("Cutting out", self._stop)
+        model, type_of = workspace.model, workspace.types.type_of
+
+        def cut(progress: Progress) -> list[Model]:
+            return [cut_out(model, part, type_of, progress) for part in cuts]
+
+        self._slices = Slices(cut, self._hand_over, self._fail, self)
+        workspace.changes.changed.connect(self.stop)
+        if sum(len(part.nodes) for part in cuts) <= _FEW_NODES:
+            self._slices.finish()
+
+    @property
+    def running(self) -> bool:
+        """Whether nothing was called yet."""
+        return self._slices.running
+
+    def stop(self, *_: object) -> None:
+        """Cut out nothing more."""
+        if self._slices.running:
+            self._job.cancel()
+
+    def _stop(self) -> None:
+        self._slices.cancel()
+        self._end()
+        self._stopped()
+
+    def _hand_over(self, models: list[Model]) -> None:
+        self._end()
+        self._done(models)
+
+    def _fail(self, error: Exception) -> None:
+        self._end()
+        self._failed(error)
+
+    def _end(self) -> None:
+        self._jobs.leave(self._job)
+        self.deleteLater()

@@ -1,0 +1,168 @@
+"""Adding a chosen operator where a person works: on the selected edge, after the selected nodes, or by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.scoping import is_visible
+from onnx_workbench.model.edits import nodes
+from onnx_workbench.model.edits.values import connect
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
+from onnx_workbench.viewer.core.context import Workspace, graph_of
+from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.popups.operator_palette import Operator, OperatorPalette
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.labels import place_text
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+_MOST_INPUTS = 64
+
+
+def operator_palette(window: QWidget, workspace: Workspace, places: Collection[Item] = ()) -> OperatorPalette:
+    """A palette over a window, to be opened once; see its `choose_for`. `places`: what the operator is chosen for."""
+    return OperatorPalette(window, workspace.report, partial(_offer_newer, window, workspace, places))
+
+
+def _offer_newer(
+    window: QWidget,
+    workspace: Workspace,
+    places: Collection[Item],
+    operator: Operator,
+    graph: Graph,
+    use: Callable[[Operator], object],
+) -> None:
+    """Open what raises the version of a domain: never unasked, since other nodes may mean something else there.
+
+    After a conversion the operator is used as it was to be, where that is still there.
+    """
+    from onnx_workbench.viewer.dialogs.convert import ConvertDialog
+    from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
+
+    name, domain = display(operator.op_type, 60), display(operator.domain, 60)
+    if not operator.domain:
+        dialog = ConvertDialog(workspace, window, opset=operator.needs, purpose=f"Use {name}")
+        dialog.converted.connect(lambda: _use_converted(workspace, places, operator, graph, use))
+        show_aside(workspace, dialog)
+        return
+    workspace.reveal(graph.importer or workspace.model)
+    workspace.message(
+        "info",
+        f"{name} needs version {operator.needs} of {domain}",
+        "The inspector shows the versions that are imported, to be changed there.",
+    )
+
+
+def _use_converted(
+    workspace: Workspace,
+    places: Collection[Item],
+    operator: Operator,
+    graph: Graph,
+    use: Callable[[Operator], object],
+) -> None:
+    """Go on with an operator now that the model was converted for it; say so where that cannot be."""
+    name = display(operator.op_type, 60)
+    version = graph.opset_imports.get(operator.domain, 0)
+    if not all(map(is_in_model, (graph, *places))):
+        detail = (
+            "What it was chosen for is gone: the conversion or an edit replaced it. Choose a place and add it again."
+        )
+        workspace.message("warning", f"{name} has no place in the model as it is now", detail)
+    elif version < operator.needs:
+        detail = f"It is of operator set {operator.needs}; after the conversion {version} is imported."
+        workspace.message("warning", f"{name} is not there yet", detail)
+    else:
+        try:
+            use(replace(operator, schema=schemas.find(operator.op_type, version, operator.domain), needs=0))
+        except ModelError as error:
+            workspace.report(error)
+
+
+def target_graph(workspace: Workspace) -> Graph:
+    """The graph that is selected, or that of what is, bodies drawn inside their node included; else the one shown."""
+    item = workspace.selection.current
+    if isinstance(item, Function):
+        return item.body
+    graph = item if isinstance(item, Graph) else graph_of(item) if isinstance(item, (Node, Value)) else None
+    return workspace.graph if graph is None else graph
+
+
+def caption(workspace: Workspace) -> str:
+    """Where an operator would go, in words."""
+    item = workspace.selection.current
+    if isinstance(item, Value) and item.uses:
+        return f"Enter puts it on the edge {display(item.name, 40)}, Shift+Enter beside it, fed by the same value."
+    if isinstance(item, Value):
+        return f"It takes {display(item.name, 40)} as its input."
+    if isinstance(item, Node):
+        return f"Enter connects it after {display(item.title, 40)}, Shift+Enter leaves it unconnected."
+    return f"It is added to {place_text(target_graph(workspace))}, unconnected."
+
+
+def insert(workspace: Workspace, operator: Operator, graph: Graph, *, aside: bool = False) -> Node:
+    """Add an operator where the selection says (see `caption`), select and show it. `aside`: chosen with Shift.
+
+    `graph` is the target of this selection, or the one that was shown when nothing was selected.
+    """
+    item = workspace.selection.current
+    with workspace.document.edit(f"Add {display(operator.op_type, 60)}") as edit:
+        if isinstance(item, Value) and item.uses and not aside and operator.takes(None):
+            node = nodes.insert_on_edge(
+                edit, item, operator.op_type, domain=operator.domain, overload=operator.overload
+            )
+        else:
+            before = None
+            inputs: list[Value | None] = []
+            if isinstance(item, Value) and is_visible(item, graph):
+                inputs = [item]
+            elif isinstance(item, Node) and not aside:
+                chosen = [n for n in workspace.selection.nodes if n.graph is graph]
+                inputs = _outputs(chosen, operator)
+                before = _last(chosen, graph)
+            if not operator.takes(None):
+                inputs = []
+            node = nodes.add_node(
+                edit, graph, operator.op_type, inputs, domain=operator.domain, overload=operator.overload, before=before
+            )
+    workspace.reveal(node)
+    return node
+
+
+def _outputs(chosen: list[Node], operator: Operator) -> list[Value | None]:
+    """The first output of each chosen node, as many as the operator takes."""
+    most = _MOST_INPUTS
+    if operator.schema is not None and operator.schema.is_signature_known:
+        most = min(most, operator.schema.max_inputs)
+    elif operator.function is not None:
+        most = len(operator.function.body.inputs)
+    made = (node.outputs[0] for node in chosen if node.outputs and node.outputs[0] is not None)
+    return list(islice(made, most))
+
+
+def _last(chosen: list[Node], graph: Graph) -> Node | None:
+    """The place right after the last of a few chosen nodes, or the end of the graph."""
+    if len(chosen) == 1:
+        return chosen[0].next
+    wanted = set(chosen)
+    for node in reversed(graph.nodes):
+        if node in wanted:
+            return node.next
+    return None
+
+
+def add_fed_by(workspace: Workspace, operator: Operator, value: Value, graph: Graph) -> Node:
+    """Add an operator with a value at the first input that takes its type: what a wire dropped in the open means."""
+    with workspace.document.edit(f"Add {display(operator.op_type, 60)}") as edit:
+        node = nodes.add_node(edit, graph, operator.op_type, domain=operator.domain, overload=operator.overload)
+        if operator.takes(None):
+            connect(edit, node, operator.input_for(workspace.types.type_of(value)), value)
+    workspace.reveal(node)
+    return node

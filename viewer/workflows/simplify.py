@@ -1,0 +1,104 @@
+"""Simplification of an open or loaded model as one piece of work: on a copy, checked, then carried over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from onnx_workbench.exec.engine.constant_folding import evaluate
+from onnx_workbench.exec.inspect.equivalence import Agreement, compare_models
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import Step
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.types import Type
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.simplify.passes import Match, Options, Pass, Refusal
+from onnx_workbench.model.simplify.pipeline import TITLE, Report, simplify, survey, trusted_types
+from onnx_workbench.viewer.style.formatting import plural
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.recovery.write_ahead import Recording
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What simplifying came to, and the steps that bring it to the real model, entry by entry."""
+
+    report: Report
+    agreement: Agreement
+    entries: list[tuple[str, list[Step]]] = field(default_factory=list)
+    recording: Recording | None = None  # of these steps
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are in all entries."""
+        return sum(len(steps) for _, steps in self.entries)
+
+    def apply(self, document: Document) -> None:
+        """Carry it over: an undo entry for each pass. On the document's thread, the model unchanged since."""
+        for title, steps in self.entries:
+            with document.edit(title) as edit:
+                edit.repeat(steps)
+
+
+class Simplification:
+    """A copy of a model about to be simplified. Any thread, one at a time."""
+
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        self.rehearsal = rehearsal
+        self._types: Mapping[Value, Type] | None = None
+
+    def survey(
+        self, *, options: Options | None = None, progress: Progress = SILENT
+    ) -> tuple[dict[str, list[Match]], list[Refusal]]:
+        """What each pass would find, and what it would refuse; the copy stays as it is."""
+        model = self.rehearsal.document.model
+        if self._types is None:
+            self._types = trusted_types(model, progress).types
+        return survey(model, evaluate=evaluate, options=options, types=self._types, progress=progress)
+
+    def run(
+        self,
+        passes: Sequence[Pass] | None = None,
+        *,
+        options: Options | None = None,
+        checks: int = 3,
+        progress: Progress = SILENT,
+    ) -> Outcome:
+        """Simplify the copy and compare it with how it was, on so many random inputs. Once."""
+        document = self.rehearsal.document
+        untouched = Rehearsal(document.model, progress).document.model if checks else document.model
+        report = simplify(document, passes, evaluate=evaluate, options=options, types=self._types, progress=progress)
+        if not report.applied:
+            agreement = Agreement(None, reason="nothing was changed")
+        elif not checks:
+            agreement = Agreement(None, reason="not asked for")
+        else:
+            agreement = compare_models(untouched, document.model, runs=checks, progress=progress)
+        return Outcome(report, agreement, _joined(self.rehearsal.entries()), self.rehearsal.recording)
+
+
+def _joined(runs: Sequence[tuple[str, list[Step]]]) -> list[tuple[str, list[Step]]]:
+    """One entry per pass, in the order they first did something.
+
+    What a pass does again, after others made work for it, can only be taken back before theirs: it goes with them.
+    """
+    entries: list[tuple[str, list[Step]]] = []
+    again: list[dict[str, None]] = []
+    for title, steps in runs:
+        if title not in {known for known, _ in entries}:
+            entries.append((title, list(steps)))
+            again.append({})
+            continue
+        entries[-1][1].extend(steps)
+        if title != entries[-1][0]:
+            again[-1][title.removeprefix(TITLE)] = None
+    return [(_title(title, list(more)), steps) for (title, steps), more in zip(entries, again, strict=True)]
+
+
+def _title(title: str, again: Sequence[str]) -> str:
+    if not again:
+        return title
+    return f"{title}, then {again[0] if len(again) == 1 else plural(len(again), 'pass', 'passes')} again"

@@ -1,0 +1,212 @@
+"""Many edits made one after the other, with a look at what the person does in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document, Transaction
+from onnx_workbench.model.history.steps import InsertNode, SetAttribute, SetField, SetInitializer, Step
+from onnx_workbench.model.ir.graph import Function, Graph
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.busy_cursor import busy_over
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.jobs import Job, Jobs
+from onnx_workbench.viewer.core.shifts import Shift
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.recovery.journal import Journal
+    from onnx_workbench.model.recovery.write_ahead import Recording
+
+_AT_ONCE = 1_000  # steps that take some 10 ms, and that the journal writes within the turn
+_MUCH = 1 << 20  # bytes of tensors, the same
+
+
+class Applying(QObject):
+    """Makes each entry, a title and its steps, an edit of the document; then calls `done`. GUI thread only.
+
+    What was recorded of them is on file first, so that no crash takes what the person saw done. Each then has a turn
+    of the event loop: what takes time is what the window does about a change, not the steps, so that smaller parts
+    would take longer in all. `done` is told whether all were made: an edit or an undo by somebody else ends it, as the
+    steps fit no more. `jobs` show it; when it is stopped there, nothing is made and `stopped` called, or where it is
+    too late for that, what is left is made in one go.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        entries: Sequence[tuple[str, Sequence[Step]]],
+        done: Callable[[bool], object],
+        parent: QObject | None = None,
+        *,
+        recording: Recording | None = None,
+        jobs: Jobs | None = None,
+        stopped: Callable[[], object] = lambda: None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._entries = list(entries)
+        self._done = done
+        self._revision = document.revision
+        self._is_begun = False
+        self._shift = Shift(self._go_on, self)
+        self._jobs, self._stopped = jobs, stopped
+        self._job: Job[None] | None = None
+        self._writing = Progress()
+        self._ahead = None
+        is_small = sum(len(steps) for _, steps in self._entries) <= _AT_ONCE
+        is_much = recording is not None and recording.size > _MUCH
+        if jobs is not None and self._entries and (is_much or not is_small):
+            self._job = jobs.follow(self._entries[0][0], self._stop, makes="edit")
+            self._writing = self._job.progress
+        if recording is not None and (is_much or not is_small):
+            self._ahead = recording.write_ahead(self._writing)
+        if is_small and self._ahead is None:
+            self._finish()
+            self._end(all_made=True)
+        else:
+            self._shift.start()
+
+    def stop(self) -> None:
+        """Make nothing, or where it is too late for that, what is left in one go; `done` is not called."""
+        if not self._is_begun:
+            self._entries.clear()
+            self._writing.cancel()
+        self._finish()
+
+    def _finish(self) -> None:
+        self._shift.stop()
+        self._leave()
+        if self._document.revision == self._revision:
+            while self._entries:
+                self._make_one()
+
+    def _go_on(self) -> None:
+        if self._document.revision != self._revision:
+            self._end(all_made=False)
+        elif not self._entries:
+            self._end(all_made=True)
+        elif self._ahead is None or self._ahead.is_settled:
+            self._make_one()
+
+    def _make_one(self) -> None:
+        self._is_begun = True
+        title, steps = self._entries.pop(0)
+        ahead = self._ahead.making() if self._ahead else nullcontext()
+        with busy_over(len(steps)), ahead, self._document.edit(title) as edit:
+            edit.repeat(steps)
+        self._revision = self._document.revision
+        if not self._entries:
+            self._leave()
+
+    def _leave(self) -> None:
+        job, self._job = self._job, None
+        if job is not None and self._jobs is not None:
+            self._jobs.leave(job)
+
+    def _stop(self) -> None:
+        if self._is_begun and self._jobs is not None and not self._jobs.is_closed:
+            self._finish()
+            self._end(all_made=not self._entries)
+        else:
+            self._shift.stop()
+            self._leave()
+            self._stopped()
+
+    def _end(self, *, all_made: bool) -> None:
+        self._shift.stop()
+        self._writing.cancel()  # unless all was made, it fits no more
+        self._leave()
+        self._done(all_made)
+
+
+def edit_ahead(
+    workspace: Workspace,
+    title: str,
+    change: Callable[[Transaction], object],
+    *,
+    failed: Callable[[ModelError], object] | None = None,
+    ended: Callable[[bool], object] = lambda _is_made: None,
+) -> None:
+    """Make an edit now, or one that brings much of tensors when their bytes are on file; the window goes on meanwhile.
+
+    The status line then shows how far that is, with Stop; where the model is edited meanwhile, `change` is called
+    again. What refuses goes to `failed`, if that is given. `ended` is told whether the edit was made.
+    """
+    document, journal = workspace.document, workspace.journal
+    steps: list[Step] = []
+    try:
+        with document.edit(title) as edit:
+            change(edit)
+            if journal is not None and sum(tensor.nbytes for tensor in _brought(edit.steps)) > _MUCH:
+                steps = edit.take_back()
+    except ModelError as error:
+        if failed is None:
+            raise
+        failed(error)
+        ended(False)
+        return
+    if journal is None or not steps:
+        ended(True)
+        return
+    again = partial(edit_ahead, workspace, title, change, failed=failed or workspace.report, ended=ended)
+    _write_first(workspace, journal, title, steps, again, ended)
+
+
+def _write_first(
+    workspace: Workspace,
+    journal: Journal,
+    title: str,
+    steps: list[Step],
+    again: Callable[[], object],
+    ended: Callable[[bool], object],
+) -> None:
+    """Make an edit of these steps once the bytes that they bring are on file; `again` where it was edited meanwhile."""
+    recording, owner = journal.recording(workspace.document.model), QObject(workspace)
+    recording.try_out(steps)
+
+    def stopped() -> None:
+        owner.deleteLater()
+        ended(False)
+
+    def done(all_made: bool) -> None:
+        owner.deleteLater()
+        if all_made:
+            ended(True)
+        else:
+            again()
+
+    entries = [(title, steps)]
+    Applying(workspace.document, entries, done, owner, recording=recording, jobs=workspace.jobs, stopped=stopped)
+
+
+def _brought(steps: Sequence[Step]) -> Iterator[Tensor | SparseTensor]:
+    """The tensors that come with steps."""
+    contents: list[Any] = []
+    for step in steps:
+        match step:
+            case SetInitializer():
+                contents.append(step.tensor)
+            case SetAttribute() if step.attribute is not None:
+                contents.append(step.attribute.value)
+            case InsertNode():
+                contents += [attribute.value for attribute in step.node.attributes.values()]
+            case SetField():
+                contents.append(step.value)
+    while contents:
+        content = contents.pop()
+        if isinstance(content, (Tensor, SparseTensor)):
+            yield content
+        elif isinstance(content, Function):
+            contents.append(content.body)
+        elif isinstance(content, Graph):
+            contents += [value.initializer for value in content.initializers]
+            contents += [a.value for node in content.nodes for a in node.attributes.values()]
+        elif isinstance(content, (tuple, list)):
+            contents += content

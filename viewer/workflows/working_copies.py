@@ -1,0 +1,50 @@
+"""Copies of an open model for work off the GUI thread, made a few milliseconds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject
+
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.slices import Latest
+
+
+class Rehearsing(QObject):
+    """Makes a copy of a document's model and hands it over while the model is still as it was. GUI thread only.
+
+    An edit while a copy is being made starts it again. What is done to the copy is recorded for the document's journal.
+    """
+
+    def __init__(
+        self, workspace: Workspace, done: Callable[[Rehearsal], object], parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._done = done
+        self._copying = Latest(self)
+        workspace.changes.changed.connect(self._on_change)
+
+    @property
+    def running(self) -> bool:
+        """Whether a copy is being made."""
+        return self._copying.running
+
+    def start(self) -> None:
+        """Begin, or begin again."""
+        model = self._workspace.model
+        self._copying.begin(lambda progress: Rehearsal(model, progress), self._copied)
+
+    def cancel(self) -> None:
+        """Stop; `done` is not called."""
+        self._copying.stop()
+
+    def _copied(self, rehearsal: Rehearsal) -> None:
+        journal = self._workspace.journal
+        rehearsal.recording = None if journal is None else journal.recording(rehearsal.document.model)
+        self._done(rehearsal)
+
+    def _on_change(self, _change: object) -> None:
+        if self.running:
+            self.start()
