@@ -6,7 +6,7 @@ outputs, keeps the names, types and free dimensions of inputs and outputs, and i
 
     python tests/benchmarks/bench_simplify.py [FOLDER_OR_MODEL ...]
 
-Without any it takes ../shared/models and those of tests/model/passes/simplify/exported.py.
+Without any it takes ../shared/models and those of tests/model/simplify/exported.py.
 
 Without onnxsim or onnxslim installed, theirs is left out. Each tool runs in a process of its own, after one run that is
 not counted and leaves the compiled modules behind that an installed program has; CPU time is that of the whole process
@@ -192,7 +192,7 @@ def _write_exported(folder: Path) -> None:
     import onnx
 
     sys.path.insert(0, str(ROOT))
-    from tests.model.passes.simplify.exported import ALL, exported
+    from tests.model.simplify.exported import ALL, exported
 
     for name in ALL:
         onnx.save(exported(name), folder / f"{name}.onnx")

@@ -23,7 +23,7 @@ from tests.conftest import REPOSITORY
 from tests.model import builders
 from tests.model.edits.rich_models import rich_bytes
 from tests.model.edits.test_any_edits import AnyEdits, pick
-from tests.model.recording.crash import abandon
+from tests.model.recovery.crash import abandon
 from tests.model.snapshots import assert_linked, snapshot
 
 #: Small real models: weights, strings, ai.onnx.ml attributes, missing names, old opsets.

@@ -13,7 +13,7 @@ from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import theme, themes
 from tests.viewer.opening import opened, rename, run, settled
-from tests.viewer.runs.driving import idle
+from tests.viewer.run.run_actions import idle
 
 # -- around the graph ------------------------------------------------------------------------------------------
 

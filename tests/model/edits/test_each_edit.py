@@ -19,7 +19,7 @@ from onnx_workbench.model.scripts import edit_script
 from tests.model.edits.further_edits import EDITS
 from tests.model.edits.rich_models import rich_bytes
 from tests.model.edits.test_any_edits import AnyEdits
-from tests.model.recording.crash import abandon
+from tests.model.recovery.crash import abandon
 from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 PLACES = {"main", "body", "function", "training"}

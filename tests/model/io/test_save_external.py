@@ -12,8 +12,8 @@ from onnx_workbench.model.io.writer.storage_plan import ALIGNMENT, Layout, Stora
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
+from tests.model.io.reader.test_read import touch
 from tests.model.io.saved_models import assert_holds, edit, proto_of, weights
-from tests.model.io.test_read import touch
 
 pytestmark = pytest.mark.usefixtures("scan_everything")
 

@@ -22,8 +22,8 @@ from onnx_workbench.viewer.panels.problems import ProblemsPanel
 from onnx_workbench.viewer.workflows import edit_many, step_applier
 from onnx_workbench.viewer.workflows.background_edit import WholeEdit
 from tests.model import builders
-from tests.model.recording.crash import abandon
-from tests.model.recording.recorded_work import recovered
+from tests.model.recovery.crash import abandon
+from tests.model.recovery.recorded_work import recovered
 from tests.model.snapshots import assert_linked, snapshot
 
 

@@ -11,7 +11,7 @@ from tests.model import builders
 from tests.viewer.files.large import ELEMENTS, large_document
 from tests.viewer.held import job_of
 from tests.viewer.opening import opened
-from tests.viewer.panels.tensor.hands import panel_of
+from tests.viewer.tensor_view.tensor_actions import panel_of
 
 
 @pytest.fixture

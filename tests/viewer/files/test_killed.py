@@ -14,12 +14,12 @@ from onnx_workbench.viewer.dialogs.merge import MergeDialog
 from onnx_workbench.viewer.files.folders import journal_folder
 from onnx_workbench.viewer.workflows.edit_many import change_many
 from tests.model import builders
-from tests.model.recording.recorded_work import killed_now
+from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
 from tests.viewer.files.large import ELEMENTS, large_document
 from tests.viewer.held import job_of, let_take_turns
 from tests.viewer.opening import opened
-from tests.viewer.panels.tensor.hands import panel_of
+from tests.viewer.tensor_view.tensor_actions import panel_of
 
 MANY = 2_500
 

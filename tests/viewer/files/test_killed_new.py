@@ -16,7 +16,7 @@ from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
 from onnx_workbench.viewer.files.folders import journal_folder
 from tests.model import builders
-from tests.model.recording.recorded_work import killed_now
+from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
 from tests.viewer.files.large import ELEMENTS, large_document
 from tests.viewer.held import job_of

@@ -22,7 +22,7 @@ from onnx_workbench.viewer.workflows import background_edit
 from tests.model import builders
 from tests.viewer.held import hold_up, until_stopped
 from tests.viewer.opening import choose, opened, rename, run, titles
-from tests.viewer.panels.tensor.hands import panel_of
+from tests.viewer.tensor_view.tensor_actions import panel_of
 
 Button = QMessageBox.StandardButton
 

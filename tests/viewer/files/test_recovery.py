@@ -14,8 +14,8 @@ from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.files import read_model, recovery
 from onnx_workbench.viewer.files.folders import journal_folder
 from tests.model import builders
-from tests.model.recording.crash import abandon
-from tests.model.recording.recorded_work import killed_now
+from tests.model.recovery.crash import abandon
+from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import snapshot
 from tests.viewer.held import hold_up
 from tests.viewer.opening import added

@@ -15,8 +15,8 @@ from onnx_workbench.viewer.files import read_model, recovery
 from onnx_workbench.viewer.files.folders import journal_folder
 from onnx_workbench.viewer.files.save import SaveOptions
 from tests.model import builders
-from tests.model.recording.crash import abandon
-from tests.model.recording.recorded_work import killed_now
+from tests.model.recovery.crash import abandon
+from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
 from tests.viewer.opening import opened
 

@@ -1,0 +1,334 @@
+"""Other precisions compute nearly the same, and what cannot follow is kept and told."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import onnx
+import pytest
+
+from onnx_workbench.model.convert import Wish, convert_precision, inline_calls_that_differ
+from onnx_workbench.model.diff import compare
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.inference import infer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.types import ElementType
+from tests.model import builders
+from tests.model.convert.conversions import fed, made, outputs
+from tests.model.snapshots import assert_linked, snapshot
+
+FLOAT, HALF, BRAIN = ElementType.FLOAT, ElementType.FLOAT16, ElementType.BFLOAT16
+
+NET = """net (float[2,8] x, float[8,4] w) => (float[2,4] y) <float[4] b = {1.0, 2.0, 3.0, -1e6}>
+    { m = MatMul(x, w) [bias] s = Add(m, b) [last] y = Softmax(s) }"""
+
+
+def network():
+    return made(21, NET, 10)
+
+
+def to_precision(document, target, **wish):
+    source = wish.pop("source", FLOAT)
+    types = infer(document.model)
+    with document.edit("Convert") as edit:
+        return convert_precision(edit, Wish(source, target, **wish), types.type_of)
+
+
+@pytest.mark.parametrize("target", [HALF, BRAIN])
+@pytest.mark.parametrize("keep_interface", [True, False])
+@pytest.mark.parametrize("keep", [(), ("Softmax",), ("bia*",)])
+def test_precision_computes_nearly_the_same(target, keep_interface, keep):
+    document = network()
+    feeds = fed(document.model)
+    before, state = outputs(document.model, feeds)["y"], snapshot(document.model)
+    report = to_precision(document, target, keep_interface=keep_interface, keep=keep)
+    assert_linked(document.model)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    wanted = FLOAT if keep_interface else target
+    assert {v.type.element_type for v in (*document.model.graph.inputs, *document.model.graph.outputs)} == {wanted}
+    assert [v.name for v in document.model.graph.outputs] == ["y"]
+    kind = wanted.numpy_dtype
+    after = outputs(document.model, {k: v.astype(kind) for k, v in feeds.items()})["y"]
+    np.testing.assert_allclose(after.astype(np.float32), before, atol=0.05)
+    if target is HALF and "bia*" not in keep:
+        assert any("beyond float16" in r.text for r in report.warnings)
+    document.undo()
+    assert snapshot(document.model) == state
+
+
+@pytest.mark.parametrize("keep_interface", [True, False])
+@pytest.mark.parametrize("keep", [(), ("Softmax",)])
+def test_there_and_back_keeps_the_structure(keep_interface, keep):
+    document = network()
+    before = load(to_bytes(document.model))
+    to_precision(document, HALF, keep_interface=keep_interface, keep=keep)
+    to_precision(document, FLOAT, source=HALF, keep_interface=keep_interface)
+    found = compare(before, document.model, weights=False)
+    assert [d for d in found.differences if d.aspect != "values"] == []
+
+
+HOLDS = {
+    "a kept If": (
+        ("If",),
+        '"": 21',
+        """g (float[3] x, bool f) => (float[3] y) <float[3] w = {1.0, 2.0, 3.0}> {
+            a = Exp (x)
+            [choose] b = If (f) <
+                then_branch = t () => (float[3] c) { d = Mul (a, w) c = Neg (d) },
+                else_branch = e () => (float[3] k) <float[3] k = {0.5, 0.25, 0.125}> { }
+            >
+            y = Sqrt (b)
+        }""",
+    ),
+    "an operator whose body computes in a type of its own": (
+        (),
+        '"": 26, "ai.onnx.preview": 1',
+        """g (float[1,2,3,4] x) => (float[1,2,3,4] y) <float h = {0.5}> {
+            a = Tanh (x)
+            b = ai.onnx.preview.FlexAttention <
+                score_mod = m (float[1,2,3,3] s) => (float[1,2,3,3] t) { t = Mul (s, h) }
+            > (a, a, a)
+            y = Neg (b)
+        }""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("keep", "imports", "text"), HOLDS.values(), ids=HOLDS)
+def test_what_is_in_the_body_of_a_kept_node_is_kept_too(keep, imports, text):
+    document = Document(builders.model(f"<ir_version: 10, opset_import: [{imports}]> {text}"))
+    feeds = {"f": np.array(True), "x": np.linspace(-1, 1, 24, dtype=np.float32).reshape(1, 2, 3, 4)}
+    feeds = {v.name: feeds[v.name] for v in document.model.graph.inputs}
+    if keep:
+        feeds["x"] = feeds["x"].reshape(-1)[:3]
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, HALF, keep=keep)
+    assert_linked(document.model)
+    content = to_bytes(document.model)
+    onnx.checker.check_model(content)
+    holder = next(n for n in document.model.graph.nodes if n.bodies)
+    inner = [v for body in holder.bodies for v in body.values()]
+    assert {v.type.element_type for v in inner if v.type is not None} == {FLOAT}
+    np.testing.assert_allclose(outputs(load(content), feeds)["y"], before, atol=5e-3)
+
+
+def test_operators_that_do_not_take_it_stay_and_are_cast_around():
+    text = "g (float[4] x) => (float[4] y) { a = Exp(x) b, c = m.Odd(a) y = Neg(b) }"
+    document = Document(builders.model(f'<ir_version: 10, opset_import: ["": 21, "m": 1]> {text}'))
+    with document.edit("Types"):
+        for name in ("b", "c"):
+            builders.value(document, name)._type = builders.value(document, "x").type
+    to_precision(document, HALF)
+    assert [n.op_type for n in document.model.graph.nodes] == ["Cast", "Exp", "Cast", "Odd", "Cast", "Neg", "Cast"]
+
+
+def test_constants_casts_bodies_and_functions_turn():
+    document = Document(
+        builders.model("""<ir_version: 10, opset_import: ["": 21, "l": 1]>
+        g (float[3] x, int64[1] n, bool c) => (float[3] y) {
+            k = Constant<value_float = 2.5>() f = Cast<to = 1>(n) z = ConstantOfShape(n) s = Mul(x, k) t = Add(s, f)
+            u = Add(t, z)
+            a = If (c) <then_branch = p () => (o) { o = Abs(u) }, else_branch = q () => (o) { o = Neg(x) }>
+            y = l.f(a) }
+        <domain: "l", opset_import: ["": 21]> f (v) => (o) { i = Constant<value = float {0.5}>() o = Mul(v, i) }""")
+    )
+    feeds = {"x": np.array([1, 2, -3], np.float32), "n": np.array([3]), "c": np.array(True)}
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, HALF)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=1e-2)
+
+
+def test_what_a_call_tells_stays_and_is_cast():
+    document = Document(
+        builders.model("""<ir_version: 10, opset_import: ["": 21, "l": 1]> g (float[3] x) => (float[3] y) {
+            y = l.f<factor = 2.5, some = [1.0, 2.0, 3.0]>(x) }
+        <domain: "l", opset_import: ["": 21]> f <factor, some> (v) => (o) {
+            a = Constant<value_float: float = @factor>() b = Constant<value_floats: floats = @some>()
+            c = Mul(v, a) o = Add(c, b) }""")
+    )
+    feeds = {"x": np.array([1, 2, -3], np.float32)}
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, HALF)
+    onnx.checker.check_model(to_bytes(document.model))
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=1e-2)
+    operators = [node.op_type for node in document.model.functions[0].body.nodes]
+    assert Counter(operators) == {"Constant": 2, "Cast": 2, "Mul": 1, "Add": 1}
+
+
+def test_sequences_cannot_be_cast():
+    text = "g (seq(float[2]) x) => (seq(float[2]) y) { y = Identity(x) }"
+    document = Document(builders.model(f'<ir_version: 10, opset_import: ["": 21]> {text}'))
+    state = snapshot(document.model)
+    with pytest.raises(ModelError, match="x cannot be cast"):
+        to_precision(document, HALF)
+    assert snapshot(document.model) == state
+    to_precision(document, HALF, keep_interface=False)
+    assert str(builders.value(document, "y").type) == "seq(float16[2])"
+
+
+def test_operators_that_take_no_bfloat16_yet_are_told():
+    text = "g (float[2] x) => (float[2] y) { a = Relu(x) b = Relu(a) y = Neg(b) }"
+    told = "3 nodes stay float: in operator set 11, Relu, Neg take no bfloat16"
+    for opset, warnings in ((11, [told]), (13, [])):
+        assert [remark.text for remark in to_precision(made(opset, text), BRAIN).warnings] == warnings
+    assert not to_precision(made(13, text), BRAIN, keep=["Relu"]).warnings
+
+
+def test_nothing_to_convert():
+    with pytest.raises(ModelError, match="nothing to convert"):
+        to_precision(network(), FLOAT)
+
+
+@pytest.mark.parametrize("version", [9, 12])
+def test_casts_that_the_operator_set_lacks_are_refused(version):
+    """The inputs became bfloat16 and were cast, which Cast could not before version 13: nothing could run it."""
+    document = made(version, "g (float[2] x) => (float[2] y) { y = Sin(x) }")
+    state = snapshot(document.model)
+    with pytest.raises(ModelError, match="cannot cast bfloat16") as refused:
+        to_precision(document, BRAIN, keep_interface=False)
+    assert "since version 13" in refused.value.detail
+    assert snapshot(document.model) == state
+
+
+def test_types_of_a_model_without_weights_are_reported():
+    report = to_precision(made(21, "free (float[N] x) => (float[N] y) { y = Neg(x) }", 10), HALF, keep_interface=False)
+    assert dict(report.summary()) == {"declared types became float16": 2}
+
+
+SUMMED = """g (uint8[2,1024] a, int8[1024,2] b) => (float[2,2] y) <float s = {0.0001}>
+    { m = MatMulInteger(a, b) f = Cast<to=1>(m) [scaled] p = Mul(f, s) y = Relu(p) }"""
+
+
+@pytest.mark.parametrize("keep_interface", [True, False])
+def test_sums_of_integers_stay_in_range_until_they_are_scaled(keep_interface):
+    """They went beyond float16 and were infinite: weights of 8 bits are multiplied so."""
+    document = made(17, SUMMED)
+    feeds = {"a": np.full((2, 1024), 200, np.uint8), "b": np.full((1024, 2), 100, np.int8)}
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, HALF, keep_interface=keep_interface)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"].astype(np.float32), before, rtol=1e-3)
+    relu = next(n for n in document.model.graph.nodes if n.op_type == "Relu")
+    assert infer(document.model).type_of(relu.outputs[0]).element_type is HALF
+
+
+@pytest.mark.parametrize("target", [HALF, BRAIN])
+def test_functions_whose_casts_calls_decide_are_converted(target):
+    """What stands behind such a cast was of unknown type and stayed: the model did not run any more."""
+    document = Document(
+        builders.model("""
+            <ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+            g (float[2,4] x) => (float[2,4] y) { n = f.Outer(x) y = Add(n, x) }
+            <opset_import: ["" : 21, "f" : 1], domain: "f"> Outer (a) => (b) { c = f.Inner<to = 1>(a) b = Add(c, c) }
+            <opset_import: ["" : 21], domain: "f"> Inner <to> (a) => (b) { c = Cast<to = @to>(a) b = Cast<to = 1>(c) }
+        """)
+    )
+    feeds = fed(document.model)
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, target)
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=0.02)
+    made_here = next(f for f in document.model.functions if f.name == "Outer").body.nodes[-1].outputs[0]
+    assert infer(document.model).type_of(made_here).element_type is target
+
+
+@pytest.mark.parametrize("kinds", [(1, 7), (7, 1)])
+def test_functions_that_give_calls_different_types_are_refused(kinds):
+    """Integers were cast to the other precision and lost digits, or the model did not run any more."""
+    document = Document(
+        builders.model(f"""
+            <ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+            g (float[2] x) => (y, z) {{ y = f.As<to = {kinds[0]}>(x) z = f.As<to = {kinds[1]}>(x) }}
+            <opset_import: ["" : 21], domain: "f"> As <to> (a) => (b) {{ b = Cast<to = @to>(a) }}
+        """)
+    )
+    state = snapshot(document.model)
+    with pytest.raises(ModelError, match="Calls of As decide of which types its values are") as refused:
+        to_precision(document, HALF)
+    assert refused.value.place is next(iter(document.model.functions))
+    assert snapshot(document.model) == state
+
+
+DIFFERING = {
+    "casts": (
+        "y = f.As<to = 1>(x) n = f.As<to = 7>(x) z = Cast<to = 1>(n)",
+        "<to> (a) => (b) { b = Cast<to = @to>(a) }",
+    ),
+    "integers first": (
+        "n = Cast<to = 7>(x) m = f.As(n) z = Cast<to = 1>(m) y = f.As(x)",
+        "(a) => (b) { c = Cast<to = 1>(a) d = Constant<value_float = 2.0>() e = Mul(c, d) b = CastLike(e, a) }",
+    ),
+    "in functions": (
+        "y = f.Outer<kind = 1>(x) n = f.Outer<kind = 7>(x) z = Cast<to = 1>(n)",
+        """<to> (a) => (b) { b = Cast<to = @to>(a) }
+        <opset_import: ["" : 21, "f" : 1], domain: "f"> Outer <kind> (a) => (c) { b = f.As<to = @kind>(a) c = Neg(b) }
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("target", [HALF, BRAIN])
+@pytest.mark.parametrize("case", DIFFERING)
+def test_calls_that_differ_are_inlined_and_converted(target, case):
+    calls, function = DIFFERING[case]
+    document = Document(
+        builders.model(f"""
+            <ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+            g (float[2] x) => (float[2] y, float[2] z) {{ {calls} }}
+            <opset_import: ["" : 21], domain: "f"> As {function}
+        """)
+    )
+    state, feeds = snapshot(document.model), fed(document.model)
+    before = outputs(document.model, feeds)
+    with document.edit("Inline") as edit:
+        report = inline_calls_that_differ(edit, FLOAT, infer(document.model).type_of)
+    assert "differ in types" in report.changes[0].text
+    assert not document.model.functions
+    to_precision(document, target)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    after = outputs(document.model, feeds)
+    assert "float16" in {v.element_type.text[-7:] for v in infer(document.model).types.values()}
+    np.testing.assert_allclose(after["y"], before["y"], rtol=0.02)
+    np.testing.assert_allclose(after["z"], before["z"])
+    document.undo()
+    document.undo()
+    assert snapshot(document.model) == state
+
+
+def test_calls_of_the_same_types_are_not_inlined():
+    document = Document(
+        builders.model("""
+            <ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+            g (float[2] x) => (float[2] y) { z = f.As<to = 1>(x) y = f.As<to = 1>(z) }
+            <opset_import: ["" : 21], domain: "f"> As <to> (a) => (b) { b = Cast<to = @to>(a) }
+        """)
+    )
+    with document.edit("Inline") as edit:
+        assert inline_calls_that_differ(edit, FLOAT, infer(document.model).type_of).changes == []
+    assert len(document.model.functions) == 1
+
+
+LOOP = """g (float[2] x) => (float[2] z) <int64 n = {3}, bool c = {1}> {
+    y = Loop(n, c, x) <body = b (int64 i, bool go, float[2] a) => (bool on, float[2] s) {
+        on = Identity(go) s = Add(a, x)
+    }>
+    z = Neg(y)
+}"""
+
+
+@pytest.mark.parametrize(("version", "kind"), [(15, FLOAT), (16, BRAIN)])
+def test_loops_stay_where_they_let_no_such_values_through(version, kind):
+    """Up to version 15 a Loop takes no bfloat16, and was given it."""
+    document = made(version, LOOP, 8)
+    feeds = fed(document.model)
+    before = outputs(document.model, feeds)["z"]
+    report = to_precision(document, BRAIN)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    np.testing.assert_allclose(outputs(document.model, feeds)["z"], before, rtol=0.02)
+    loop = next(node for node in document.model.graph.nodes if node.op_type == "Loop")
+    assert infer(document.model).type_of(loop.outputs[0]).element_type is kind
+    told = "1 node stays float: in operator set 15, Loop takes no bfloat16"
+    assert [remark.text for remark in report.warnings] == [told] * (kind is FLOAT)

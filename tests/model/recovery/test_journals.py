@@ -1,0 +1,475 @@
+"""Journals: what a program that died had not saved is done again, exactly."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import onnx.parser
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from onnx_workbench.model.edits import attributes, nodes, values
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetAttribute, SetField
+from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.model.recovery.journal import Journal
+from onnx_workbench.model.recovery.log import VERSION
+from onnx_workbench.model.recovery.recover import discard, leftovers, recover
+from onnx_workbench.model.scripts import edit_script
+from tests.model import builders
+from tests.model.edits.test_any_edits import AnyEdits
+from tests.model.history.test_working_copy import change, rehearse
+from tests.model.recovery.crash import abandon
+from tests.model.recovery.recorded_work import (
+    LARGE,
+    killed_now,
+    large_document,
+    recovered,
+    rename_all,
+    saved_file,
+    work,
+)
+from tests.model.snapshots import assert_known, assert_linked, snapshot
+
+
+def header(**wrong):
+    """The first line of a journal with something wrong in it."""
+    right = {"format": "onnx-workbench journal", "version": VERSION, "pid": 0, "path": "", "size": 0, "mtime_ns": 0}
+    said = {"copy": False, "unsaved": False, "name": "", "follows": "", "started": ""}
+    return json.dumps({**right, **said, "time": 0, "nodes": 0, **wrong}).encode() + b"\n"
+
+
+def test_a_journal_brings_back_what_a_crash_took(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    document.undo()
+    document.undo()
+    document.redo()
+    abandon(kept)
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.titles == ("Insert", "Attribute", "Rename", "Weights")
+    again = builders.document()
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+    assert_linked(again.model)
+    assert again.modified
+    assert again.redo_title == "Function"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_saved_or_closed_document_leaves_nothing(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    assert len(list(tmp_path.glob("*.journal"))) == 1
+    document.mark_saved()
+    assert list(tmp_path.iterdir()) == []
+    with document.edit("More") as edit:
+        nodes.rename_node(edit, builders.node(document, "first"), "one")
+    assert len(list(tmp_path.glob("*.journal"))) == 1
+    kept.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_running_programs_journal_is_not_offered(tmp_path):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    assert list(leftovers(tmp_path)) == []
+    kept.close()
+
+
+def test_a_line_cut_by_the_crash_is_left_out(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    abandon(kept)
+    path = next(tmp_path.glob("*.journal"))
+    data = path.read_bytes()
+    states = set()
+    for cut in range(data.index(b"\n") + 1, len(data), 97):
+        path.write_bytes(data[:cut])
+        again = builders.document()
+        (leftover,) = leftovers(tmp_path)
+        states.add(recover(again, leftover))
+        assert_linked(again.model)
+    assert states <= set(range(6))
+    assert len(states) >= 4
+
+
+def test_a_journal_whose_program_ends_while_it_is_done_again_is_offered_again(tmp_path, dead, monkeypatch):
+    document = saved_file(tmp_path)
+    kept = Journal(document, tmp_path / "state")
+    work(document)
+    abandon(kept)
+    (leftover,) = leftovers(tmp_path / "state")
+    with monkeypatch.context() as dying:
+        dying.setattr("onnx_workbench.model.recovery.recover.decode", mock.Mock(side_effect=SystemExit))
+        with pytest.raises(SystemExit):
+            recover(Document(load(document.path), document.path), leftover)
+    assert not leftover.was_cut_short
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: True)
+    assert list(leftovers(tmp_path / "state")) == []  # it is being done again right now
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
+    (again,) = leftovers(tmp_path / "state")
+    assert again.was_cut_short
+    assert again.titles == leftover.titles
+    assert snapshot(recovered(document, tmp_path / "state").model) == snapshot(document.model)
+    assert list((tmp_path / "state").iterdir()) == []
+
+
+def test_a_journal_that_fails_is_tried_once(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    abandon(kept)
+    path = next(tmp_path.glob("*.journal"))
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:2], lines[2].replace('"axis"', "17"), *lines[3:]]))
+    (leftover,) = leftovers(tmp_path)
+    again = builders.document()
+    with pytest.raises(ModelError, match="1 edits were recovered, then line 3"):
+        recover(again, leftover)
+    assert_linked(again.model)
+    assert list(leftovers(tmp_path)) == []
+    assert len(list(tmp_path.glob("*.tried"))) == 1
+
+
+def test_a_journal_of_another_file_is_not_replayed(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    abandon(kept)
+    (leftover,) = leftovers(tmp_path)
+    other = builders.document(builders.BRANCHES)
+    before = snapshot(other.model)
+    with pytest.raises(ModelError, match="does not fit the model"):
+        recover(other, leftover)
+    assert snapshot(other.model) == before
+
+
+def test_a_changed_file_is_noticed(tmp_path, dead):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
+    document = Document(load(path), path)
+    kept = Journal(document, tmp_path / "state")
+    work(document)
+    abandon(kept)
+    (leftover,) = leftovers(tmp_path / "state")
+    assert leftover.fits
+    path.write_bytes(path.read_bytes() + b"\0")
+    assert not leftover.fits
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n",
+        b"{}\n",
+        b"[1]\n",
+        b"\xff\xfe",
+        b"[" * 100000 + b"\n",
+        b'{"pid": "x"}\n',
+        header(pid=10**30, size="many"),
+        header(pid=10**30, time=[]),
+    ],
+)
+def test_damaged_journals_are_set_aside(tmp_path, dead, content):
+    (tmp_path / "right.journal").write_bytes(header(pid=10**30))
+    (right,) = leftovers(tmp_path)
+    discard(right)
+    (tmp_path / "x.journal").write_bytes(content)
+    told = []
+    assert list(leftovers(tmp_path, lambda _path, why: told.append(why))) == []
+    assert list(leftovers(tmp_path)) == []
+    assert all(re.fullmatch(r"[A-Z].* .*\.", why) for why in told)
+    assert len(told) == bool(content)
+
+
+def test_a_full_disk_stops_the_journal_not_the_work(tmp_path):
+    document = builders.document()
+    (tmp_path / "file").write_text("in the way")
+    kept = Journal(document, tmp_path / "file")
+    work(document)
+    assert "not being kept" in kept.problem
+    assert document.undo_title == "Function"
+
+
+def test_typing_survives_as_one_entry(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    for text in ("a", "ab", "abc"):
+        with document.edit("Type", merge="doc") as edit:
+            edit.do(SetField(document.model, "doc_string", text))
+    document.end_gesture()
+    with document.edit("Type", merge="doc") as edit:
+        edit.do(SetField(document.model, "doc_string", "x"))
+    abandon(kept)
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.titles == ("Type", "Type")
+    again = builders.document()
+    recover(again, leftover)
+    assert again.model.doc_string == "x"
+    again.undo()
+    assert again.model.doc_string == "abc"
+    again.undo()
+    assert again.model.doc_string == ""
+
+
+def test_a_model_that_was_piped_in_begins_with_its_bytes(tmp_path, dead):
+    data = onnx.parser.parse_model(builders.CHAIN).SerializeToString()
+    document = Document(load(data))
+    kept = Journal(document, tmp_path)
+    work(document)
+    abandon(kept)
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.beginning.read_bytes() == data
+    again = Document(load(leftover.beginning))
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+def test_a_killed_program_leaves_a_journal_that_is_offered(tmp_path):
+    code = f"""
+import sys, os, signal
+sys.path[:0] = {[str(Path.cwd()), *sys.path]!r}
+from pathlib import Path
+from tests.model import builders
+from tests.model.recovery.recorded_work import LARGE, killed_now, large_document, rename_all, work
+from onnx_workbench.model.recovery.journal import Journal
+document = builders.document()
+Journal(document, Path({str(tmp_path)!r}))
+work(document)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
+    (leftover,) = leftovers(tmp_path)
+    document, again = builders.document(), builders.document()
+    work(document)
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells when a process was started")
+@pytest.mark.parametrize("is_being_recovered", [False, True])
+def test_a_journal_is_offered_though_another_program_has_the_number_of_its_own(
+    tmp_path, monkeypatch, is_being_recovered
+):
+    """As after a power failure: numbers begin anew."""
+    document, before = builders.document(), "another boot-1"
+    monkeypatch.setattr("onnx_workbench.model.recovery.log.start_of", lambda _process: before)
+    kept = Journal(document, tmp_path)
+    work(document)
+    abandon(kept)
+    if is_being_recovered:
+        (journal,) = tmp_path.glob("*.journal")
+        journal.rename(f"{journal}.trying-{os.getpid()}-{before}")
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.titles[0] == "Insert"
+
+
+def test_a_body_that_goes_to_another_attribute_is_the_same_when_that_is_taken_back(tmp_path, dead):
+    """It was another graph with some values of the old one, which then belonged to the wrong one."""
+    document = builders.document(builders.BRANCHES)
+    kept = Journal(document, tmp_path)
+    with document.edit("Output") as edit:
+        edit.do(SetField(builders.value(document, "yes_out"), "doc_string", "known by then"))
+    with document.edit("Rename") as edit:
+        attributes.rename_attribute(edit, builders.node(document, "choose"), "then_branch", "other")
+    document.undo()
+    abandon(kept)
+    (leftover,) = leftovers(tmp_path)
+    again = builders.document(builders.BRANCHES)
+    recover(again, leftover)
+    for move in (lambda _: None, Document.redo, Document.undo, Document.undo):
+        move(again)
+        assert_linked(again.model)
+    assert snapshot(again.model) == snapshot(builders.model(builders.BRANCHES))
+
+
+def type_all(document):
+    with document.edit("Type all") as edit:
+        for value in document.model.graph.values():
+            edit.do(SetField(value, "type", TensorType(ElementType.FLOAT, Shape((LARGE,)))))
+
+
+def declare_all(document):
+    with document.edit("Declare all") as edit:
+        made = [value for node in document.model.graph.nodes for value in node.outputs]
+        values.set_types(edit, dict.fromkeys(made, TensorType(ElementType.INT64, Shape((LARGE, "n")))))
+
+
+def mark_all(document):
+    with document.edit("Mark all") as edit:
+        for number, node in enumerate(document.model.graph.nodes):
+            edit.do(SetAttribute(node, "mark", make_attribute("mark", number)))
+
+
+def delete_many(document):
+    with document.edit("Delete many") as edit:
+        nodes.delete_and_bridge(edit, list(document.model.graph.nodes)[4::2])
+
+
+def rename_one(document):
+    with document.edit("Rename one") as edit:
+        nodes.rename_node(edit, document.model.graph.nodes.first, "only")
+
+
+@pytest.mark.parametrize("edits", [
+    [rename_all, rename_one, type_all, delete_many, mark_all], [delete_many, rename_all, rename_one], [type_all],
+    [declare_all, delete_many, rename_one], [delete_many, declare_all],
+    [mark_all, rename_one, delete_many, type_all],
+])  # fmt: skip
+def test_edits_of_very_many_steps_are_on_file_as_soon_as_they_are_made(tmp_path, dead, edits):
+    document = large_document()
+    kept = Journal(document, tmp_path)
+    for edit in edits:
+        edit(document)
+        document.undo()
+        document.redo()
+    again, leftover = killed_now(tmp_path)
+    assert leftover.titles == tuple(edit.__name__.capitalize().replace("_", " ") for edit in edits)
+    assert snapshot(again.model) == snapshot(document.model)
+    assert_linked(again.model)
+    kept.close()
+
+
+def test_what_was_done_to_very_many_nodes_while_it_was_saved_is_done_again_with_what_came_between(tmp_path, dead):
+    """Nodes that come later were counted as if they had been there."""
+    path = tmp_path / "m.onnx"
+    document = large_document()
+    kept = Journal(document, tmp_path / "state")
+    save(document.model, path)
+    state = document.current.id
+    rename_all(document)
+    with document.edit("Insert") as edit:
+        nodes.insert_on_edge(edit, builders.value(document, "a"), "Neg")
+    document.mark_saved(path, state)
+    abandon(kept)
+    again = Document(load(path), path)
+    (leftover,) = leftovers(tmp_path / "state")
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+def test_a_step_of_very_many_that_cannot_be_written_is_told_of(tmp_path):
+    document = large_document()
+    kept = Journal(document, tmp_path)
+    rename_all(document)  # by then each has a number
+    with document.edit("Odd") as edit:
+        for number, node in enumerate(document.model.graph.nodes):
+            edit.do(SetField(node, "metadata", {"odd": object() if number == LARGE // 2 else ""}))
+    assert "not being kept" in kept.problem
+    kept.close()
+
+
+def rehearsed(document, journal, changes):
+    """A copy of the model to which something was done, for the journal of the real one."""
+    rehearsal = Rehearsal(document.model)
+    rehearsal.recording = journal.recording(rehearsal.document.model)
+    rehearse(rehearsal, changes)
+    return rehearsal
+
+
+class RecordedEdits(AnyEdits):
+    """The person of AnyEdits with a journal, which a crash leaves behind, and a script of what is in force."""
+
+    def teardown(self):
+        if hasattr(self, "document"):
+            self._check_script()
+            abandon(self.journal)
+            self._check_journal()
+        super().teardown()
+
+    def opened(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.journal = Journal(self.document, Path(self.folder.name))
+
+    @rule(changes=st.lists(change, min_size=1, max_size=3), made=st.integers(0, 3))
+    def use_a_tool(self, changes, made):
+        """It works on a copy; what it did is written down first, of which not all need to be made."""
+        rehearsal = rehearsed(self.document, self.journal, changes)
+        entries = rehearsal.entries()
+        ahead = rehearsal.recording.write_ahead()
+        for title, steps in entries[:made]:
+            with ahead.making() if ahead else contextlib.nullcontext(), self.document.edit(title) as edit:
+                edit.repeat(steps)
+
+    @rule(changes=st.lists(change, min_size=1, max_size=2))
+    def wait_for_bytes(self, changes):
+        """Of an edit that was tried on the model itself and taken back until they are on file."""
+        rehearsal = Rehearsal(self.document.model)
+        rehearse(rehearsal, changes)
+        for title, steps in rehearsal.entries():
+            before = snapshot(self.document.model)
+            recording = self.journal.recording(self.document.model)
+            recording.try_out(steps)
+            assert snapshot(self.document.model) == before
+            ahead = recording.write_ahead()
+            with ahead.making() if ahead else contextlib.nullcontext(), self.document.edit(title) as edit:
+                edit.repeat(steps)
+
+    def _check_script(self):
+        again = self.as_opened()
+        edit_script.replay(again, edit_script.export(self.document))
+        assert snapshot(again.model) == snapshot(self.document.model)
+        assert_linked(again.model)
+
+    def _check_journal(self):
+        with mock.patch("onnx_workbench.model.recovery.recover.is_running", return_value=False), self.folder:
+            for leftover in leftovers(Path(self.folder.name)):
+                again = self.as_opened()
+                recover(again, leftover)
+                assert snapshot(again.model) == snapshot(self.document.model)
+                assert_linked(again.model)
+
+
+TestRecordedEdits = RecordedEdits.TestCase
+TestRecordedEdits.settings = settings(stateful_step_count=25)
+
+
+class LookedAt(RecordedEdits):
+    """The same person, and between any two edits a look at the model as it began, as by a save.
+
+    Lists count as long and edits as large from very few on, so that what is done about those is met here too.
+    """
+
+    def opened(self):
+        self.patches = contextlib.ExitStack()
+        self.patches.enter_context(mock.patch("onnx_workbench.model.recovery.write_ahead._PART", 2))
+        self.patches.enter_context(mock.patch("onnx_workbench.model.recovery.object_ids._APART", 2))
+        super().opened()
+
+    def teardown(self):
+        with getattr(self, "patches", contextlib.nullcontext()):
+            super().teardown()
+
+    @rule()
+    def look(self):
+        model = self.document.model
+        before = snapshot(model)
+        with self.document.at(self.document.root):
+            assert snapshot(model) == self.states[0]
+            assert_linked(model)
+        assert snapshot(model) == before
+        assert_linked(model)
+        assert_known(model)
+
+
+TestLookedAt = LookedAt.TestCase
+TestLookedAt.settings = settings(stateful_step_count=25)

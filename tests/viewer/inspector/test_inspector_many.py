@@ -1,0 +1,67 @@
+"""Several objects at once in the inspector."""
+
+from onnx_workbench.model.edits import attributes, nodes
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.viewer.core.context import Workspace
+from tests.viewer.canvas.graphs import long_chain
+from tests.viewer.inspector.inspector_actions import press, relu, row, shown, write
+
+
+def test_several_nodes_are_edited_as_one(qtbot, net):
+    panel, workspace, conv, _, _ = net
+    with workspace.document.edit("More") as edit:
+        copies = nodes.duplicate(edit, [conv])
+    with workspace.document.edit("Differ") as edit:
+        attributes.set_attribute(edit, conv, "group", 3)
+    everyone = [conv, *copies]
+    workspace.selection.set(everyone)
+    assert row(panel, "selected").text == "2 nodes"
+    assert row(panel, "attributes", "strides").text == "[1, 1]"
+    assert row(panel, "attributes", "group").text == "2 different"
+    assert not panel.tree.rows.find("name").isValid()
+    before = workspace.document.current
+    write(qtbot, panel, "attributes", "strides", text="2, 2")
+    write(qtbot, panel, "attributes", "group", text="1")
+    assert [n.attributes["strides"].value for n in everyone] == [(2, 2)] * 2
+    assert [n.attributes["group"].value for n in everyone] == [1, 1]
+    press(qtbot, panel, "attributes", "group", title="Back to the default")
+    assert not any("group" in n.attributes for n in everyone)
+    assert workspace.document.current.parent.parent.parent is before
+
+
+def test_a_wrong_text_for_several_changes_none(qtbot, net):
+    panel, workspace, conv, _, _ = net
+    with workspace.document.edit("More") as edit:
+        copies = nodes.duplicate(edit, [conv])
+    workspace.selection.set([conv, *copies])
+    write(qtbot, panel, "attributes", "strides", text="x")
+    assert panel.tree.fields.error_text
+    assert all(n.attributes["strides"].value == (1, 1) for n in (conv, *copies))
+
+
+def test_nodes_and_values_together_are_counted(panel, workspace):
+    workspace.selection.set([relu(workspace), *workspace.model.graph.inputs])
+    assert row(panel, "selected").text == "1 node, 2 values"
+
+
+def test_of_very_many_nodes_only_what_is_shown_is_looked_at(qtbot):
+    workspace = Workspace(Document(long_chain(1500).model()))
+    everyone = list(workspace.graph.nodes)
+    with workspace.document.edit("Others") as edit:
+        for node in everyone[:3]:
+            nodes.change_operator(edit, node, "Neg")
+    panel = shown(qtbot, workspace)
+    workspace.selection.set(everyone)
+    qtbot.waitUntil(lambda: row(panel, "selected").text == "1,500 nodes")
+    assert row(panel, "operators", "operator Relu").text == "1497"
+    assert not panel.tree.rows.find("attributes").isValid()
+    press(qtbot, panel, "operators", "operator Neg", title="Select only these")
+    assert workspace.selection.items == tuple(everyone[:3])
+    qtbot.waitUntil(lambda: row(panel, "selected").text == "3 nodes")
+    with workspace.document.edit("Delete") as edit:
+        nodes.delete(edit, everyone[1200:1300])
+    panel.go_back()
+    assert workspace.selection.items == (*everyone[:1200], *everyone[1300:])
+    workspace.selection.clear()
+    qtbot.waitUntil(lambda: not panel.tree.rows.find("selected").isValid())
+    workspace.close()

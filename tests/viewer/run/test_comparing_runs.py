@@ -1,0 +1,473 @@
+"""Runs held against others through the real window: before an edit, fewer bits, other models, ONNX Runtime."""
+
+import threading
+import time
+
+import numpy as np
+import onnx
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDockWidget
+
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inputs.sources import Constant, Random
+from onnx_workbench.exec.inspect.statistics import Summary, describe
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.edits.values import rename_value
+from onnx_workbench.viewer.run import compare
+from tests.viewer.run.run_actions import ONNX_RUNTIME, edit, make_finite, needs_onnx_runtime, node, opened, run, value
+
+
+def compared(qtbot, panel, prepare):
+    panel.rows = []
+    panel.compare("other", prepare)
+    qtbot.waitUntil(lambda: bool(panel.rows) and not panel.workspace.jobs.running, timeout=60_000)
+    return {row.name: row.difference for row in panel.rows}
+
+
+def made_and_run(window, qtbot, path):
+    workspace = opened(window, qtbot, path)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    return workspace
+
+
+def test_a_comparison_that_fails_is_over(window, qtbot, net, tmp_path):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    invitation = panel.summary.text()
+    messages = []
+    workspace.messaged.connect(messages.append)
+    panel.compare("gone", compare.with_npz(workspace, tmp_path / "gone.npz"))
+    qtbot.waitUntil(lambda: bool(messages) and not workspace.jobs.running)
+    assert panel.summary.text() == invitation
+
+
+def test_the_run_before_an_edit_differs_from_where_the_edit_was(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    edit(workspace, "relu", "alpha", 0.1)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    found = compared(qtbot, panel, compare.with_run_before(workspace))
+    assert {name for name, d in found.items() if d.max_abs} == {"r", "m", "y"}
+    assert panel.first.name == "r"
+    panel.go_to_divergence()
+    assert workspace.selection.current is value(workspace, "r")
+    assert (
+        workspace.runs.overlays.numbers[node(workspace, "relu")]
+        > workspace.runs.overlays.numbers[node(workspace, "conv")]
+    )
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16", "int8"])
+def test_fewer_bits_show_in_what_is_rounded_and_after_it(window, qtbot, net, precision):
+    workspace = opened(window, qtbot, net)
+    workspace.runs.inputs.set_source("x", Random(low=0.1, high=1.0))
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    chosen = [node(workspace, "relu")]
+    found = compared(qtbot, panel, compare.with_precision(workspace, precision, chosen))
+    assert {name for name, d in found.items() if d.max_abs} == {"r", "m", "y"}
+    exact = workspace.results.value_of(value(workspace, "r"))
+    step = {"float16": 2**-10, "bfloat16": 2**-7, "int8": 1 / 255}[precision]
+    span = np.abs(exact).max() if precision != "int8" else max(exact.max(), 0) - min(exact.min(), 0)
+    assert 0 < found["r"].max_abs <= step * span
+
+
+def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, tmp_path):
+    first = opened(window, qtbot, net)
+    make_finite(first)
+    run(qtbot, first)
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    second = opened(window, qtbot, other_file)
+    second.runs.inputs.set_source("x", Constant(1.0))
+    edit(second, "relu", "alpha", 0.0)
+    run(qtbot, second)
+    panel = window.docks.open("compare")
+    assert compared(qtbot, panel, compare.with_model(second, first))["c"].max_abs == 0
+    assert panel.first.name == "r"
+    archive = tmp_path / "c.npz"
+    np.savez(archive, c=second.results.value_of(value(second, "c")) + 1)
+    assert compared(qtbot, panel, compare.with_npz(second, archive))["c"].max_abs == pytest.approx(1)
+
+
+def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot, net, tmp_path):
+    first = opened(window, qtbot, net)
+    first.runs.inputs.set_source("x", Constant(3.0))
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    second = opened(window, qtbot, other_file)
+    make_finite(second)
+    edit(second, "relu", "alpha", 0.0)
+    run(qtbot, second)
+    panel = window.docks.open("compare")
+    found = compared(qtbot, panel, compare.with_model(second, first))
+    assert found["c"].max_abs == 0, "its own inputs are others"
+    assert panel.first.name == "r"
+    assert first.results.current is None, "what it shows itself stays"
+
+
+def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(window, qtbot, net, tmp_path):
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    other, workspace, told = opened(window, qtbot, other_file), made_and_run(window, qtbot, net), []
+    edit(other, "relu", "alpha", 0.0)
+    edit(other, "mean", "axes", [2, 9])
+    workspace.messaged.connect(told.append)
+    panel = window.docks.open("compare")
+    found = compared(qtbot, panel, compare.with_model(workspace, other))
+    assert {"c", "l", "r"} <= found.keys()
+    assert not {"m", "y"} & found.keys()
+    assert (found["c"].max_abs, panel.first.name) == (0, "r")
+    assert [message.title for message in told] == ["Not every value could be compared"]
+    assert "other.onnx did not come to its end" in told[0].detail
+    assert "ReduceMean" in told[0].detail
+    bar = workspace.parent().messages
+    assert [message.title for message in bar.messages] == ["Not every value could be compared"]
+    edit(other, "mean", "axes", [2, 3])
+    found = compared(qtbot, panel, compare.with_model(workspace, other))
+    assert "y" in found
+    assert bar.messages == []
+
+
+def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
+    workspace, told = opened(window, qtbot, net), []
+    make_finite(workspace)
+    edit(workspace, "mean", "axes", [2, 9])
+    run(qtbot, workspace)
+    workspace.messaged.connect(told.append)
+    panel = window.docks.open("compare")
+    found = compared(qtbot, panel, compare.with_precision(workspace, "float16", None))
+    assert found["r"].max_abs > 0
+    assert not {"m", "y"} & found.keys()
+    assert told[0].detail.startswith("The run in float16 did not come to its end. ReduceMean failed")
+
+
+def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    edit(workspace, "relu", "alpha", 0.1)
+    run(qtbot, workspace)
+    panel, overlays = window.docks.open("compare"), workspace.runs.overlays
+    workspace.trigger("run.colour_memory")
+    same = compare.with_record(workspace, workspace.results.current)
+    compared(qtbot, panel, same)
+    assert overlays.kind == "memory"
+    compared(qtbot, panel, compare.with_run_before(workspace))
+    assert overlays.title.startswith("Error")
+    compared(qtbot, panel, same)
+    assert overlays.kind == ""
+
+
+def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_path):
+    path = tmp_path / "other.onnx"
+    text = '<ir_version: 9, opset_import: ["": 17]> g (float[2] image) => (float[2] y) { y = Neg (image) }'
+    onnx.save(onnx.parser.parse_model(text), path)
+    other = opened(window, qtbot, path)
+    workspace, told = opened(window, qtbot, net), []
+    make_finite(workspace)
+    run(qtbot, workspace)
+    workspace.messaged.connect(told.append)
+    window.docks.open("compare").compare("other", compare.with_model(workspace, other))
+    qtbot.waitUntil(lambda: bool(told) and not workspace.jobs.running, timeout=30_000)
+    assert told[0].title == "other.onnx cannot be run with these inputs"
+    assert "image" in told[0].detail
+
+
+def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net, tmp_path):
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    opened(window, qtbot, other_file)
+    other = window.tabs()[-1]
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+
+    def offered():
+        panel.menu.aboutToShow.emit()
+        return {action.text(): action for action in panel.menu.actions() if "open model" in action.text()}
+
+    assert "The open model net.onnx" not in offered()
+    assert not other.workspace.has_runs
+    offered()["The open model other.onnx"].trigger()
+    qtbot.waitUntil(lambda: bool(panel.rows), timeout=60_000)
+    assert panel.summary.text().startswith("The open model other.onnx: ")
+    window.remove_tab(other)
+    assert "The open model other.onnx" not in offered()
+
+
+def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, net, tmp_path):
+    first = opened(window, qtbot, net)
+    make_finite(first)
+    first.runs.inputs.set_source("x", Constant(3.0))
+    run(qtbot, first)
+    theirs = first.results.current
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    second = opened(window, qtbot, other_file)
+    make_finite(second)
+    second.runs.inputs.set_source("x", Constant(1.0))
+    run(qtbot, second)
+    panel = window.docks.open("compare")
+    assert not any(d.max_abs for d in compared(qtbot, panel, compare.with_model(second, first)).values())
+    assert first.results.current is theirs, "what it shows itself stays"
+    edit(first, "relu", "alpha", 0.0)
+    assert compared(qtbot, panel, compare.with_model(second, first))["c"].max_abs == 0
+    assert panel.first.name == "r", "compared with the model as it is"
+
+
+def test_partners_in_another_open_model_get_the_same_inputs_whatever_it_ran_with(window, qtbot, net, tmp_path):
+    first = opened(window, qtbot, net)
+    make_finite(first)
+    run(qtbot, first)
+    theirs = first.results.current
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    second = opened(window, qtbot, other_file)
+    with second.document.edit("Rename") as transaction:
+        rename_value(transaction, value(second, "x"), "picture")
+    second.runs.inputs.set_source("picture", Constant(3.0))
+    run(qtbot, second)
+    panel = window.docks.open("compare")
+    partners = {v: value(first, "x" if v.name == "picture" else v.name) for v in second.model.graph.values()}
+    found = compared(qtbot, panel, compare.with_partners(second, first, partners.get).prepare)
+    assert {"picture", "c", "y"} <= found.keys()
+    assert not any(d.max_abs for d in found.values())
+    assert first.results.current is theirs, "what it shows itself stays"
+
+
+def test_onnx_runtime_agrees(window, qtbot, net):
+    pytest.importorskip("onnxruntime")
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    found = compared(qtbot, panel, compare.with_onnxruntime(workspace))
+    assert set(found) >= {"c", "l", "r", "m", "y"}
+    assert all(d.within(1e-4, 1e-5) for d in found.values())
+
+
+FUNCTION = """
+<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+net (float[3] x) => (float[3] y)
+{
+    [call] a = own.twice (x)
+    [neg] h = Neg (a)
+    [end] y = Identity (h)
+}
+<domain: "own", opset_import: ["" : 21]>
+twice (v) => (w) { [one] h = Add (v, v)
+  [two] w = SCALE (h) }
+"""
+
+
+def of_function(path, operator="Abs"):
+    onnx.save(onnx.parser.parse_model(FUNCTION.replace("SCALE", operator)), path)
+    return path
+
+
+def run_beside_another(window, qtbot, net, tmp_path):
+    """A model that was run, in front of an open copy of it that was not."""
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    other = opened(window, qtbot, other_file)
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    return workspace, other
+
+
+def pick(qtbot, panel, text):
+    """Choose what the menu offers under a text; whether values differ, by places and names."""
+    panel.rows = []
+    panel.menu.aboutToShow.emit()
+    next(a for a in panel.menu.actions() if a.text() == text).trigger()
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    return {(bool(row.key[0]), row.name): row.difference.max_abs for row in panel.rows}
+
+
+@needs_onnx_runtime
+def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_path):
+    workspace = opened(window, qtbot, of_function(tmp_path / "f.onnx"))
+    make_finite(workspace)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    assert pick(qtbot, panel, "ONNX Runtime") == {(False, "a"): 0, (False, "h"): 0, (False, "y"): 0}
+    archive = tmp_path / "h.npz"
+    np.savez(archive, h=workspace.results.value_of(value(workspace, "h")))
+    assert compared(qtbot, panel, compare.with_npz(workspace, archive))["h"].max_abs == 0
+
+
+def test_another_open_model_is_compared_in_its_functions_too(window, qtbot, tmp_path):
+    opened(window, qtbot, of_function(tmp_path / "other.onnx", "Neg"))
+    workspace = opened(window, qtbot, of_function(tmp_path / "f.onnx"))
+    make_finite(workspace)
+    run(qtbot, workspace)
+    found = pick(qtbot, window.docks.open("compare"), "The open model other.onnx")
+    assert found == {(False, "x"): 0, (True, "h"): 0, (False, "a"): 4, (False, "h"): 4, (False, "y"): 4}
+
+
+def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    edit(workspace, "relu", "alpha", 0.1)
+    told = []
+    workspace.messaged.connect(told.append)
+    panel = window.docks.open("compare")
+    assert pick(qtbot, panel, "What if all nodes were in float16") == {}
+    assert [message.title for message in told] == ["The run is out of date"]
+    workspace.document.undo()
+    with workspace.document.edit("Rename") as transaction:
+        rename_value(transaction, value(workspace, "r"), "renamed")
+    assert 0 < pick(qtbot, panel, "What if all nodes were in float16")[False, "renamed"] < 0.01
+
+
+@pytest.mark.parametrize("choice", ["What if all nodes were in float16", ONNX_RUNTIME])
+def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, net, choice):
+    workspace = made_and_run(window, qtbot, net)
+    with workspace.document.edit("Rename") as transaction:
+        rename_value(transaction, value(workspace, "x"), "renamed")
+    told = []
+    workspace.messaged.connect(told.append)
+    panel = window.docks.open("compare")
+    assert pick(qtbot, panel, choice) == {}
+    assert [message.title for message in told] == ["The run is out of date"]
+    run(qtbot, workspace)
+    assert pick(qtbot, panel, choice)[False, "y"] < 0.01
+
+
+def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_path):
+    workspace, other = run_beside_another(window, qtbot, net, tmp_path)
+    panel, told = window.docks.open("compare"), []
+    pick(qtbot, panel, "The open model other.onnx")
+    window.remove_tab(next(tab for tab in window.tabs() if tab.workspace is other))
+    workspace.messaged.connect(told.append)
+    panel.compare_again()
+    qtbot.waitUntil(lambda: not workspace.jobs.running)
+    assert [message.title for message in told] == ["other.onnx was closed"]
+    assert "agree" in panel.summary.text(), "what was found before stays"
+
+
+TWICE = """
+<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+net (float[3] x) => (float[3] y)
+{
+    [one] a = own.square (x)
+    [two] y = own.square (a)
+}
+<domain: "own", opset_import: ["" : 21]>
+square (v) => (w) { [mul] h = Mul (v, v)
+  [neg] w = Neg (h) }
+"""
+
+
+def test_values_of_several_calls_are_told_apart(window, qtbot, tmp_path):
+    path = tmp_path / "twice.onnx"
+    onnx.save(onnx.parser.parse_model(TWICE), path)
+    workspace = opened(window, qtbot, path)
+    workspace.runs.inputs.set_source("x", Constant(3.0))
+    run(qtbot, workspace)
+    workspace.runs.inputs.set_source("x", Constant(4.0))
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    pick(qtbot, panel, "The run before")
+    rows = panel.table.model()
+    names = [rows.index(row, 1).data() for row in range(rows.rowCount())]
+    assert {name for name in names if "h" in name} == {"one › h", "two › h"}
+    shown = []
+    for row in panel.rows:
+        if row.name == "h":
+            panel.table.chosen.emit(row)
+            shown.append(workspace.results.value_of(workspace.selection.current)[0])
+    assert shown == [16, 256], "those of each call"
+    profile = window.docks.open("profile")
+    profile.view.setCurrentIndex(2)
+    alive = set()
+    for moment in profile.memory.curve.moments:
+        profile.memory.curve.pointed.emit(moment)
+        table = profile.memory.table.model()
+        alive |= {table.index(row, 0).data() for row in range(table.rowCount())}
+    assert {name for name in alive if "h" in name} == {"one › h", "two › h"}
+
+
+def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    window.resize(800, 512)
+    panel = window.docks.open("compare")
+    docks = [window.findChild(QDockWidget, f"panel.{name}") for name in ("inspector", "compare")]
+    window.resizeDocks(docks[:1], [600], Qt.Orientation.Horizontal)
+    window.resizeDocks(docks[1:], [10], Qt.Orientation.Vertical)
+    assert pick(qtbot, panel, "What if all nodes were in bfloat16")
+    lines = [panel.choose, panel.divergence, panel.relative.parentWidget(), panel.colour]
+
+    def is_legible():
+        told = panel.summary.geometry()
+        below = told.top() > max(line.geometry().bottom() for line in lines) and panel.table.y() > told.bottom()
+        return below and told.height() >= panel.summary.heightForWidth(told.width())
+
+    qtbot.waitUntil(is_legible)
+
+
+@pytest.mark.parametrize("choice", ["What if all nodes were in float16", "The open model other.onnx"])
+def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net, tmp_path, monkeypatch, choice):
+    """In this process a session is used by one thread at a time."""
+    workspace, other = run_beside_another(window, qtbot, net, tmp_path)
+    turn, has_turn = (other if "other" in choice else workspace).runs._turn, []
+    perform = Session.perform
+
+    def watched(session, request, **more):
+        has_turn.append(turn._lock.locked())
+        result = perform(session, request, **more)
+        y = result.key("y")
+        slot, fetch = result.layout.slots[y], result.fetch
+        result.summaries = {**result.summaries, slot: Summary(describe(result.slots[slot]), None)}
+        result.slots[slot] = MISSING
+
+        def bring(key, progress):
+            has_turn.append(turn._lock.locked())
+            return fetch(key, progress)
+
+        result.fetch = bring
+        return result
+
+    monkeypatch.setattr(Session, "perform", watched)
+    found = pick(qtbot, window.docks.open("compare"), choice)
+    assert found[False, "y"] < 1
+    assert has_turn == [True, True]
+
+
+def test_values_of_another_model_are_not_brought_for_a_comparison_that_was_stopped(window, qtbot, net, tmp_path):
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    other, workspace = (made_and_run(window, qtbot, path) for path in (other_file, net))
+    theirs, begun = other.results.current.result, threading.Event()
+    theirs.summaries = {slot: Summary(describe(np.zeros(1)), None) for slot in range(1, len(theirs.slots))}
+    theirs.slots[:] = [MISSING] * len(theirs.slots)
+
+    def until_stopped(_key, progress):
+        begun.set()
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            progress.check()
+            time.sleep(0.001)
+        pytest.fail("nobody wants it any more")
+
+    theirs.fetch = until_stopped
+    panel = window.docks.open("compare")
+    panel.compare("other", compare.with_model(workspace, other))
+    qtbot.waitUntil(begun.is_set)
+    (job,) = workspace.jobs.running
+    workspace.jobs.cancel_all()
+    qtbot.waitUntil(lambda: not workspace.jobs.running)
+    assert job.error is None
+    assert not panel.rows

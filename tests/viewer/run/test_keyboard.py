@@ -1,0 +1,60 @@
+"""After a run, without the mouse: walk along the graph and see the numbers of each node."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from onnx_workbench.model.ir.types import Shape
+from tests.viewer.run.run_actions import idle, make_finite, node, opened, run, value
+
+
+def shown(panel):
+    return None if panel.pane.target is None else panel.pane.target.value
+
+
+def test_arrow_keys_walk_the_nodes_and_the_tensor_panel_follows(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    view = window.tab.view
+    view.setFocus()
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_F6)
+    idle(qtbot, workspace)
+    workspace.reveal(node(workspace, "conv"))
+    panel = window.docks.panel("tensor")
+    for name, output in (("log", "l"), ("relu", "r"), ("mean", "m"), ("fc", "y")):
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Down)
+        assert workspace.selection.items == (node(workspace, name),)
+        expected = value(workspace, output)
+        qtbot.waitUntil(lambda expected=expected: shown(panel) is expected, timeout=10_000)
+        idle(qtbot, workspace)
+        assert panel.pane.subject.held is workspace.results.value_of(expected)
+        assert view.hasFocus()
+    qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Up)
+    assert workspace.selection.items == (node(workspace, "mean"),)
+
+
+def test_declarations_are_corrected_without_the_mouse(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    workspace.trigger("values.correct_types")
+    assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
+    run(qtbot, workspace)
+    told = []
+    workspace.messaged.connect(told.append)
+    workspace.trigger("values.correct_types")
+    assert [message.title for message in told] == ["There is nothing to correct"]
+
+
+def test_what_a_run_is_compared_with_is_chosen_without_the_mouse(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    workspace.trigger("values.compare_with")
+    panel = window.docks.panel("compare")
+    qtbot.waitUntil(panel.menu.isVisible)
+    wanted = next(action for action in panel.menu.actions() if "float16" in action.text())
+    panel.menu.setActiveAction(wanted)
+    qtbot.keyClick(panel.menu, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: bool(panel.rows), timeout=20_000)
+    assert "float16" in panel.summary.text()

@@ -1,0 +1,289 @@
+"""A run of a model with many nodes: read a little at a time, and lit up as its nodes finish."""
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import onnx
+import pytest
+
+from onnx_workbench.exec.inspect.compare import Row as ComparedRow
+from onnx_workbench.exec.inspect.compare import compare_values
+from onnx_workbench.model.analysis import topology
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.history.steps import SetInput
+from onnx_workbench.viewer.core import slices
+from onnx_workbench.viewer.core.shifts import Shift
+from onnx_workbench.viewer.run import compare, results
+from onnx_workbench.viewer.run.compare import Outcome
+from onnx_workbench.viewer.run.overlays import TITLES, Read, read_numbers
+from tests.viewer.run.run_actions import ONNX_RUNTIME, edit, idle, make_bad, node, opened, run, value
+
+COUNT = 4000
+
+
+@pytest.fixture
+def workspace(window, qtbot, tmp_path):
+    names = ["x", *(f"v{number}" for number in range(COUNT))]
+    nodes = [onnx.helper.make_node("LeakyRelu", [given], [made], made, alpha=0.5) for given, made in pairwise(names)]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in (names[0], names[-1])]
+    graph = onnx.helper.make_graph(nodes, "long", ends[:1], ends[1:])
+    path = tmp_path / "long.onnx"
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, path)
+    return opened(window, qtbot, path)
+
+
+def take_turns(qtbot, count):
+    """Let whatever works in slices have so many turns, or nearly."""
+    had = []
+    shift = Shift(lambda: had.append(1))
+    shift.start()
+    qtbot.waitUntil(lambda: len(had) >= count, timeout=30_000)
+    shift.stop()
+
+
+def test_the_model_is_read_while_the_window_goes_on(qtbot, workspace, monkeypatch):
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    workspace.runs.run()
+    take_turns(qtbot, 4)
+    assert workspace.runs.is_running
+    assert not workspace.results.is_running, "much is still to be read"
+    idle(qtbot, workspace)
+    assert workspace.run_state.startswith(f"Ran {COUNT:,} nodes")
+
+
+def begin_to_read(qtbot, workspace, monkeypatch):
+    """Start a run; of the model, something is read, and more is to be read."""
+    parts = []
+    prepare = workspace.runs.session.prepare
+
+    def watched(progress):
+        parts.append(progress)
+        return prepare(progress)
+
+    monkeypatch.setattr(workspace.runs.session, "prepare", watched)
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    workspace.runs.run()
+    qtbot.waitUntil(lambda: len(parts) == 2, timeout=30_000)  # tried at once, and then begun in slices
+    assert not workspace.results.is_running
+
+
+def test_an_edit_while_the_model_is_read_is_in_the_run(qtbot, workspace, monkeypatch):
+    with monkeypatch.context() as patch:
+        begin_to_read(qtbot, workspace, patch)
+    edit(workspace, f"v{COUNT - 1}", "alpha", 3.0)
+    qtbot.waitUntil(lambda: workspace.results.current is not None, timeout=30_000)
+    idle(qtbot, workspace)
+    assert workspace.results.is_current
+    assert workspace.results.has(value(workspace, "v5"))
+
+
+def test_a_run_can_be_stopped_while_the_model_is_read(qtbot, workspace, monkeypatch):
+    begin_to_read(qtbot, workspace, monkeypatch)
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 60.0)  # all would be read in the next one
+    workspace.runs.stop()
+    take_turns(qtbot, 3)
+    idle(qtbot, workspace)
+    assert workspace.results.current is None
+
+
+def numbers_matching(workspace, path):
+    """Begin to match a number for each node with the nodes; the file of numbers has been read."""
+    path.write_text(json.dumps({f"v{number}": number for number in range(COUNT)} | {"other": 0.5}))
+    overlays = workspace.runs.overlays
+    overlays.take(path, read_numbers(path))
+    assert not overlays.numbers, "the window does not wait for it"
+    return overlays
+
+
+def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_heeded(
+    qtbot, workspace, tmp_path, monkeypatch
+):
+    overlays = numbers_matching(workspace, tmp_path / "numbers.json")
+    with monkeypatch.context() as patch:
+        patch.setattr(slices, "SLICE_SECONDS", 0.0)  # a node in each
+        take_turns(qtbot, 10)
+    assert not overlays.numbers
+    with workspace.document.edit("Rename") as transaction:
+        rename_node(transaction, node(workspace, "v0"), "other")
+    qtbot.waitUntil(lambda: overlays.title == "numbers", timeout=30_000)
+    assert [overlays.numbers[node(workspace, name)] for name in ("other", "v1")] == [0.5, 1]
+    assert len(overlays.numbers) == COUNT
+
+
+def test_another_choice_ends_the_matching_of_numbers(qtbot, workspace, tmp_path, monkeypatch):
+    overlays = numbers_matching(workspace, tmp_path / "numbers.json")
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 60.0)  # it would be done in the next one
+    overlays.choose("")
+    take_turns(qtbot, 3)
+    assert not overlays.numbers
+
+
+def test_nodes_that_finish_light_up_and_the_others_wait(workspace):
+    marks = workspace.parent().canvas.marks
+    nodes = list(workspace.model.graph.nodes)
+    workspace.mark("stale", nodes)
+    workspace.unmark("stale", nodes[:1500])
+    drawing = marks.scene.drawing
+    assert set(marks.boxes["stale"].tolist()) == {box for node in nodes[1500:] for box in drawing.boxes_of(node)}
+    workspace.unmark("stale", nodes)
+    assert not len(marks.boxes["stale"])
+
+
+@pytest.mark.parametrize("kind", ["time", "size", "magnitude"])
+def test_what_nodes_are_coloured_by_is_worked_out_while_the_window_goes_on(qtbot, ran, kind):
+    overlays = ran.runs.overlays
+    overlays.choose(kind)
+    assert not overlays.numbers, "the window does not wait for it"
+    qtbot.waitUntil(lambda: bool(overlays.numbers), timeout=30_000)
+    assert overlays.title == TITLES[kind]
+    assert len(overlays.numbers) == COUNT
+
+
+def test_a_file_without_a_name_of_a_node_leaves_the_colours(qtbot, ran, tmp_path):
+    overlays = ran.runs.overlays
+    overlays.choose("size")
+    qtbot.waitUntil(lambda: bool(overlays.numbers), timeout=30_000)
+    overlays.take(tmp_path / "none.json", Read({"nobody": 1.0}))
+    qtbot.waitUntil(lambda: overlays.kind == "size", timeout=30_000)
+    qtbot.waitUntil(lambda: overlays.title == TITLES["size"], timeout=30_000)
+    assert len(overlays.numbers) == COUNT
+
+
+@pytest.fixture
+def ran(qtbot, workspace, monkeypatch):
+    """The model as one that is looked through over several turns, after a run."""
+    monkeypatch.setattr(results, "_AT_ONCE", 100)
+    monkeypatch.setattr(topology, "_CHECKED", 16)
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    workspace.runs.run()
+    qtbot.waitUntil(lambda: workspace.results.is_current, timeout=30_000)
+    idle(qtbot, workspace)
+    return workspace
+
+
+def test_what_an_edit_makes_stale_is_found_while_the_window_goes_on(qtbot, ran):
+    edit(ran, "v100", "alpha", 3.0)
+    assert not ran.results.is_current
+    assert ran.results.is_searching
+    assert not ran.results.is_stale(value(ran, f"v{COUNT - 1}"))
+    qtbot.waitUntil(lambda: not ran.results.is_searching, timeout=30_000)
+    assert len(ran.results.stale) == 2 * (COUNT - 100)
+    assert not ran.results.is_stale(value(ran, "v99"))
+    assert len(ran.parent().canvas.marks.boxes["stale"]) == COUNT - 100
+
+
+def test_edits_while_it_is_looked_for_what_is_stale_add_to_it_and_undo_ends_it(qtbot, ran):
+    edit(ran, "v3000", "alpha", 3.0)
+    edit(ran, "v2000", "alpha", 3.0)
+    with ran.document.edit("Rewire") as change:
+        change.do(SetInput(node(ran, "v3000"), 0, value(ran, "x")))
+    qtbot.waitUntil(lambda: not ran.results.is_searching, timeout=30_000)
+    assert ran.results.is_stale(value(ran, "v2999"))
+    assert ran.results.is_stale(value(ran, "v3999"))
+    assert not ran.results.is_stale(value(ran, "v1999"))
+    edit(ran, "v5", "alpha", 3.0)
+    for _ in range(4):
+        ran.document.undo()
+    assert ran.results.is_current
+    assert not ran.results.is_searching
+    take_turns(qtbot, 10)
+    assert ran.results.is_current
+
+
+def test_a_comparison_of_very_many_values_is_shown_over_several_turns(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    alike, off = (compare_values(np.float32([1.0]), np.float32([other])) for other in (1.0, 1.5))
+    rows = [ComparedRow(((), -number), f"v{number}", f"v{number}", alike) for number in range(9_000)]
+    rows[7_777] = replace(rows[7_777], difference=off)
+    panel.compare("many", lambda _record, _progress: lambda _progress: Outcome(rows))
+    qtbot.waitUntil(lambda: panel.summary.text() == "many: 1 of 9,000 values differ, first v7777")
+    qtbot.waitUntil(lambda: panel.table.source.rowCount() == 9_000)
+    qtbot.waitUntil(lambda: panel.table.source.row(0).target is rows[7_777])
+    assert [cell.text for cell in panel.table.source.row(0).cells[:2]] == ["7,778", "v7777"]
+
+
+def choose(panel, text):
+    """What the menu offers under a text."""
+    panel.menu.aboutToShow.emit()
+    next(action for action in panel.menu.actions() if action.text() == text).trigger()
+
+
+def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot, tmp_path, workspace, monkeypatch):
+    (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
+    other = opened(window, qtbot, tmp_path / "long2.onnx")
+    window.activate(window.tabs()[0])
+    make_bad(workspace)
+    edit(workspace, "v7", "alpha", 0.25)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    choose(panel, "The open model long2.onnx")
+    take_turns(qtbot, 4)
+    assert [job.title for job in workspace.jobs.running] == ["Compare"]
+    assert not other.has_runs or not other.runs.session.is_prepared, "much is still to be read"
+    edit(other, "v3", "alpha", 0.25)
+    idle(qtbot, workspace)
+    assert panel.first.name == "v3", "the edit counts"
+
+
+def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace, monkeypatch):
+    (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
+    other = opened(window, qtbot, tmp_path / "long2.onnx")
+    window.activate(window.tabs()[0])
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    other.runs.run()
+    take_turns(qtbot, 4)
+    panel.compare("other", compare.with_model(workspace, other))
+    take_turns(qtbot, 4)
+    assert other.runs.is_running
+    idle(qtbot, workspace)
+    idle(qtbot, other)
+    assert {row.difference.max_abs for row in panel.rows} == {0}
+    assert len(panel.rows) == COUNT + 1
+    assert other.results.is_current
+
+
+@pytest.mark.parametrize("choice", ["What if all nodes were in float16", ONNX_RUNTIME])
+def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, workspace, monkeypatch, choice):
+    run(qtbot, workspace)
+    edit(workspace, "v7", "alpha", 0.25)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    invitation = panel.summary.text()
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    choose(panel, choice)
+    take_turns(qtbot, 2)
+    assert panel.summary.text() != invitation
+    workspace.jobs.cancel_all()
+    qtbot.waitUntil(lambda: not workspace.jobs.running)
+    assert panel.summary.text() == invitation
+    take_turns(qtbot, 4)
+    assert not panel.rows
+
+
+@pytest.mark.parametrize("which", ["workspace", "other"])
+def test_a_document_may_be_closed_while_it_is_read_for_a_comparison(
+    window, qtbot, tmp_path, workspace, monkeypatch, which
+):
+    (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
+    other = opened(window, qtbot, tmp_path / "long2.onnx")
+    window.activate(window.tabs()[0])
+    run(qtbot, workspace)
+    panel, told = window.docks.open("compare"), []
+    workspace.messaged.connect(lambda message: told.append(message.title))
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    choose(panel, "The open model long2.onnx")
+    take_turns(qtbot, 4)
+    gone = {"workspace": workspace, "other": other}[which]
+    window.remove_tab(next(tab for tab in window.tabs() if tab.workspace is gone))
+    take_turns(qtbot, 4)
+    if which == "other":
+        qtbot.waitUntil(lambda: told == ["long2.onnx was closed"])
+        idle(qtbot, workspace)

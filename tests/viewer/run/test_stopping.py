@@ -1,0 +1,134 @@
+"""Runs that are stopped before they have computed anything, and values on their way from a run."""
+
+import time
+
+import numpy as np
+import pytest
+
+from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inputs.sources import Constant
+from onnx_workbench.exec.inspect.statistics import Summary, describe
+from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
+from tests.viewer.run.run_actions import idle, opened, run, value
+
+
+@pytest.fixture
+def workspace(window, qtbot, net):
+    window.settings.set(RUN_IN_PROCESS, False)
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    return workspace
+
+
+def test_a_run_that_is_stopped_before_its_first_node_says_so(qtbot, workspace):
+    with workspace.runs._turn.taken():  # as while another run in this process comes to its end
+        workspace.trigger("run.run")
+        qtbot.waitUntil(lambda: workspace.run_state == "Running…", timeout=20_000)
+        workspace.trigger("run.stop")
+        idle(qtbot, workspace)
+    assert workspace.run_state == "Stopped"
+    assert not workspace.results.is_running
+
+
+def test_what_is_stopped_while_its_inputs_are_made_leaves_nothing_running(qtbot, workspace):
+    with workspace.runs._turn.taken():
+        workspace.trigger("run.run")
+        qtbot.waitUntil(lambda: workspace.run_state == "Running…", timeout=20_000)
+        workspace.runs.inputs.set_source("x", Constant(2.0))
+        workspace.trigger("run.run")
+        workspace.trigger("run.stop")
+    idle(qtbot, workspace)
+    assert workspace.run_state == "Stopped"
+    assert not workspace.results.is_running
+    run(qtbot, workspace)
+    assert workspace.results.is_current
+
+
+def test_a_value_on_its_way_can_be_stopped_and_asked_for_again(window, qtbot, net):
+    window.settings.set(RUN_IN_PROCESS, True)
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    results, y = workspace.results, value(workspace, "y")
+    result = results.current.result
+    result.slots[:] = [MISSING] * len(result.slots)
+    bring = result.fetch
+
+    def never(_key, progress):
+        while True:
+            progress.check()
+
+    result.fetch = never
+    assert results.fetch(y)
+    next(job for job in workspace.jobs.running if job.title == "Bring a value").cancel()
+    qtbot.waitUntil(lambda: "stopped" in results.problem_of(y))
+    assert not results.fetch(y)
+    result.fetch = bring
+    results.forget_stops()
+    assert results.fetch(y)
+    qtbot.waitUntil(lambda: isinstance(results.value_of(y), np.ndarray))
+
+
+@pytest.fixture
+def elsewhere(workspace):
+    """A workspace whose values were let go, and take forever to be computed again."""
+    result = workspace.results.current.result
+    result.slots[:] = [MISSING] * len(result.slots)
+    result.summaries = {slot: Summary(describe(np.zeros(1)), None) for slot in range(1, len(result.slots))}
+
+    def never(_key, progress):
+        while True:
+            progress.check()
+            time.sleep(0.001)
+
+    result.fetch = never
+    return workspace
+
+
+def bringing(workspace):
+    return [job for job in workspace.jobs.running if job.title == "Bring a value"]
+
+
+def test_values_are_brought_only_while_they_are_looked_at(window, qtbot, elsewhere):
+    tensor = window.docks.open("tensor")
+
+    def select(name):
+        elsewhere.selection.set([value(elsewhere, name)])
+        qtbot.waitUntil(lambda: tensor.pane.target is not None and tensor.pane.target.value is value(elsewhere, name))
+
+    for name in ("c", "l", "r"):
+        select(name)
+        qtbot.waitUntil(lambda: len(bringing(elsewhere)) == 1)
+    tensor.pin()
+    select("m")
+    qtbot.waitUntil(lambda: len(bringing(elsewhere)) == 2)
+    tensor.unpin(tensor.panes[1])
+    qtbot.waitUntil(lambda: len(bringing(elsewhere)) == 1)
+    select("c")
+    assert tensor.pane.subject.waiting, "it was left, not stopped"
+    assert not elsewhere.results.problem_of(value(elsewhere, "c"))
+
+
+def test_no_run_waits_for_values_that_are_brought(qtbot, elsewhere):
+    before = elsewhere.results.current
+    for name in ("x", "c", "l", "r", "m", "y"):
+        assert elsewhere.results.fetch(value(elsewhere, name))
+    with qtbot.waitSignal(elsewhere.results.run_finished, timeout=20_000):
+        elsewhere.trigger("run.fresh")
+    assert elsewhere.results.current is not before
+    assert len(bringing(elsewhere)) == 6, "of the run before: a person may look at the difference"
+    with qtbot.waitSignal(elsewhere.results.run_finished, timeout=20_000):
+        elsewhere.trigger("run.fresh")
+    idle(qtbot, elsewhere)
+
+
+def test_progress_and_stop_are_those_of_the_run_that_comes_before_a_value(window, qtbot, elsewhere):
+    work = window.status.work
+    assert elsewhere.results.fetch(value(elsewhere, "y"))
+    qtbot.waitUntil(lambda: work.text.text() == "Bring a value")
+    with elsewhere.runs._turn.taken():
+        elsewhere.trigger("run.fresh")
+        qtbot.waitUntil(lambda: work.text.text() == "Run")
+        work.stop.click()
+    qtbot.waitUntil(lambda: elsewhere.run_state == "Stopped")
+    qtbot.waitUntil(lambda: work.text.text() == "Bring a value")
+    assert len(bringing(elsewhere)) == 1

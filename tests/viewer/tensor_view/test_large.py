@@ -1,0 +1,47 @@
+"""Tensors of which only what is looked at is read."""
+
+import numpy as np
+import onnx
+
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.tensor_view.readers import TensorReader, first_slice
+from tests.viewer.tensor_view.tensor_actions import facts, opened
+
+
+def test_a_tensor_of_a_hundred_million_elements_opens_without_being_read_as_a_whole(qtbot, tmp_path):
+    count = 100_000_000
+    with (tmp_path / "w.data").open("wb") as file:
+        file.truncate(count * 4)
+    proto = onnx.TensorProto(name="w", data_type=1, dims=[10_000, 10_000], data_location=1)
+    proto.external_data.add(key="location", value="w.data")
+    graph = onnx.helper.make_graph([], "g", [], [], [proto])
+    (tmp_path / "m.onnx").write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    workspace = Workspace(Document(load(tmp_path / "m.onnx")), title="large")
+    panel = opened(qtbot, workspace)
+    workspace.selection.set([workspace.model.graph.initializers[0]])
+    qtbot.waitUntil(lambda: panel.pane.table.cells.index(0, 0).data() == "0", timeout=20_000)
+    assert panel.pane.reader._array is None
+    panel.pane.choose_view("Heat map")
+    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is panel.pane.picture, timeout=30_000)
+    assert "sampled" in panel.pane.picture.picture.note
+    qtbot.waitUntil(lambda: "zeros" in facts(panel), timeout=60_000)
+    assert facts(panel)["distinct"] == "at least 1"
+    assert panel.pane.reader._array is None
+    workspace.close()
+
+
+def test_ranges_of_a_file_give_what_the_whole_gives(tmp_path, monkeypatch):
+    array = np.arange(3 * 5 * 7, dtype=np.float32).reshape(3, 5, 7)
+    (tmp_path / "w.data").write_bytes(array.tobytes())
+    proto = onnx.TensorProto(name="w", data_type=1, dims=array.shape, data_location=1)
+    proto.external_data.add(key="location", value="w.data")
+    graph = onnx.helper.make_graph([], "g", [], [], [proto])
+    (tmp_path / "m.onnx").write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    monkeypatch.setattr("onnx_workbench.viewer.tensor_view.readers.KEPT_BYTES", 16)
+    reader = TensorReader(load(tmp_path / "m.onnx").graph.initializers[0].initializer)
+    which = first_slice(array.shape).through((2, 0, 0))
+    assert reader.plane(which, range(0, 5, 2), range(1, 7, 3)).tolist() == array[2, 0:5:2, 1:7:3].tolist()
+    assert reader.flat(10, 20).tolist() == array.reshape(-1)[10:20].tolist()
+    assert not reader.instant

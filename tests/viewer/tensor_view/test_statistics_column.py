@@ -1,0 +1,78 @@
+"""The numbers beside a tensor, when its values become others."""
+
+import threading
+
+import numpy as np
+import pytest
+from PySide6.QtWidgets import QLabel
+
+from onnx_workbench.model.history.steps import SetInitializer
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.viewer.tensor_view.readers import TensorReader
+from tests.viewer.tensor_view.tensor_actions import facts, put, select, settled
+
+
+@pytest.fixture
+def go_on(monkeypatch):
+    """Until this is set nothing is counted."""
+    event, real = threading.Event(), TensorReader.flat
+
+    def flat(*arguments):
+        assert event.wait(30)
+        return real(*arguments)
+
+    event.set()
+    monkeypatch.setattr(TensorReader, "flat", flat)
+    yield event
+    event.set()
+
+
+def is_counting(panel):
+    return any(job.title == "Statistics of a tensor" for job in panel.workspace.jobs.running)
+
+
+def replace(workspace, value, array):
+    with workspace.document.edit("Replace") as edit:
+        edit.do(SetInitializer(workspace.model.graph, value, ArrayTensor(array)))
+
+
+def test_older_numbers_of_a_value_stay_until_newer_ones_are_counted_or_that_takes_long(qtbot, panel, chain, go_on):
+    value = put(chain, np.ones(3000, np.float32))
+    select(qtbot, panel, value)
+    labels = panel.pane.facts.findChildren(QLabel)
+    go_on.clear()
+    replace(chain, value, np.full(3000, 2, np.float32))
+    qtbot.waitUntil(lambda: is_counting(panel))
+    assert facts(panel)["max"] == "1"
+    qtbot.waitUntil(lambda: facts(panel) == {})
+    assert panel.pane.facts.note == "Counting…"
+    go_on.set()
+    settled(qtbot, panel)
+    assert facts(panel)["max"] == "2"
+    assert panel.pane.facts.note == ""
+    assert panel.pane.facts.findChildren(QLabel) == labels  # to lay out new ones takes longer than a frame lasts
+
+
+def test_numbers_of_another_tensor_and_of_another_shape_go_at_once(qtbot, panel, chain, go_on):
+    first, second = put(chain, np.ones(3000, np.float32)), put(chain, np.zeros(3000, np.float32), name="s")
+    select(qtbot, panel, first)
+    go_on.clear()
+    chain.selection.set([second])
+    qtbot.waitUntil(lambda: is_counting(panel))
+    assert facts(panel) == {}
+    go_on.set()
+    settled(qtbot, panel)
+    go_on.clear()
+    replace(chain, second, np.zeros((30, 100), np.float32))
+    qtbot.waitUntil(lambda: is_counting(panel))
+    assert facts(panel) == {}
+
+
+def test_each_number_is_called_what_it_is_when_others_come_before_it(qtbot, panel, chain):
+    value = put(chain, np.array([1, 0, 0, 0], np.float32))
+    select(qtbot, panel, value)
+    replace(chain, value, np.array([0, np.nan, np.nan, np.inf], np.float32))
+    settled(qtbot, panel)
+    said = {label.accessibleName() for label in panel.pane.facts.findChildren(QLabel) if label.isVisible()}
+    assert {"zeros: 1 (25.0%)", "NaN: 2", "inf: 1", "distinct: 3", "min is at [0]"} <= said
+    assert not any("−inf" in name for name in said)
