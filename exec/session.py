@@ -10,11 +10,11 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 
 from onnx_workbench.exec.engine.engine import Engine
-from onnx_workbench.exec.engine.execution import Execution, Options
+from onnx_workbench.exec.engine.execution import Execution, ExecutionOptions
 from onnx_workbench.exec.engine.executor import Observer
 from onnx_workbench.exec.engine.plan import MISSING, Plan, Step
-from onnx_workbench.exec.engine.snapshot import ModelSnapshot, Snapshots
-from onnx_workbench.exec.engine.subgraph_breakpoints import Place
+from onnx_workbench.exec.engine.snapshot import ModelSnapshot, SnapshotCache
+from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
 from onnx_workbench.exec.inputs.feeds import Feeds, normalise
 from onnx_workbench.exec.inspect.nonfinite import NAN, Sought, beginning, kinds_of
 from onnx_workbench.exec.inspect.statistics import describe
@@ -46,7 +46,7 @@ class Breakpoint:
     limit: float = 0.0
 
 
-class Asked(TypedDict, total=False):
+class RunQuestion(TypedDict, total=False):
     """What a run may be asked for beside its inputs."""
 
     values: Wanted  # what to compute and keep; "all" unless told
@@ -65,7 +65,7 @@ class Request:
 
     snapshot: ModelSnapshot
     feeds: Feeds
-    options: Options
+    options: ExecutionOptions
     breakpoints: tuple[Condition, ...] = ()
 
 
@@ -78,7 +78,7 @@ class Runs:
     def __init__(self, model: Model | Document, graph: Graph | None = None) -> None:
         self._document = model if isinstance(model, Document) else None
         self.model = model.model if isinstance(model, Document) else model
-        self.snapshots = Snapshots(self.model, graph)
+        self.snapshots = SnapshotCache(self.model, graph)
         self._taken: tuple[int, ModelSnapshot] | None = None  # for which revision of the document
 
     @property
@@ -86,7 +86,7 @@ class Runs:
         """The graph that is run."""
         return self.snapshots.graph or self.model.graph
 
-    def request(self, feeds: Mapping[Any, Any] | None = None, **asked: Unpack[Asked]) -> Request:
+    def request(self, feeds: Mapping[Any, Any] | None = None, **asked: Unpack[RunQuestion]) -> Request:
         """What `perform` and `steps` take: the model as it is now, and values for the inputs by name or Value.
 
         ModelError when a value has another type than declared or belongs to no input. After an edit it costs about
@@ -94,7 +94,7 @@ class Runs:
         """
         snapshot = self.prepare()
         until, memory_limit = asked.get("until"), asked.get("memory_limit")
-        options = Options(
+        options = ExecutionOptions(
             values=wanted_keys(self.snapshots, asked.get("values", "all")),
             until=None if until is None else (asked.get("path", ()), self.snapshots.nodes[until]),
             seed=asked.get("seed", 0),
@@ -146,7 +146,7 @@ class Session(Runs):
         *,
         progress: Progress = SILENT,
         observer: Observer | None = None,
-        **asked: Unpack[Asked],
+        **asked: Unpack[RunQuestion],
     ) -> RunResult:
         """Run with values for the inputs; takes what `request` takes. Failures and limits are in the result.
 
@@ -166,7 +166,7 @@ class Session(Runs):
         *,
         progress: Progress = SILENT,
         observer: Observer | None = None,
-        **asked: Unpack[Asked],
+        **asked: Unpack[RunQuestion],
     ) -> Stepper:
         """A run to go through node by node, from a request or from what `request` takes. Constants are computed now."""
         if not isinstance(request, Request):
@@ -213,7 +213,7 @@ class Stepper:
         self._stops = _Stops(request.breakpoints, engine.library.constant)
         self._begun = False
         self._last: Step | None = None  # what it has computed last
-        self._inside: Place | None = None  # where it waits in a body of the next step
+        self._inside: SubgraphPosition | None = None  # where it waits in a body of the next step
         self._number = number
         self._node_of = node_of
         self.reason = ""
@@ -410,7 +410,7 @@ class _Stops:
         what = "NaN" if begins & NAN else "an infinity"
         return f"after {step.node.title!r}: {what} begins" if begins else ""
 
-    def between(self, plan: Plan, place: Place, slots: list[RuntimeValue]) -> str:
+    def between(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue]) -> str:
         """Why to stop between two steps of a body, or empty."""
         previous, following, depth = place
         reason = "" if previous is None else self.after(plan, previous, slots)
@@ -481,7 +481,7 @@ def _call(step: Step, node: int) -> Path:
     return step.path[: step.path.index(node) + 1] if node in step.path else ()
 
 
-def compile_breakpoint(breakpoint_: Breakpoint, snapshots: Snapshots) -> Condition:
+def compile_breakpoint(breakpoint_: Breakpoint, snapshots: SnapshotCache) -> Condition:
     """A breakpoint in numbers; the declared types are read now, on the thread that owns the model."""
     declared: dict[int, Type | None] = {}
     if breakpoint_.condition == "shape":
@@ -508,14 +508,14 @@ def shape_conflict(declared: Type | None, value: RuntimeValue) -> str:
     return "" if same else f"is {found}, declared {declared}"
 
 
-def wanted_keys(snapshots: Snapshots, values: Wanted) -> tuple[ValueKey | str, ...] | None:
+def wanted_keys(snapshots: SnapshotCache, values: Wanted) -> tuple[ValueKey | str, ...] | None:
     """What `Options.values` holds for what a caller asked for."""
     if isinstance(values, str):
         return None if values == "all" else () if values == "outputs" else (values,)
     return tuple(v if isinstance(v, str) else ((), snapshots.values[v]) for v in values)
 
 
-def feeds_by_number(snapshots: Snapshots, feeds: Mapping[Any, Any]) -> Feeds:
+def feeds_by_number(snapshots: SnapshotCache, feeds: Mapping[Any, Any]) -> Feeds:
     """Feeds by number of the value, each held against the declared type."""
     graph = snapshots.graph or snapshots.model.graph
     by_name = {v.name: v for v in (*graph.initializers, *graph.inputs)}

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from onnx_workbench.exec.engine.engine import Engine
-from onnx_workbench.exec.engine.execution import Options
+from onnx_workbench.exec.engine.execution import ExecutionOptions
 from onnx_workbench.exec.engine.plan import MISSING
-from onnx_workbench.exec.engine.snapshot import ABSENT, GraphSnapshot, ModelSnapshot, NodeSnapshot, Snapshots
+from onnx_workbench.exec.engine.snapshot import ABSENT, GraphSnapshot, ModelSnapshot, NodeSnapshot, SnapshotCache
 from onnx_workbench.exec.inputs.feeds import normalise
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
@@ -38,7 +38,7 @@ class Trainer:
         self.info: TrainingInfo = model.training_info[index]
         self.parameters: dict[str, RuntimeValue] = {}
         self._engine = Engine(default_budget() if budget is None else budget)
-        self._snapshots = Snapshots(model)
+        self._snapshots = SnapshotCache(model)
         main = self._snapshots.take()
         self._start = self._of(main, self.info.initialization)
         self._step = self._combined(main, self.info.algorithm)
@@ -103,7 +103,7 @@ class Trainer:
     ) -> RunResult:
         given = {self._number(v): value for v, value in self._given(feeds)}
         bound = {self._number(self._initializers[n]): v for n, v in self.parameters.items()}
-        options = Options(seed=seed, memory_limit=default_memory_limit())
+        options = ExecutionOptions(seed=seed, memory_limit=default_memory_limit())
         execution = self._engine.start(snapshot, bound | given, options, progress=progress)
         execution.advance()
         result = execution.finish()

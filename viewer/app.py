@@ -25,8 +25,8 @@ from onnx_workbench.viewer.style.app_icon import app_icon
 from onnx_workbench.viewer.style.theme import as_mode, themes
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.files.instance_listener import Listener
-    from onnx_workbench.viewer.files.single_instance import Request
+    from onnx_workbench.viewer.files.instance_listener import InstanceListener
+    from onnx_workbench.viewer.files.single_instance import OpenRequest
 
 SAMPLE = "--sample"
 
@@ -48,7 +48,7 @@ class Application(QApplication):
         self.setDesktopFileName("onnx-workbench")
         self.setWindowIcon(app_icon())
         self.window: MainWindow | None = None
-        self._listener: Listener | None = None
+        self._listener: InstanceListener | None = None
         self._waiting: list[Path] = []
 
     def event(self, event: QEvent) -> bool:
@@ -101,14 +101,14 @@ class Application(QApplication):
     def _listen(self) -> None:
         """Take the files of later starts; without Qt's network library each start has a window of its own."""
         try:
-            from onnx_workbench.viewer.files.instance_listener import Listener
+            from onnx_workbench.viewer.files.instance_listener import InstanceListener
         except ImportError:
             return
-        self._listener = Listener(self)
+        self._listener = InstanceListener(self)
         self._listener.received.connect(self._take_over)
         self._listener.listen()
 
-    def _take_over(self, request: Request) -> None:
+    def _take_over(self, request: OpenRequest) -> None:
         """Open what another start was asked to open, where the person is looking."""
         window = self.window
         if window is None:

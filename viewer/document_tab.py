@@ -13,25 +13,25 @@ from onnx_workbench.model.analysis.call_graph import holders
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.core import garbage_collection
 from onnx_workbench.viewer.core.context import Workspace
-from onnx_workbench.viewer.files.autosave import Keeper
+from onnx_workbench.viewer.files.autosave import Autosave
 from onnx_workbench.viewer.files.read_model import identity_at, identity_read
 from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.source import Identity
-    from onnx_workbench.model.recovery.baseline import Beginning
+    from onnx_workbench.model.recovery.baseline import Baseline
     from onnx_workbench.viewer.canvas.graph_view import GraphView
-    from onnx_workbench.viewer.compare.side_by_side import Beside
+    from onnx_workbench.viewer.compare.side_by_side import SideBySide
 
 
 class DocumentTab(QWidget):
     """A workspace and its view. Importing the view brings numpy, so a tab is made only after the first paint.
 
-    For `beginning` and `holds` see `Keeper`.
+    For `beginning` and `holds` see `Autosave`.
     """
 
-    def __init__(self, workspace: Workspace, beginning: Beginning | None = None, holds: Path | None = None) -> None:
+    def __init__(self, workspace: Workspace, beginning: Baseline | None = None, holds: Path | None = None) -> None:
         super().__init__()
         from onnx_workbench.viewer.canvas.graph_view import GraphView
 
@@ -45,12 +45,12 @@ class DocumentTab(QWidget):
         self.messages = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)
         self.view.trail_changed.connect(self.breadcrumb.set_frames)
-        self.keeper = Keeper(workspace, beginning, holds)
+        self.keeper = Autosave(workspace, beginning, holds)
         workspace.types.changed.connect(self._show_types)
         workspace.types.start()
         workspace.problems.changed.connect(self._mark_problems)
         workspace.problems.start()
-        self.beside: Beside | None = None  # while it is shown together with another document
+        self.beside: SideBySide | None = None  # while it is shown together with another document
         self.pane = self._make_pane()
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)

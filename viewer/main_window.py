@@ -36,7 +36,7 @@ from onnx_workbench.viewer.core.context import Message, Workspace
 from onnx_workbench.viewer.core.settings import THEME, Settings
 from onnx_workbench.viewer.docks import Docks
 from onnx_workbench.viewer.document_tab import DocumentTab
-from onnx_workbench.viewer.files.documents import Files
+from onnx_workbench.viewer.files.documents import Documents
 from onnx_workbench.viewer.files.view_store import ViewStore
 from onnx_workbench.viewer.popups.command_palette import CommandPalette
 from onnx_workbench.viewer.property_tree.editors import take_typed
@@ -52,7 +52,7 @@ from onnx_workbench.viewer.widgets.status_line import StatusLine
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
-    from onnx_workbench.viewer.compare.side_by_side import Beside
+    from onnx_workbench.viewer.compare.side_by_side import SideBySide
     from onnx_workbench.viewer.core.jobs import Job
 
 _FIRST_SIZE = QSize(1280, 800)
@@ -78,7 +78,7 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.setDockNestingEnabled(True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.files = Files(self)
+        self.files = Documents(self)
         self.views = ViewStore()
         self._build_centre()
         self.status = StatusLine()
@@ -159,7 +159,7 @@ class MainWindow(QMainWindow):
         """Bring a neighbour of the tab shown to the front, around the ends."""
         self._tabs.setCurrentIndex((self._tabs.currentIndex() + by) % max(self._tabs.count(), 1))
 
-    def show_beside(self, beside: Beside) -> None:
+    def show_beside(self, beside: SideBySide) -> None:
         """Show two compared documents in one tab."""
         beside.front_changed.connect(self._show_front)
         beside.view_made.connect(self._take_view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
-from onnx_workbench.exec.engine.subgraph_frames import Inside
+from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
 from onnx_workbench.exec.inspect.statistics import Summary
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.values import distinct_bytes
@@ -15,14 +15,14 @@ _REMEMBERED = 64
 
 
 @dataclass(slots=True)
-class Entry:
+class CacheEntry:
     """What a step gave in an earlier run."""
 
     values: tuple[RuntimeValue, ...]
     seconds: float
     nbytes: int
     run: int
-    inside: Inside | None = None  # of its bodies
+    inside: SubgraphRecord | None = None  # of its bodies
 
     @property
     def held(self) -> int:
@@ -37,7 +37,7 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Outline:
+class CacheOutline:
     """What stays of a step whose values did not fit the budget."""
 
     summaries: tuple[Summary | None, ...]
@@ -47,16 +47,16 @@ class Outline:
 
 
 @dataclass(slots=True)
-class Store:
+class ValueCache:
     """What earlier runs computed, by token. Executions refer to this, never to the engine: no cycle may keep
     hundreds of megabytes alive until the garbage collector comes by."""
 
     budget: int
-    entries: dict[int, Entry] = field(default_factory=dict)
-    outlines: dict[int, Outline] = field(default_factory=dict)
+    entries: dict[int, CacheEntry] = field(default_factory=dict)
+    outlines: dict[int, CacheOutline] = field(default_factory=dict)
     costs: dict[int, float] = field(default_factory=dict)  # seconds by Step.key
     run: int = 0
-    insides: dict[int, Inside] = field(default_factory=dict)  # of bodies that constants alone decide
+    insides: dict[int, SubgraphRecord] = field(default_factory=dict)  # of bodies that constants alone decide
 
     def tokens(self) -> set[int]:
         """Of all that is kept; summaries of runs long ago are let go of."""

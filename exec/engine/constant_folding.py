@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.engine.input_types import Guarded
+from onnx_workbench.exec.engine.input_types import KernelGuard
 from onnx_workbench.exec.errors import MissingKernelError
 from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.allocation import Array
@@ -45,7 +45,7 @@ def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes:
     try:
         # Whatever a kernel says of nonsense inputs: the node is then left as it is.
         with suppress(Exception), np.errstate(all="ignore"):
-            found = Guarded(call, node.op_type, opset, node.domain)(*kernel.arguments(inputs))
+            found = KernelGuard(call, node.op_type, opset, node.domain)(*kernel.arguments(inputs))
     finally:
         set_limits(None)
     results = [

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from onnx_workbench.exec.engine.cache import Entry, Outline, Store
-from onnx_workbench.exec.engine.execution import Execution, Options
-from onnx_workbench.exec.engine.executor import Observer, Run
+from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline, ValueCache
+from onnx_workbench.exec.engine.execution import Execution, ExecutionOptions
+from onnx_workbench.exec.engine.executor import Executor, Observer
 from onnx_workbench.exec.engine.input_types import kind_of
 from onnx_workbench.exec.engine.lowering import compile_model
 from onnx_workbench.exec.engine.operations import Library
@@ -48,7 +48,7 @@ class Engine:
         keep_freed_memory()
         self.budget = budget
         self.library = Library()
-        self._store = Store(budget)
+        self._store = ValueCache(budget)
         self._plans: dict[Any, Plan] = {}
         self._newest: tuple[int, frozenset[int], ModelSnapshot, Plan] | None = None
         self._feeds: dict[int, tuple[int, RuntimeValue]] = {}
@@ -57,7 +57,7 @@ class Engine:
 
     def forget(self) -> None:
         """Let go of all values of earlier runs; constants stay."""
-        self._store = Store(self.budget, insides=self._store.insides)
+        self._store = ValueCache(self.budget, insides=self._store.insides)
         self._last = None
         self._feeds.clear()
         return_freed_memory()
@@ -108,7 +108,7 @@ class Engine:
         self,
         snapshot: ModelSnapshot,
         feeds: Mapping[int, RuntimeValue],
-        options: Options,
+        options: ExecutionOptions,
         *,
         progress: Progress = SILENT,
         observer: Observer | None = None,
@@ -132,7 +132,7 @@ class Engine:
         targets = _targets(plan, options)
         needed, kept = self._needed(plan, of_steps, targets, slots, fresh=options.fresh)
         _refuse_missing(plan, needed, slots, snapshot)
-        run = Run(plan, self.library, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
+        run = Executor(plan, self.library, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
         execution = Execution(self.library, self._store, plan, run, of_steps, kept, options, begun, kinds)
         if needed is plan.everything:
             run.code = plan.code_for(kinds)
@@ -155,11 +155,11 @@ class Engine:
         finally:
             set_limits(None)
 
-    def _unplanned(self, snapshot: ModelSnapshot, options: Options, stopped: str, begun: float) -> Execution:
+    def _unplanned(self, snapshot: ModelSnapshot, options: ExecutionOptions, stopped: str, begun: float) -> Execution:
         """A run that was stopped before it was known what there is to do."""
         bare = replace(snapshot, graph=replace(snapshot.graph, initializers=(), nodes=()))
         plan = compile_model(bare, self.library, seed=options.seed)
-        run = Run(plan, self.library, plan.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
+        run = Executor(plan, self.library, plan.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
         run.stopped = stopped
         return Execution(self.library, self._store, plan, run, [], {}, options, begun, ())
 
@@ -240,14 +240,14 @@ class Engine:
 
     def _needed(
         self, plan: Plan, tokens: list[int], targets: set[int] | None, slots: list[RuntimeValue], *, fresh: bool
-    ) -> tuple[list[Step], dict[int, Entry | Outline | None]]:
+    ) -> tuple[list[Step], dict[int, CacheEntry | CacheOutline | None]]:
         """Steps to run, and by index what is kept of those that need not (None: a folded constant)."""
         if fresh and targets is None and plan.everything is not None:
             return plan.everything, dict.fromkeys(plan.folded)
         self._settle()
         wanted = _wanted(plan, targets)
         needed: list[Step] = []
-        kept: dict[int, Entry | Outline | None] = {}
+        kept: dict[int, CacheEntry | CacheOutline | None] = {}
         entries, outlines, folded = self._store.entries, self._store.outlines, self.library.folded
         run, producers = self._store.run, plan.producers
         for step in reversed(plan.steps):
@@ -291,7 +291,7 @@ def _wanted(plan: Plan, targets: set[int] | None) -> bytearray:
     return wanted
 
 
-def _targets(plan: Plan, options: Options) -> set[int] | None:
+def _targets(plan: Plan, options: ExecutionOptions) -> set[int] | None:
     """Indices of the steps whose values are asked for; None: all."""
     if options.until is not None:
         step = plan.step_of(options.until[1], options.until[0])

@@ -9,12 +9,12 @@ from itertools import accumulate
 
 import numpy as np
 
-from onnx_workbench.exec.engine.cache import Entry, Outline, Store
-from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Run, bind, prepare
+from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline, ValueCache
+from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Executor, bind, prepare
 from onnx_workbench.exec.engine.operations import Library
 from onnx_workbench.exec.engine.plan import MISSING, Code, Kinds, Plan, Step
 from onnx_workbench.exec.engine.snapshot import ABSENT
-from onnx_workbench.exec.engine.subgraph_frames import Inside
+from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.context import set_limits
 from onnx_workbench.exec.results.node_table import CODES, Failure, NodeTable, State
@@ -23,7 +23,7 @@ from onnx_workbench.exec.results.slot_map import Path, ValueKey
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ExecutionOptions:
     """What is asked of a run. `values` None: every value; else keys, beside the outputs unless `until` is given."""
 
     values: tuple[ValueKey | str, ...] | None = None
@@ -42,12 +42,12 @@ class Execution:
     def __init__(
         self,
         library: Library,
-        store: Store,
+        store: ValueCache,
         plan: Plan,
-        run: Run,
+        run: Executor,
         tokens: list[int],
-        kept: dict[int, Entry | Outline | None],
-        options: Options,
+        kept: dict[int, CacheEntry | CacheOutline | None],
+        options: ExecutionOptions,
         begun: float,
         kinds: Kinds,
     ) -> None:
@@ -197,7 +197,7 @@ class Execution:
         slots, inside = run.slots.copy(), self._inside()
         summaries = dict(run.summaries)
         for index, kept in self._kept.items():
-            if isinstance(kept, Outline):
+            if isinstance(kept, CacheOutline):
                 outs = plan.steps[index].outs
                 summaries.update({s: k for s, k in zip(outs, kept.summaries, strict=True) if s and k is not None})
         return RunResult(
@@ -215,9 +215,9 @@ class Execution:
             inner=inside.nodes,
         )
 
-    def _inside(self) -> Inside:
+    def _inside(self) -> SubgraphRecord:
         """What is in bodies, those of nodes that were not computed again too."""
-        found = Inside()
+        found = SubgraphRecord()
         for step in self.plan.bodied:
             if step.index not in self._kept:
                 found.add(self.run.inside([step]))
@@ -244,11 +244,11 @@ class Execution:
             values = (slots[outs[0]],) if len(outs) == 1 else tuple([slots[s] for s in outs])
             if values[0] is not MISSING if len(values) == 1 else all(v is not MISSING for v in values):
                 inside = run.inside([step]) if step.bodies else None
-                entries[token] = Entry(values, seconds, run.sizes[position], number, inside)
+                entries[token] = CacheEntry(values, seconds, run.sizes[position], number, inside)
             elif run.summaries:
                 found = tuple(run.summaries.get(s) for s in outs)
                 if all(f is not None or not s for f, s in zip(found, outs, strict=True)):
-                    store.outlines[token] = Outline(found, seconds, run.sizes[position], number)
+                    store.outlines[token] = CacheOutline(found, seconds, run.sizes[position], number)
         self._stored = len(run.stamps)
         store.trim()
 

@@ -20,8 +20,8 @@ from onnx_workbench.exec.engine.input_types import kind_of
 from onnx_workbench.exec.engine.lowering import Expansion
 from onnx_workbench.exec.engine.operations import Library, Prepared
 from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, BodyPlan, Code, Plan, Step, refusal
-from onnx_workbench.exec.engine.subgraph_breakpoints import Halt, Walk
-from onnx_workbench.exec.engine.subgraph_frames import Frame, Inside, inside
+from onnx_workbench.exec.engine.subgraph_breakpoints import BreakpointHit, SubgraphStepper
+from onnx_workbench.exec.engine.subgraph_frames import Frame, SubgraphRecord, inside
 from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.inspect.statistics import Summary, nbytes, summarise
 from onnx_workbench.exec.kernels.allocation import SparseArray
@@ -29,7 +29,7 @@ from onnx_workbench.exec.kernels.context import Limits, RuntimeValue, set_limits
 from onnx_workbench.exec.kernels.registry import KernelFunction
 from onnx_workbench.exec.results.node_table import CODES, Failure, NodeTable, State
 from onnx_workbench.exec.results.run_result import StepError, failure_of
-from onnx_workbench.exec.results.slot_map import Keys
+from onnx_workbench.exec.results.slot_map import SlotKeys
 from onnx_workbench.exec.results.values import distinct_bytes, refuse_large
 from onnx_workbench.model.errors import ModelError, errors_to
 from onnx_workbench.model.progress import SILENT, Cancelled
@@ -51,7 +51,7 @@ Estimate = Callable[[int], tuple[float, float]]
 Observer = Callable[[NodeTable], None]
 
 
-class Run:
+class Executor:
     """The state of one run: what each slot holds, how far it is, what failed.
 
     `execute` may be called again and again; it goes on where it stopped. Use from one thread at a time.
@@ -83,7 +83,7 @@ class Run:
         self.dead: dict[int, Failure] = {}  # slots that will never have a value
         self.summaries: dict[int, Summary] = {}
         self.stopped = ""
-        self.walk = Walk()  # of the last call of execute
+        self.walk = SubgraphStepper()  # of the last call of execute
         self.held = self.peak = 0  # bytes
         self.keep: set[int] | None = None  # slots never let go; None: all, as long as the budget lasts
         self._frames: dict[int, Frame] = {}  # by id of the plan
@@ -190,7 +190,7 @@ class Run:
         if isinstance(error, Cancelled):
             self.stopped = "cancelled"
             return
-        if isinstance(error, Halt):
+        if isinstance(error, BreakpointHit):
             return  # the walk knows where
         if isinstance(error, (LimitError, StepError)) and self._late():
             self.stopped = "time limit"
@@ -247,7 +247,7 @@ class Run:
     def finished(self, begin: int, end: int) -> NodeTable:
         """What became of the steps of `code` from one position to another, all of which have been gone through."""
         steps = [code.step for code in self.code[begin:end]]
-        keys = Keys.of((step.node.node, step.path) for step in steps)
+        keys = SlotKeys.of((step.node.node, step.path) for step in steps)
         table = NodeTable.blank(keys, State.DONE, lambda place: steps[place].row())
         table.states[[place for place, step in enumerate(steps) if step.folded]] = CODES[State.CONSTANT]
         table.seconds[:], table.nbytes[:] = self._times(begin, end), self.sizes[begin:end]
@@ -434,7 +434,7 @@ class Run:
             limits = self.limits
             if limits.deadline is not None or limits.progress.cancelled:
                 self._check()
-        except (Cancelled, StepError, Halt):
+        except (Cancelled, StepError, BreakpointHit):
             del clocks[begun:]
             raise
         except Exception as error:
@@ -455,7 +455,7 @@ class Run:
             msg = "the run reached its time limit"
             raise LimitError(msg)
 
-    def inside(self, steps: Iterable[Step]) -> Inside:
+    def inside(self, steps: Iterable[Step]) -> SubgraphRecord:
         """What this run has computed in the bodies of steps; it may go on meanwhile."""
         return inside(steps, self._frames.copy())
 

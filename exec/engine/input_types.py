@@ -34,7 +34,7 @@ _LISTED = 8
 _LONGEST = 60
 
 
-class Guarded:
+class KernelGuard:
     """A kernel that is asked only when some version of the operator takes inputs of these types; else KernelError.
 
     Files in the wild have operators that took more types only in a later version, and other programs compute them.

@@ -59,7 +59,7 @@ def compile_expansion(
     return compiler.root(graph, imports, frozenset(), environment)
 
 
-class Scope:
+class LoweringScope:
     """Where values of one graph (of one call of a function) live."""
 
     __slots__ = ("context", "environment", "imports", "path", "slots")
@@ -125,11 +125,11 @@ class Compiler:
     ) -> Plan:
         """The plan of a graph that is in no other."""
         functions = tuple(f.uid for f in self.functions.values())
-        scope = Scope((), environment, imports, (functions, tuple(imports.items())))
+        scope = LoweringScope((), environment, imports, (functions, tuple(imports.items())))
         return self.finish(graph, scope, fed)
 
     def body(
-        self, graph: GraphSnapshot, scope: Scope, captured: Mapping[int, int], outer: Plan
+        self, graph: GraphSnapshot, scope: LoweringScope, captured: Mapping[int, int], outer: Plan
     ) -> tuple[Plan, tuple[tuple[int, int], ...]]:
         """A plan of its own for a body, and the (outer, inner) slots of what it captures."""
         self._repeats = True
@@ -145,7 +145,7 @@ class Compiler:
         plan.looked_at = (*plan.inputs, *[inner for _, inner in captures if inner not in plan.tokens])
         return plan, tuple(captures)
 
-    def finish(self, graph: GraphSnapshot, scope: Scope, fed: frozenset[int]) -> Plan:
+    def finish(self, graph: GraphSnapshot, scope: LoweringScope, fed: frozenset[int]) -> Plan:
         """Compile a graph in a scope that knows what is around it."""
         plan = self.plan
         plan.inputs = tuple(self._slot(scope, v) for v in graph.inputs)
@@ -169,7 +169,7 @@ class Compiler:
                     plan.producers[slot] = step
         return plan
 
-    def _slot(self, scope: Scope, value: int) -> int:
+    def _slot(self, scope: LoweringScope, value: int) -> int:
         slot = scope.slots.get(value)
         if slot is None:
             plan = self.plan
@@ -177,7 +177,7 @@ class Compiler:
             plan.size += 1
         return slot
 
-    def _read(self, scope: Scope, value: int) -> int:
+    def _read(self, scope: LoweringScope, value: int) -> int:
         slot = scope.slots.get(value)
         if slot is None:
             slot = self._slot(scope, value)
@@ -190,7 +190,7 @@ class Compiler:
 
     # -- nodes -----------------------------------------------------------------------------------------------
 
-    def _nodes(self, graph: GraphSnapshot, scope: Scope) -> None:
+    def _nodes(self, graph: GraphSnapshot, scope: LoweringScope) -> None:
         ordered, cyclic = self._order(graph, scope)
         for node in ordered:
             self.node(node, scope)
@@ -200,7 +200,7 @@ class Compiler:
                 self._failing(node, scope, f"it is part of, or needs, a cycle of nodes: {text}")
 
     def _order(
-        self, graph: GraphSnapshot, scope: Scope
+        self, graph: GraphSnapshot, scope: LoweringScope
     ) -> tuple[Sequence[NodeSnapshot], tuple[list[NodeSnapshot], list[NodeSnapshot]] | None]:
         """Nodes in an order in which they can run, the file's own where that is one; and what is left of a cycle."""
         defined = set(scope.slots)
@@ -244,7 +244,7 @@ class Compiler:
             return order, None
         return order, ([nodes[i] for i in _cycle(needs, left)], [nodes[i] for i in sorted(left)])
 
-    def node(self, node: NodeSnapshot, scope: Scope) -> None:
+    def node(self, node: NodeSnapshot, scope: LoweringScope) -> None:
         """Add the step of a node, or those of the function it calls."""
         function = self.functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
@@ -272,7 +272,7 @@ class Compiler:
             call = partial(call, **attributes)
         self._emit(node, scope, operation, ins, captured, bodies, call, context)
 
-    def _context(self, node: NodeSnapshot, opset: int, scope: Scope) -> Context:
+    def _context(self, node: NodeSnapshot, opset: int, scope: LoweringScope) -> Context:
         finder = RegionFinder(self.plan, scope.path, self.library)
         self.plan.finders.append(finder)
         finder.context = Context(
@@ -287,19 +287,19 @@ class Compiler:
         )
         return finder.context
 
-    def _label(self, node: NodeSnapshot, scope: Scope) -> str:
+    def _label(self, node: NodeSnapshot, scope: LoweringScope) -> str:
         """What tells random numbers of a node from those of others: calls around it, its name or else its number."""
         number = node.node if node.node > 0 else len(self.plan.steps)  # others are not the same in another session
         return "/".join([*filter(None, [self.label]), *map(str, scope.path), node.name or f"#{number}"])
 
-    def _substitute(self, node: NodeSnapshot, operation: Operation, scope: Scope) -> KernelFunction:
+    def _substitute(self, node: NodeSnapshot, operation: Operation, scope: LoweringScope) -> KernelFunction:
         """What runs in place of a kernel: a function body, or something that says why nothing can."""
         if operation.expands:
             return Expansion(self.library, node, operation, self.seed, self._label(node, scope))
         error = MissingKernelError if operation.error == "MissingKernelError" else KernelError
         return refusal(operation.problem, error)
 
-    def _failing(self, node: NodeSnapshot, scope: Scope, problem: str) -> None:
+    def _failing(self, node: NodeSnapshot, scope: LoweringScope, problem: str) -> None:
         self._failed = True
         operation = Operation(self.library.token(("problem", node.uid, problem)), 0, problem=problem)
         ins = tuple(self._read(scope, v) for v in node.inputs)
@@ -308,7 +308,7 @@ class Compiler:
     def _emit(
         self,
         node: NodeSnapshot,
-        scope: Scope,
+        scope: LoweringScope,
         operation: Operation,
         ins: tuple[int, ...],
         captured: tuple[int, ...],
@@ -333,14 +333,14 @@ class Compiler:
                 if slot:
                     tokens[slot] = step.token if not index else token((step.token, "output", index))
 
-    def _define(self, scope: Scope, value: int) -> int:
+    def _define(self, scope: LoweringScope, value: int) -> int:
         if value == ABSENT:
             return NONE_SLOT
         slot = self._slot(scope, value)
         self.plan.undefined.pop(slot, None)
         return slot
 
-    def _opset(self, domain: str, scope: Scope) -> int:
+    def _opset(self, domain: str, scope: LoweringScope) -> int:
         opset = scope.imports.get(domain)
         if opset is None:
             opset = assumed_opset(domain, self.ir_version)
@@ -351,14 +351,14 @@ class Compiler:
                 )
         return opset
 
-    def _bodies(self, operation: Operation, scope: Scope) -> tuple[tuple[BodyPlan, ...], tuple[int, ...]]:
+    def _bodies(self, operation: Operation, scope: LoweringScope) -> tuple[tuple[BodyPlan, ...], tuple[int, ...]]:
         bodies = []
         outer_slots: dict[int, None] = {}
         for name, graph in operation.bodies.items():
             captured = {v: self._read(scope, v) for v in self.library.free_values(graph)}
             compiler = Compiler(self.library, self.functions, self.names, self.seed, self.ir_version, self.label)
             compiler._depth, compiler._extent = self._depth, self._extent
-            inner = Scope(scope.path, scope.environment, scope.imports, scope.context)
+            inner = LoweringScope(scope.path, scope.environment, scope.imports, scope.context)
             plan, captures = compiler.body(graph, inner, captured, self.plan)
             bodies.append(
                 BodyPlan(
@@ -372,7 +372,7 @@ class Compiler:
 
     # -- functions -------------------------------------------------------------------------------------------
 
-    def _call(self, node: NodeSnapshot, function: FunctionSnapshot, scope: Scope) -> None:
+    def _call(self, node: NodeSnapshot, function: FunctionSnapshot, scope: LoweringScope) -> None:
         """Put the nodes of a function in place of a node that calls it."""
         problem = self._call_problem(node, function)
         if problem:
@@ -383,7 +383,7 @@ class Compiler:
         body = function.body
         imports = function.opset_imports or scope.imports
         context = (scope.context, function.uid, tuple(imports.items()))
-        inner = Scope((*scope.path, node.node), environment, imports, context)
+        inner = LoweringScope((*scope.path, node.node), environment, imports, context)
         for position, value in enumerate(body.inputs):
             given = node.inputs[position] if position < len(node.inputs) else ABSENT
             inner.slots[value] = self._read(scope, given)
@@ -397,7 +397,7 @@ class Compiler:
             if value != ABSENT:
                 self._alias(scope, value, self._read(inner, result))
 
-    def _alias(self, scope: Scope, value: int, slot: int) -> None:
+    def _alias(self, scope: LoweringScope, value: int, slot: int) -> None:
         """Let a value of the caller be a value inside the function; earlier readers (in bodies) see it as well."""
         scope.slots[value] = slot
         self.plan.slots[scope.path, value] = slot

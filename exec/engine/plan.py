@@ -13,19 +13,19 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from onnx_workbench.exec.engine.input_types import Guarded, Kind
+from onnx_workbench.exec.engine.input_types import KernelGuard, Kind
 from onnx_workbench.exec.engine.operations import Operation
 from onnx_workbench.exec.engine.snapshot import GraphSnapshot, NodeSnapshot
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.context import Context, RuntimeValue
 from onnx_workbench.exec.kernels.registry import KernelFunction
 from onnx_workbench.exec.results.node_table import NodeResult, State
-from onnx_workbench.exec.results.slot_map import Layout, Path, StepLayout, Steps, ValueKey
+from onnx_workbench.exec.results.slot_map import Path, SlotMap, StepLayout, Steps, ValueKey
 from onnx_workbench.model.ir.types import Type
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.engine.autodiff_region import RegionFinder
-    from onnx_workbench.exec.engine.subgraph_breakpoints import Walk
+    from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphStepper
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class Code(NamedTuple):
         operation, node = self.step.operation, self.step.node
         if operation.problem:
             return self
-        call = Guarded(self.call, node.op_type, operation.opset, node.domain)
+        call = KernelGuard(self.call, node.op_type, operation.opset, node.domain)
         return Code(call, self.get, self.single, self.out, self.free, self.step)
 
 
@@ -153,7 +153,7 @@ class Plan:
     looked_at: tuple[int, ...] = ()  # of a body: slots whose kinds decide those of all others
     good: Kinds | None = None  # with which the inputs of all steps were found to be of types their operators take
     _guarded: list[Code] = field(default_factory=list)
-    _layout: Layout | None = None
+    _layout: SlotMap | None = None
     _told: tuple[str, ...] | None = None
 
     def code_for(self, kinds: Kinds) -> list[Code]:
@@ -200,10 +200,10 @@ class Plan:
         by_slot = {slot: self.name(key[1]) for key, slot in self.slots.items()}
         return [by_slot.get(s, "?") for s in self.outputs]
 
-    def layout(self) -> Layout:
+    def layout(self) -> SlotMap:
         """What results need to know of it: light, and fit for another process."""
         if self._layout is None:
-            self._layout = Layout(self.slots, self.outputs, self.names, Steps.of(s.layout() for s in self.steps))
+            self._layout = SlotMap(self.slots, self.outputs, self.names, Steps.of(s.layout() for s in self.steps))
         return self._layout
 
 
@@ -221,7 +221,7 @@ class BodyPlan:
     output_types: tuple[Type | None, ...]
     outer: list[RuntimeValue] = field(default_factory=list)  # slots around it in the run going on
     runner: Callable[[BodyPlan, Sequence[RuntimeValue]], list[RuntimeValue]] | None = None
-    walk: Walk | None = None  # of the run going on, where somebody stops in bodies
+    walk: SubgraphStepper | None = None  # of the run going on, where somebody stops in bodies
 
     def __call__(self, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run the body once."""

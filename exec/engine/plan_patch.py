@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnx_workbench.exec.engine.lowering import Compiler, Scope
+from onnx_workbench.exec.engine.lowering import Compiler, LoweringScope
 from onnx_workbench.exec.engine.operations import NO_ENVIRONMENT, Library
 from onnx_workbench.exec.engine.plan import NONE_SLOT, Plan, Step
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot, NodeSnapshot
@@ -72,7 +72,7 @@ def _simple(step: Step, old: NodeSnapshot, node: NodeSnapshot, new: ModelSnapsho
 def _step(plan: Plan, new: ModelSnapshot, node: NodeSnapshot, index: int, library: Library, seed: int) -> Step | None:
     """The step of a node that changed; None when it has to run at another place or has become a constant."""
     compiler = Compiler(library, new.functions, new.names, seed, new.ir_version)
-    scope = Scope((), NO_ENVIRONMENT, new.opset_imports, None)
+    scope = LoweringScope((), NO_ENVIRONMENT, new.opset_imports, None)
     for value in (*node.inputs, *node.outputs):
         slot = plan.slots.get(((), value), NONE_SLOT)
         if value and not slot:

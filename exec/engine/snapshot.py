@@ -142,7 +142,7 @@ class _Seen:
 
 
 @dataclass(slots=True)
-class Numbers:
+class ValueIds:
     """Numbers for objects, kept alive with them; 0 is never given out."""
 
     _numbers: dict[Any, int] = field(default_factory=dict)
@@ -164,10 +164,10 @@ class Numbers:
         return self._objects[number] if 0 <= number < len(self._objects) else None
 
 
-class Names(Mapping[int, str]):
+class NameTable(Mapping[int, str]):
     """Names of values by number, as they are now: a name is a label, and a rename changes no result."""
 
-    def __init__(self, values: Numbers) -> None:
+    def __init__(self, values: ValueIds) -> None:
         self._values = values
 
     def __getitem__(self, number: int) -> str:
@@ -191,7 +191,7 @@ class Names(Mapping[int, str]):
 class _Texts(ValuesView[str]):
     """The names of all values in a row, without looking for each."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: NameTable) -> None:
         super().__init__(names)
         self._objects = names._values._objects
 
@@ -199,11 +199,11 @@ class _Texts(ValuesView[str]):
         return map(_name_of, islice(self._objects, 1, None))
 
 
-class Tensors(Mapping[int, "Tensor | SparseTensor"]):
+class TensorTable(Mapping[int, "Tensor | SparseTensor"]):
     """Tensors by number."""
 
     def __init__(self) -> None:
-        self._numbers = Numbers()
+        self._numbers = ValueIds()
 
     def number(self, tensor: Tensor | SparseTensor) -> int:
         """The number of a tensor, which it keeps."""
@@ -226,7 +226,7 @@ class Tensors(Mapping[int, "Tensor | SparseTensor"]):
 _heeded: ContextVar[Progress] = ContextVar("heeded", default=SILENT)
 
 
-class Snapshots:
+class SnapshotCache:
     """Takes snapshots of one graph of a model, sharing what did not change since the last one.
 
     `graph` defaults to the main graph. `values`, `nodes`, `graphs` and `tensors` translate numbers and objects.
@@ -236,11 +236,11 @@ class Snapshots:
     def __init__(self, model: Model, graph: Graph | None = None) -> None:
         self.model = model
         self.graph = graph
-        self.values = Numbers()
-        self.nodes = Numbers()
-        self.graphs = Numbers()
-        self.tensors = Tensors()
-        self.names = Names(self.values)
+        self.values = ValueIds()
+        self.nodes = ValueIds()
+        self.graphs = ValueIds()
+        self.tensors = TensorTable()
+        self.names = NameTable(self.values)
         self._seen: dict[Graph, _Seen] = {}
         self._contents: dict[Hashable, int] = {}
         self._last: ModelSnapshot | None = None

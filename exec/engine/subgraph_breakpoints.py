@@ -13,7 +13,7 @@ from onnx_workbench.exec.kernels.context import RuntimeValue
 T = TypeVar("T")
 
 
-class Place(NamedTuple):
+class SubgraphPosition(NamedTuple):
     """A place between two steps of a turn of a body; None: its beginning or its end. Bodies in it lie one deeper."""
 
     previous: Step | None
@@ -21,30 +21,30 @@ class Place(NamedTuple):
     depth: int
 
 
-class Watch(Protocol):
+class SubgraphObserver(Protocol):
     """What to stop at inside bodies."""
 
-    def between(self, plan: Plan, place: Place, slots: list[RuntimeValue]) -> str:
+    def between(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue]) -> str:
         """Why to stop at a place in a body, or nothing to go on."""
 
 
-class Halt(Exception):
+class BreakpointHit(Exception):
     """Stop in the middle of a body, before the node whose body it is counts as computed."""
 
 
 @dataclass(slots=True)
-class Walk:
+class SubgraphStepper:
     """The way of a run through the bodies of the step that is next.
 
     A step that was stopped in begins anew with the next call, its loops with the turn they were in: what it has been
     through is not looked at again.
     """
 
-    watch: Watch | None = None  # asked at each place; None: nobody stops in bodies
+    watch: SubgraphObserver | None = None  # asked at each place; None: nobody stops in bodies
     passed: int = 0  # places that earlier calls have been through
     places: int = 0  # that this call has come to, loops among them
     halted: str = ""  # why `watch` stopped this call
-    place: Place | None = None  # where it did
+    place: SubgraphPosition | None = None  # where it did
     spent: float = 0.0  # seconds of earlier calls that are not spent again
     _depth: int = 0
     _turns: list[int] = field(default_factory=list)  # of the bodies around: places up to the turn
@@ -61,17 +61,17 @@ class Walk:
         self.spent = seconds if self._loops else 0.0
         self.passed = self.places if self.halted else 0
 
-    def steps(self, plan: Plan, slots: list[RuntimeValue], watch: Watch) -> Iterator[Code]:
+    def steps(self, plan: Plan, slots: list[RuntimeValue], watch: SubgraphObserver) -> Iterator[Code]:
         """The steps of a body, with a look before, between and after them; of those that are constant, a look only."""
         self._turns[self._depth :] = [self.places]
         self._depth += 1
         previous = None
         for step in plan.steps:
-            self._look(plan, Place(previous, step, self._depth), slots, watch)
+            self._look(plan, SubgraphPosition(previous, step, self._depth), slots, watch)
             if not step.folded:
                 yield step.code().guarded()
             previous = step
-        self._look(plan, Place(previous, None, self._depth), slots, watch)
+        self._look(plan, SubgraphPosition(previous, None, self._depth), slots, watch)
         self._depth -= 1
 
     @contextmanager
@@ -86,17 +86,17 @@ class Walk:
             state, self.places = self._loops.pop(before)
         try:
             yield state
-        except Halt:
+        except BreakpointHit:
             if not draws(plan):  # else its generators would begin anew, which is right for the first turn only
                 self._loops[before] = state, self._turns[depth]
             raise
 
-    def _look(self, plan: Plan, place: Place, slots: list[RuntimeValue], watch: Watch) -> None:
+    def _look(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue], watch: SubgraphObserver) -> None:
         self.places += 1
         reason = watch.between(plan, place, slots) if self.places > self.passed else ""
         if reason:
             self.place, self.halted = place, reason
-            raise Halt(reason)
+            raise BreakpointHit(reason)
 
 
 def draws(plan: Plan) -> bool:

@@ -54,7 +54,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class SubgraphRecord:
     """What was computed in bodies: the values of their last turn by path and number, and what their nodes took.
 
     `made` are those of the values that are no constants: what keeping them costs.
@@ -69,22 +69,22 @@ class Inside:
         """Bytes of what was made."""
         return sum(map(nbytes, self.made))
 
-    def add(self, other: Inside) -> None:
+    def add(self, other: SubgraphRecord) -> None:
         """Take up what was computed in other bodies."""
         for path, values in other.values.items():
             self.values.setdefault(path, {}).update(values)
         self.nodes.extend(other.nodes)
         self.made.extend(other.made)
 
-    def kept(self) -> Inside:
+    def kept(self) -> SubgraphRecord:
         """The same for a later run that did not compute it again."""
-        return Inside(self.values, [replace(node, state=State.KEPT) for node in self.nodes], self.made)
+        return SubgraphRecord(self.values, [replace(node, state=State.KEPT) for node in self.nodes], self.made)
 
 
-def inside(steps: Iterable[Step], frames: Mapping[int, Frame]) -> Inside:
+def inside(steps: Iterable[Step], frames: Mapping[int, Frame]) -> SubgraphRecord:
     """What was computed in the bodies of steps, and deeper; nodes in the order of the file, those of a body after the
     node it is of."""
-    found = Inside()
+    found = SubgraphRecord()
     pending: list[tuple[Step, Path]] = [(step, ()) for step in steps]
     pending.reverse()
     while pending:
@@ -100,9 +100,9 @@ def inside(steps: Iterable[Step], frames: Mapping[int, Frame]) -> Inside:
     return found
 
 
-def _of_frame(frame: Frame, within: Path) -> Inside:
+def _of_frame(frame: Frame, within: Path) -> SubgraphRecord:
     plan, slots = frame.plan, frame.slots
-    found = Inside(nodes=list(_results(frame, within)))
+    found = SubgraphRecord(nodes=list(_results(frame, within)))
     given = set(plan.inputs)
     for (path, value), slot in plan.slots.items():
         is_made = slot in plan.producers or slot in given

@@ -33,7 +33,7 @@ Inside = Mapping[ValueKey, Sequence[ValueKey]]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ValueDifference:
     """How two tensors differ. `relative` errors are |a − b| / |b|, b being the reference.
 
     `tolerance` is the least t with |a − b| ≤ t + t·|b| everywhere. `problem` says why there are no numbers: other
@@ -60,31 +60,31 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedValue:
     """One compared value, in run order. `other` is the name it was found by on the other side."""
 
     key: ValueKey
     name: str
     other: str
-    difference: Difference
+    difference: ValueDifference
 
 
-def compare_values(ours: RuntimeValue, reference: RuntimeValue) -> Difference:
+def compare_values(ours: RuntimeValue, reference: RuntimeValue) -> ValueDifference:
     """The difference of two values; sequences and maps by their elements, the worst one counts."""
     if isinstance(ours, list) and isinstance(reference, list):
         if len(ours) != len(reference):
-            return Difference(problem=f"{len(ours)} elements, {len(reference)} in the reference")
+            return ValueDifference(problem=f"{len(ours)} elements, {len(reference)} in the reference")
         return _worst(compare_values(a, b) for a, b in zip(ours, reference, strict=True))
     if isinstance(ours, dict) and isinstance(reference, dict):
         if ours.keys() != reference.keys():
-            return Difference(problem="the keys of the maps differ")
+            return ValueDifference(problem="the keys of the maps differ")
         return _worst(compare_values(np.asarray(ours[k]), np.asarray(reference[k])) for k in ours)
     if ours is None and reference is None:
-        return Difference()
+        return ValueDifference()
     if not isinstance(ours, np.ndarray) or not isinstance(reference, np.ndarray):
-        return Difference(problem=f"{describe(ours)}, the reference is {describe(reference)}")
+        return ValueDifference(problem=f"{describe(ours)}, the reference is {describe(reference)}")
     if ours.shape != reference.shape:
-        return Difference(problem=f"shape {list(ours.shape)}, the reference has {list(reference.shape)}")
+        return ValueDifference(problem=f"shape {list(ours.shape)}, the reference has {list(reference.shape)}")
     return _compare_arrays(ours, reference)
 
 
@@ -116,19 +116,19 @@ def _far(ours: Array, reference: Array, rtol: float, atol: float) -> Iterator[in
             yield x.size - int(np.count_nonzero(np.isclose(x, y, rtol, atol, equal_nan=True)))
 
 
-def _worst(differences: Iterable[Difference]) -> Difference:
+def _worst(differences: Iterable[ValueDifference]) -> ValueDifference:
     found = list(differences)
-    worst = max(found, key=lambda d: (bool(d.problem), d.max_abs), default=Difference())
+    worst = max(found, key=lambda d: (bool(d.problem), d.max_abs), default=ValueDifference())
     return replace(worst, frontier=_hull(point for d in found for point in d.frontier))
 
 
-def _compare_arrays(ours: Array, reference: Array) -> Difference:
+def _compare_arrays(ours: Array, reference: Array) -> ValueDifference:
     if (ours.dtype.kind in "OUS") != (reference.dtype.kind in "OUS"):
-        return Difference(problem=f"{describe(ours)}, the reference is {describe(reference)}")
+        return ValueDifference(problem=f"{describe(ours)}, the reference is {describe(reference)}")
     if ours.dtype.kind in "OUS":
         return _compare_texts(ours, reference)
     if not ours.size:
-        return Difference()
+        return ValueDifference()
     sums = _Sums()
     a, b = ours.reshape(-1), reference.reshape(-1)
     with np.errstate(all="ignore"):
@@ -137,13 +137,13 @@ def _compare_arrays(ours: Array, reference: Array) -> Difference:
     return sums.difference(ours, reference)
 
 
-def _compare_texts(ours: Array, reference: Array) -> Difference:
+def _compare_texts(ours: Array, reference: Array) -> ValueDifference:
     unequal = np.flatnonzero(np.array([x != y for x, y in zip(ours.flat, reference.flat, strict=True)], bool))
     if not unequal.size:
-        return Difference(size=ours.size)
+        return ValueDifference(size=ours.size)
     at = tuple(int(i) for i in np.unravel_index(int(unequal[0]), ours.shape))
     pair, count = (ours[at], reference[at]), int(unequal.size)
-    return Difference(inf, inf, nan, nan, -inf, inf, at, pair, count, ours.size, frontier=((0.0, inf),))
+    return ValueDifference(inf, inf, nan, nan, -inf, inf, at, pair, count, ours.size, frontier=((0.0, inf),))
 
 
 def _numbers(block: Array) -> Array:
@@ -250,7 +250,7 @@ class _Sums:
         self.ab += float(np.vdot(x, y).real)
         self.dd += float((far[usable] ** 2).sum())
 
-    def difference(self, ours: Array, reference: Array) -> Difference:
+    def difference(self, ours: Array, reference: Array) -> ValueDifference:
         """All blocks together."""
         at = tuple(int(i) for i in np.unravel_index(self.at, ours.shape))
         norms = sqrt(self.aa * self.bb)
@@ -258,7 +258,7 @@ class _Sums:
         snr = inf if not self.dd else 10 * log10(self.bb / self.dd) if self.bb else -inf
         if self.lost:  # elements that are infinitely far: the others say nothing about the whole
             cosine, snr, self.total = nan, -inf, inf
-        return Difference(
+        return ValueDifference(
             self.max_abs,
             self.max_rel,
             self.total / self.size,
@@ -298,7 +298,7 @@ def value_keys(result: RunResult, inside: Inside | None = None) -> Iterator[Valu
                 yield by_slot[slot]
 
 
-def compare_runs(ours: RunResult, reference: RunResult, inside: Inside | None = None) -> list[Row]:
+def compare_runs(ours: RunResult, reference: RunResult, inside: Inside | None = None) -> list[ComparedValue]:
     """Values that both runs have, in the order of the first: of graphs by path and name, of bodies by their keys."""
     names = {(k[0], reference.layout.name(k[1])): k for k in reference.layout.slots}
     rows = []
@@ -306,21 +306,23 @@ def compare_runs(ours: RunResult, reference: RunResult, inside: Inside | None = 
         name = ours.layout.name(key[1])
         other = names.get((key[0], name)) if key in ours.layout.slots else reference.key(key)
         if other is not None and ours.info(key) is not None and reference.info(other) is not None:
-            rows.append(Row(key, name, name, compare_values(ours.value(key), reference.value(other))))
+            rows.append(ComparedValue(key, name, name, compare_values(ours.value(key), reference.value(other))))
     return rows
 
 
-def compare_keys(ours: RunResult, values: Mapping[ValueKey, RuntimeValue], inside: Inside | None = None) -> list[Row]:
+def compare_keys(
+    ours: RunResult, values: Mapping[ValueKey, RuntimeValue], inside: Inside | None = None
+) -> list[ComparedValue]:
     """A run against values by their keys in it, in its order."""
     rows = []
     for key in value_keys(ours, inside):
         if key in values and ours.info(key) is not None:
             name = ours.layout.name(key[1])
-            rows.append(Row(key, name, name, compare_values(ours.value(key), values[key])))
+            rows.append(ComparedValue(key, name, name, compare_values(ours.value(key), values[key])))
     return rows
 
 
-def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[Row]:
+def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[ComparedValue]:
     """A run against named arrays of another framework: matched by name, the rest by shape where that is unambiguous."""
     left = dict(arrays)
     matched: dict[ValueKey, str] = {}
@@ -341,7 +343,9 @@ def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[Ro
         if len(fitting) == 1:
             matched[fitting[0]] = name
     return [
-        Row(key, ours.layout.name(key[1]), matched[key], compare_values(ours.value(key), arrays[matched[key]]))
+        ComparedValue(
+            key, ours.layout.name(key[1]), matched[key], compare_values(ours.value(key), arrays[matched[key]])
+        )
         for key in keys
         if key in matched
     ]
@@ -352,6 +356,6 @@ def _plain(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name).strip("_")
 
 
-def first_divergence(rows: Sequence[Row], *, rtol: float = 1e-3, atol: float = 1e-5) -> Row | None:
+def first_divergence(rows: Sequence[ComparedValue], *, rtol: float = 1e-3, atol: float = 1e-5) -> ComparedValue | None:
     """The first row, in run order, that is not within the tolerances."""
     return next((row for row in rows if not row.difference.within(rtol, atol)), None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnx_workbench.exec.inputs.sources import make_feeds
-from onnx_workbench.exec.inspect.compare import Difference, compare_values, is_close
+from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values, is_close
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import Session
@@ -25,7 +25,7 @@ _COARSE = {ElementType.FLOAT16: 0.05, ElementType.BFLOAT16: 0.2}
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class Equivalence:
     """The result of a comparison. `agrees` is None when it could not be made; `reason` then says why.
 
     `fails`: the second model does not run where the first does.
@@ -55,7 +55,7 @@ def compare_models(
     feeding: Model | None = None,
     time_limit: float | None = 120.0,
     progress: Progress = SILENT,
-) -> Agreement:
+) -> Equivalence:
     """Run both on the same random inputs and compare outputs by name. Reads both models: their thread only.
 
     Inputs are as `feeding` declares them (`before` unless told), cast for a model of another precision. Outputs that
@@ -63,7 +63,7 @@ def compare_models(
     either model makes of their size. A model that does not run before cannot be compared.
     """
     if any(n.op_type in STOCHASTIC and not n.domain for g in before.graphs() for n in g.nodes):
-        return Agreement(None, reason="the model is random")
+        return Equivalence(None, reason="the model is random")
     first, second = Session(before), Session(after)
     worst, tolerance = 0.0, max(map(_tolerance, (before, after)))
     for number in range(runs):
@@ -75,17 +75,17 @@ def compare_models(
                 for session, model in ((first, before), (second, after))
             )
         except ModelError as error:
-            return Agreement(None, number, reason=str(error))
+            return Equivalence(None, number, reason=str(error))
         if not ours.ok or ours.stopped:
-            return Agreement(None, number, reason=f"the model does not run on random inputs ({_why(ours)})")
+            return Equivalence(None, number, reason=f"the model does not run on random inputs ({_why(ours)})")
         if not theirs.ok or theirs.stopped:
             reason = f"the model does not run any more ({_why(theirs)})"
-            return Agreement(False, number, reason=reason, fails=not theirs.stopped)
+            return Equivalence(False, number, reason=reason, fails=not theirs.stopped)
         differs, largest = _compared(ours.outputs, theirs.outputs, tolerance)
         if differs:
-            return Agreement(False, number, reason=differs)
+            return Equivalence(False, number, reason=differs)
         worst = max(worst, largest)
-    return Agreement(True, runs, worst)
+    return Equivalence(True, runs, worst)
 
 
 def _compared(
@@ -150,9 +150,9 @@ def _scale(value: object) -> float:
     return size * 1e-1 if np.isfinite(size) else 0.0
 
 
-def _error(difference: Difference) -> float:
+def _error(difference: ValueDifference) -> float:
     return difference.max_abs if np.isfinite(difference.max_abs) else 0.0
 
 
-def _told(difference: Difference) -> str:
+def _told(difference: ValueDifference) -> str:
     return difference.problem or f"by up to {difference.max_abs:.3g}"

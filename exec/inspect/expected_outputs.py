@@ -18,7 +18,7 @@ RTOL, ATOL = 1e-3, 1e-7
 
 
 @dataclass(frozen=True)
-class Verdict:
+class OutputCheck:
     """One output of one set; `problem` is empty when it is as expected, `error` the largest absolute one."""
 
     data_set: str
@@ -27,23 +27,23 @@ class Verdict:
     error: float = 0.0
 
 
-def judge_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: float = ATOL) -> list[Verdict]:
+def check_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: float = ATOL) -> list[OutputCheck]:
     """Hold every output of a run against the expected one. Any thread."""
     if not data_set.outputs:
-        return [Verdict(data_set.name, "", "it says of no output what is expected")]
+        return [OutputCheck(data_set.name, "", "it says of no output what is expected")]
     verdicts = []
     for name, expected in data_set.outputs.items():
         try:
             found = result.value(name)
         except LookupError:
             reason = "; ".join(map(str, result.failures)) or result.early_end or "it was not computed"
-            verdicts.append(Verdict(data_set.name, name, reason))
+            verdicts.append(OutputCheck(data_set.name, name, reason))
         else:
             verdicts.append(judge(data_set.name, name, found, expected, rtol, atol))
     return verdicts
 
 
-def judge(data_set: str, name: str, found: Any, expected: Any, rtol: float = RTOL, atol: float = ATOL) -> Verdict:
+def judge(data_set: str, name: str, found: Any, expected: Any, rtol: float = RTOL, atol: float = ATOL) -> OutputCheck:
     """Hold one output against what was expected: an array of the same type within the tolerances, or an equal value."""
     difference = compare_values(found, expected)
     problem = difference.problem
@@ -54,7 +54,7 @@ def judge(data_set: str, name: str, found: Any, expected: Any, rtol: float = RTO
         are_numbers = isinstance(found, np.ndarray) and found.dtype.kind not in "OUS"
         count = count_far(found, expected, rtol, atol) if are_numbers else difference.unequal
         problem = f"{count} of {difference.size} elements differ, at {at} {ours} for {theirs}"
-    return Verdict(data_set, name, problem, difference.max_abs)
+    return OutputCheck(data_set, name, problem, difference.max_abs)
 
 
 def _number(element: object) -> str:

@@ -31,7 +31,7 @@ _GIVEN = ("Constant", "ConstantOfShape")
 
 
 @dataclass(frozen=True, slots=True)
-class Bad:
+class NonFiniteValue:
     """A value with elements that are not finite: the first index, its value, how many.
 
     Of sequences and maps the index is empty and the value that of their first such element.
@@ -44,7 +44,7 @@ class Bad:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class NonFiniteSearch:
     """What a search for NaN and infinities found, and what it could not look at.
 
     `let_go` counts floats up to the last one found, or to the end, that were not kept; `has_bodies` says that nodes
@@ -52,10 +52,10 @@ class Search:
     not finite but was not looked for, as in it nothing begins.
     """
 
-    found: tuple[Bad, ...]
+    found: tuple[NonFiniteValue, ...]
     let_go: int
     has_bodies: bool
-    passed: Bad | None = None
+    passed: NonFiniteValue | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -89,7 +89,7 @@ def beginning(operator: str, given: int, gives: int, sought: Sought) -> int:
     return begins & NAN if sought == "nan" or operator in _GIVEN else begins
 
 
-def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all") -> Search:
+def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all") -> NonFiniteSearch:
     """Values that are kept and not finite everywhere: of the main graph in the order of the run, then of bodies.
 
     Reads every element; those of an array that was found finite before, as one that was kept, no more.
@@ -99,7 +99,7 @@ def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all
     inside = [(path, number) for path, values in result.bodies.items() for number in values]
     inside = [key for key in inside if key not in slots]  # and no captured value
     sieve = _Sieve(result, sought)
-    found: list[Bad] = []
+    found: list[NonFiniteValue] = []
     let_go, has_bodies, passed = 0, False, None
     for key in chain(value_keys(result), inside):
         info = result.info(key)
@@ -117,10 +117,10 @@ def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all
                 break
         elif passed is None:
             passed = _bad(key, value, "all")
-    return Search(tuple(found), let_go, has_bodies, passed)
+    return NonFiniteSearch(tuple(found), let_go, has_bodies, passed)
 
 
-def first_of(result: RunResult, keys: list[ValueKey], sought: Sought) -> Bad | None:
+def first_of(result: RunResult, keys: list[ValueKey], sought: Sought) -> NonFiniteValue | None:
     """The first of some values that has what is looked for, wherever that began."""
     for key in keys:
         kinds = kinds_of(result.find(key))
@@ -202,7 +202,7 @@ def _numbers(array: Array) -> Array:
     return array if array.dtype.kind == "f" else array.astype(np.float32)
 
 
-def _bad(key: ValueKey, value: RuntimeValue, sought: Sought) -> Bad:
+def _bad(key: ValueKey, value: RuntimeValue, sought: Sought) -> NonFiniteValue:
     """The first element that is looked for, and how many there are."""
     first: tuple[tuple[int, ...], float] | None = None
     count = 0
@@ -214,7 +214,7 @@ def _bad(key: ValueKey, value: RuntimeValue, sought: Sought) -> Bad:
             first = first or (at if value is array else (), float(numbers[at]))
             count += int(np.count_nonzero(bad))
     index, number = first or ((), 0.0)
-    return Bad(key, index, number, count)
+    return NonFiniteValue(key, index, number, count)
 
 
 #: Arrays that are finite, by id.

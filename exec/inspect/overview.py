@@ -12,7 +12,7 @@ from itertools import chain
 import numpy as np
 
 from onnx_workbench.exec.engine.plan import MISSING
-from onnx_workbench.exec.inspect.compare import Difference, compare_values
+from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values
 from onnx_workbench.exec.inspect.statistics import Statistics, ValueInfo, describe, statistics
 from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.context import RuntimeValue
@@ -65,7 +65,7 @@ def _brought(result: RunResult, key: ValueKey) -> RuntimeValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class ValueMeasure:
     """One tensor in numbers. `saturated` is the share of elements at the extremes of the tensor."""
 
     info: ValueInfo
@@ -73,10 +73,10 @@ class Measure:
     saturated: float
 
 
-def measure_values(result: RunResult) -> dict[ValueKey, Measure]:
+def measure_values(result: RunResult) -> dict[ValueKey, ValueMeasure]:
     """Statistics of every tensor that was kept, in bodies too. Reads every element once or twice."""
-    found: dict[ValueKey, Measure] = {}
-    known: dict[int, Measure] = {}
+    found: dict[ValueKey, ValueMeasure] = {}
+    known: dict[int, ValueMeasure] = {}
     kept = ((key, result.slots[slot]) for key, slot in result.layout.slots.items())
     inside = (((path, number), value) for path, values in result.bodies.items() for number, value in values.items())
     for key, value in chain(kept, inside):
@@ -84,7 +84,7 @@ def measure_values(result: RunResult) -> dict[ValueKey, Measure]:
             continue
         if id(value) not in known:
             facts = statistics(value)
-            known[id(value)] = Measure(describe(value), facts, _saturated(value, facts))
+            known[id(value)] = ValueMeasure(describe(value), facts, _saturated(value, facts))
         found[key] = known[id(value)]
     return found
 
@@ -197,29 +197,29 @@ def _type_of_map(value: Mapping[object, RuntimeValue]) -> Type | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedValue:
     """One value now and in an earlier run; `statistics` of tensors only."""
 
     info: ValueInfo
     statistics: Statistics | None
-    difference: Difference | None = None
+    difference: ValueDifference | None = None
     mean_before: float | None = None
 
 
-def watch(result: RunResult, keys: Sequence[ValueKey], before: RunResult | None = None) -> list[Watched]:
+def watch(result: RunResult, keys: Sequence[ValueKey], before: RunResult | None = None) -> list[WatchedValue]:
     """What became of some values, in the order of the keys; those that were not computed are nothing of shape ()."""
     watched = []
     for key in keys:
         info = result.info(key)
         if info is None:
-            watched.append(Watched(describe(None), None))
+            watched.append(WatchedValue(describe(None), None))
             continue
         facts = result.statistics(key)
         earlier = before.find(key) if before is not None else MISSING
         if before is None or earlier is MISSING:
-            watched.append(Watched(info, facts))
+            watched.append(WatchedValue(info, facts))
             continue
         known = before.statistics(key)
         difference = compare_values(result.value(key), earlier)
-        watched.append(Watched(info, facts, difference, None if known is None else known.mean))
+        watched.append(WatchedValue(info, facts, difference, None if known is None else known.mean))
     return watched

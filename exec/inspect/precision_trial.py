@@ -18,7 +18,7 @@ from onnx_workbench.exec.engine.snapshot import (
     GraphSnapshot,
     NodeSnapshot,
 )
-from onnx_workbench.exec.inspect.compare import Inside, Row, compare_values, value_keys
+from onnx_workbench.exec.inspect.compare import ComparedValue, Inside, compare_values, value_keys
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import Request
 from onnx_workbench.model.ir.attributes import AttributeKind
@@ -139,11 +139,11 @@ def _node(op_type: str, inputs: tuple[int, ...], outputs: tuple[int, ...], to: i
     return NodeSnapshot(number, number, op_type, "", "", op_type, inputs, outputs, attributes)
 
 
-def compare_rounded(rounded: RunResult, precise: RunResult, inside: Inside | None = None) -> list[Row]:
+def compare_rounded(rounded: RunResult, precise: RunResult, inside: Inside | None = None) -> list[ComparedValue]:
     """The values of a run in fewer bits against those of the precise run, in its order and by its keys."""
     rows = []
     for key in value_keys(precise, inside):
         if precise.info(key) is not None and rounded.info(key) is not None:
             name = precise.layout.name(key[1])
-            rows.append(Row(key, name, name, compare_values(rounded.value(key), precise.value(key))))
+            rows.append(ComparedValue(key, name, name, compare_values(rounded.value(key), precise.value(key))))
     return rows

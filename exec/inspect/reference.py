@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.exec.worker.shared_memory import Exchange
+from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.model.errors import ModelError, errors_to
 
 #: Seconds a run may take.
@@ -37,7 +37,7 @@ def run_onnxruntime(path: Path, feeds: Mapping[str, RuntimeValue]) -> dict[str, 
     """
     if not available():
         raise ModelError("ONNX Runtime is not installed", "pip install onnxruntime")
-    exchange = Exchange.create()
+    exchange = SharedMemoryExchange.create()
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     sent = {name: exchange.put(value) for name, value in feeds.items()}
@@ -62,7 +62,7 @@ def run_onnxruntime(path: Path, feeds: Mapping[str, RuntimeValue]) -> dict[str, 
 
 
 def _serve(connection: Connection, folder: str, path: str, feeds: dict[str, Any]) -> None:
-    exchange = Exchange(folder)
+    exchange = SharedMemoryExchange(folder)
     # ONNX Runtime's exceptions are not public, and all of them are told.
     with errors_to(lambda error: connection.send(("error", f"{type(error).__name__}: {error}"))):
         given = {name: exchange.take(value) for name, value in feeds.items()}

@@ -1,6 +1,6 @@
 """A value at a glance: its statistics and the outline of its histogram, for what has room for a few words only.
 
-`glimpses` is module-level, so that `RunResult.apply` can have it computed where the values are.
+`make_thumbnails` is module-level, so that `RunResult.apply` can have it computed where the values are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SAMPLE = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
-class Glimpse:
+class Thumbnail:
     """One tensor in a few numbers. `counts` has `BARS` entries from the smallest to the largest element, or none.
 
     The statistics are exact; the counts are those of a sample. Both are empty for strings and complex numbers.
@@ -33,7 +33,7 @@ class Glimpse:
     counts: tuple[int, ...] = ()
 
 
-def glimpses(result: RunResult, keys: Sequence[ValueKey]) -> list[Glimpse | None]:
+def make_thumbnails(result: RunResult, keys: Sequence[ValueKey]) -> list[Thumbnail | None]:
     """What is seen of some values, in their order; None for what was not computed or is no tensor.
 
     Reads every element once or twice, of an array that was looked at before none. Values that were not kept have
@@ -42,23 +42,23 @@ def glimpses(result: RunResult, keys: Sequence[ValueKey]) -> list[Glimpse | None
     return [_glimpse(result, key) for key in keys]
 
 
-def _glimpse(result: RunResult, key: ValueKey) -> Glimpse | None:
+def _glimpse(result: RunResult, key: ValueKey) -> Thumbnail | None:
     value = result.find(key)
     if not isinstance(value, np.ndarray):
         facts = result.statistics(key)
-        return None if facts is None else Glimpse(facts)
+        return None if facts is None else Thumbnail(facts)
     known = _known.get(id(value))
     if known is not None and known[0]() is value:
         return known[1]
     facts = statistics(value)
-    found = Glimpse(facts, _outline(value, facts))
+    found = Thumbnail(facts, _outline(value, facts))
     number = id(value)
     _known[number] = weakref.ref(value, lambda _gone: _known.pop(number, None)), found
     return found
 
 
 #: Values that a run keeps are the same arrays in the next: they are not looked at again.
-_known: dict[int, tuple[weakref.ref[Array], Glimpse]] = {}
+_known: dict[int, tuple[weakref.ref[Array], Thumbnail]] = {}
 
 
 def _outline(value: Array, facts: Statistics) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.exec.results.slot_map import Keys, Path
+from onnx_workbench.exec.results.slot_map import Path, SlotKeys
 
 
 class State(enum.Enum):
@@ -102,7 +102,7 @@ class NodeTable(Sequence[NodeResult]):
     which a skipped one was skipped. `bare` makes a row of what is the same in every run; it does not travel.
     """
 
-    keys: Keys
+    keys: SlotKeys
     states: NDArray[np.uint8]
     seconds: NDArray[np.float64]
     nbytes: NDArray[np.int64]
@@ -111,7 +111,7 @@ class NodeTable(Sequence[NodeResult]):
     bare: Callable[[int], NodeResult] | None = field(default=None, repr=False)
 
     @classmethod
-    def blank(cls, keys: Keys, state: State, bare: Callable[[int], NodeResult] | None = None) -> NodeTable:
+    def blank(cls, keys: SlotKeys, state: State, bare: Callable[[int], NodeResult] | None = None) -> NodeTable:
         """One whose nodes are all in one state."""
         size = len(keys)
         states, causes = np.full(size, CODES[state], np.uint8), np.full(size, -1, np.int32)
@@ -121,7 +121,7 @@ class NodeTable(Sequence[NodeResult]):
     def of(cls, rows: Iterable[NodeResult]) -> NodeTable:
         """That of rows made by someone else."""
         known = list(rows)
-        keys = Keys.of((row.node, row.path) for row in known)
+        keys = SlotKeys.of((row.node, row.path) for row in known)
         failures = _Numbered()
         causes = [failures.place(row.failure or row.because) for row in known]
         return cls(
@@ -205,7 +205,7 @@ class NodeTable(Sequence[NodeResult]):
     def calls(self) -> NodeTable:
         """Calls of functions as one node each: sums, the state that says most, and whose failure led to it."""
         numbers, rows, begins = self.keys.inside
-        keys = Keys(numbers, np.zeros(len(numbers), np.int32), ((),))
+        keys = SlotKeys(numbers, np.zeros(len(numbers), np.int32), ((),))
         return self._together(keys, rows, begins, _IN_CALL)[0] if len(numbers) else NodeTable.blank(keys, State.DONE)
 
     @cached_property
@@ -216,7 +216,7 @@ class NodeTable(Sequence[NodeResult]):
             return self
         rows, begins = keys.by_number
         order = np.flatnonzero(keys.is_first)
-        own = Keys(keys.numbers[order], keys.calls[order], keys.paths)
+        own = SlotKeys(keys.numbers[order], keys.calls[order], keys.paths)
         found, which = self._together(own, rows, begins, _OVER_CALLS)
         ran = np.isin(self.states[rows], [CODES[State.DONE], CODES[State.KEPT]])
         turns = np.where(np.diff(begins, append=len(rows)) > 1, np.add.reduceat(ran, begins, dtype=np.int64), 0)
@@ -227,7 +227,7 @@ class NodeTable(Sequence[NodeResult]):
         return replace(found, bare=bare)
 
     def _together(
-        self, keys: Keys, rows: NDArray[np.int64], begins: NDArray[np.int64], ranks: NDArray[np.int64]
+        self, keys: SlotKeys, rows: NDArray[np.int64], begins: NDArray[np.int64], ranks: NDArray[np.int64]
     ) -> tuple[NodeTable, NDArray[np.int64]]:
         """A table of groups of rows, which begin at `begins`, and the first row of the foremost state in each."""
         found = ranks[self.states[rows]]

@@ -64,7 +64,7 @@ Stored = Any
 _DEEPEST = 8
 
 
-class Archive:
+class NpzArchive:
     """An .npz file that is being written; see `writing`."""
 
     def __init__(self, file: zipfile.ZipFile) -> None:
@@ -130,14 +130,14 @@ def stored_value(arrays: Mapping[str, Array], stored: Stored, depth: int = 0) ->
 
 
 @contextlib.contextmanager
-def writing(path: Path, *, compress: bool = False) -> Iterator[Archive]:
+def writing(path: Path, *, compress: bool = False) -> Iterator[NpzArchive]:
     """An .npz file to add values to, one at a time; it is whole at the end, or not there."""
     target = path.resolve()
     regular = target.is_file() or not target.exists()
     partial = target.with_name(f".{target.name[:80]}.{os.getpid()}.part") if regular else target
     try:
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as file:
-            yield Archive(file)
+            yield NpzArchive(file)
         if regular:
             partial.replace(target)
     finally:

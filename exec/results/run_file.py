@@ -30,7 +30,7 @@ from onnx_workbench.exec.inputs.sources import read_npz
 from onnx_workbench.exec.inspect.compare import value_keys
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import NodeResult, State
-from onnx_workbench.exec.results.npz_files import Archive, Stored, stored_value, writing
+from onnx_workbench.exec.results.npz_files import NpzArchive, Stored, stored_value, writing
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.errors import ModelError
@@ -105,7 +105,7 @@ def save_run(
     return len(held)
 
 
-def _write_costs(archive: Archive, nodes: Mapping[Address, NodeResult]) -> dict[str, Any]:
+def _write_costs(archive: NpzArchive, nodes: Mapping[Address, NodeResult]) -> dict[str, Any]:
     ran = [(address, node) for address, node in nodes.items() if node.state in RAN]
     columns = {
         "nodes": np.array([" > ".join(address) for address, _ in ran], object),

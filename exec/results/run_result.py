@@ -22,7 +22,7 @@ from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInf
 from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import ByNumber, Failure, NodeResult, NodeTable, State
-from onnx_workbench.exec.results.slot_map import Layout, Path, ValueKey
+from onnx_workbench.exec.results.slot_map import Path, SlotMap, ValueKey
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Lifetimes:
+class ValueLifetimes:
     """From which step to which each value of a run is alive, in the order they are made."""
 
     keys: Sequence[ValueKey]
@@ -47,7 +47,9 @@ class Moment:
     path: Path
     live_bytes: int
     step: int
-    lifetimes: Lifetimes = field(repr=False, compare=False)  # of all moments: where many are alive, lists would not fit
+    lifetimes: ValueLifetimes = field(
+        repr=False, compare=False
+    )  # of all moments: where many are alive, lists would not fit
 
     @property
     def alive(self) -> list[ValueKey]:
@@ -76,7 +78,7 @@ class RunResult:
     weights excluded.
     """
 
-    layout: Layout
+    layout: SlotMap
     slots: list[RuntimeValue]
     build_nodes: Callable[[], NodeTable]
     number: Callable[[Value | Node], int]
@@ -148,9 +150,9 @@ class RunResult:
     # -- values ----------------------------------------------------------------------------------------------
 
     @property
-    def values(self) -> Values:
+    def values(self) -> RunValues:
         """Values of the main graph by name."""
-        return Values(self)
+        return RunValues(self)
 
     @property
     def outputs(self) -> dict[str, RuntimeValue]:
@@ -304,7 +306,7 @@ class RunResult:
         row[table.slots] = np.arange(len(table))
         is_named = row[made] >= 0
         named = [table.entries.at(place)[::-1] for place in progress.paced(row[made[is_named]].tolist())]
-        lifetimes = Lifetimes(named, at[is_named], until[is_named])
+        lifetimes = ValueLifetimes(named, at[is_named], until[is_named])
         live = _alive(len(steps), at, until, sizes).tolist()
         keys = map(steps.keys.at, progress.paced(range(len(steps))))
         return [Moment(*key, size, step, lifetimes) for step, (key, size) in enumerate(zip(keys, live, strict=True))]
@@ -328,7 +330,7 @@ def _alive(
     return np.cumsum(alive[:count])
 
 
-class Values(Mapping[str, Any]):
+class RunValues(Mapping[str, Any]):
     """Values of the main graph by name; those that were not kept are computed again when asked for."""
 
     def __init__(self, result: RunResult) -> None:

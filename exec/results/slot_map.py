@@ -21,7 +21,7 @@ ValueKey = tuple[Path, int]
 
 
 @dataclass(eq=False)
-class Keys:
+class SlotKeys:
     """Which nodes, or values, the rows of a table are of: the number of each, and which of `paths` it is in."""
 
     numbers: NDArray[np.int64]
@@ -29,7 +29,7 @@ class Keys:
     paths: Sequence[Path]
 
     @classmethod
-    def of(cls, keys: Iterable[tuple[int, Path]]) -> Keys:
+    def of(cls, keys: Iterable[tuple[int, Path]]) -> SlotKeys:
         """Those of (number, path) pairs."""
         paths: dict[Path, int] = {}
         numbers: list[int] = []
@@ -40,7 +40,7 @@ class Keys:
         return cls(np.array(numbers, np.int64), np.array(calls, np.int32), tuple(paths))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Keys, (self.numbers, self.calls, self.paths)  # not what is found out on first use
+        return SlotKeys, (self.numbers, self.calls, self.paths)  # not what is found out on first use
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -153,7 +153,7 @@ class StepLayout:
 class Steps(Sequence[StepLayout]):
     """The steps of a plan in run order; a StepLayout is made when someone asks for it."""
 
-    keys: Keys
+    keys: SlotKeys
     reads: Lists
     outs: Lists
     has_bodies: NDArray[np.bool_]
@@ -163,7 +163,7 @@ class Steps(Sequence[StepLayout]):
         """Those steps, which have their place as index."""
         rows = list(steps)
         return cls(
-            Keys.of((row.node, row.path) for row in rows),
+            SlotKeys.of((row.node, row.path) for row in rows),
             Lists.of([row.reads for row in rows]),
             Lists.of([row.outs for row in rows]),
             np.array([row.has_bodies for row in rows], bool),
@@ -193,13 +193,13 @@ class Steps(Sequence[StepLayout]):
 class Slots(Mapping[ValueKey, int]):
     """The slot of each value; `entries` says of which."""
 
-    entries: Keys
+    entries: SlotKeys
     slots: NDArray[np.int32]
 
     @classmethod
     def of(cls, slots: Mapping[ValueKey, int]) -> Slots:
         """Those of a mapping, in its order."""
-        entries = Keys.of((value, path) for path, value in slots)
+        entries = SlotKeys.of((value, path) for path, value in slots)
         return cls(entries, np.fromiter(slots.values(), np.int32, len(slots)))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -260,7 +260,7 @@ class _Pairs(ItemsView[ValueKey, int]):
 
 
 @dataclass(eq=False)
-class Layout:
+class SlotMap:
     """Which value is in which slot, and which step fills it."""
 
     slots: Mapping[ValueKey, int]

@@ -19,9 +19,9 @@ from onnx_workbench.exec.inspect.statistics import Statistics
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import Failure, NodeResult, NodeTable, State
 from onnx_workbench.exec.results.run_result import RunNumber, RunResult
-from onnx_workbench.exec.results.slot_map import Layout, Path, Steps, ValueKey
-from onnx_workbench.exec.session import Asked, Request, Runs, default_budget, physical_memory
-from onnx_workbench.exec.worker.process import Died, Process, raise_answer
+from onnx_workbench.exec.results.slot_map import Path, SlotMap, Steps, ValueKey
+from onnx_workbench.exec.session import Request, RunQuestion, Runs, default_budget, physical_memory
+from onnx_workbench.exec.worker.process import Process, WorkerDied, raise_answer
 from onnx_workbench.exec.worker.result_protocol import ResultTables
 from onnx_workbench.exec.worker.snapshot_protocol import same_ends
 from onnx_workbench.model.errors import ModelError
@@ -94,7 +94,7 @@ class WorkerSession(Runs):
         *,
         progress: Progress = SILENT,
         observer: Any = None,
-        **asked: Unpack[Asked],
+        **asked: Unpack[RunQuestion],
     ) -> RunResult:
         """Run with values for the inputs; takes what `request` takes. See Session.run."""
         return self.perform(self.request(feeds, **asked), progress=progress, observer=observer)
@@ -117,7 +117,7 @@ class WorkerSession(Runs):
         progress: Progress = SILENT,
         observer: Any = None,
         stepping: bool = True,
-        **asked: Unpack[Asked],
+        **asked: Unpack[RunQuestion],
     ) -> RemoteStepper:
         """A run to go through node by node; see Session.steps."""
         if not isinstance(request, Request):
@@ -147,7 +147,7 @@ class WorkerSession(Runs):
     def forget(self) -> None:
         """Let go of all computed values."""
         if self._process is not None and self._process.alive:
-            with contextlib.suppress(Died):
+            with contextlib.suppress(WorkerDied):
                 self._process.send("forget", None)
 
 
@@ -186,7 +186,7 @@ class RemoteStepper:
                 bare = replace(self._request, snapshot=_NOTHING, feeds={})
                 self._converse("run", (message, bare, feeds, stepping))
                 return
-            except Died:
+            except WorkerDied:
                 if self._begun:
                     self._died()
                     return
@@ -220,7 +220,7 @@ class RemoteStepper:
                         self._kill("time limit" if late else "cancelled", started)
                         return
                     if not process.alive:
-                        raise Died from None
+                        raise WorkerDied from None
                     continue
                 if what == "result":
                     self._tables = news
@@ -247,7 +247,7 @@ class RemoteStepper:
             case "at":
                 self.at = content
             case "died":
-                raise Died
+                raise WorkerDied
             case _:
                 raise_answer(kind, content)
 
@@ -260,7 +260,7 @@ class RemoteStepper:
         """End a worker that does not listen, but first ask it for what the run has computed."""
         self._crash = why
         process = self._process
-        nothing = Died, queue.Empty, ModelError, LookupError
+        nothing = WorkerDied, queue.Empty, ModelError, LookupError
         with contextlib.suppress(*nothing), process.conversation("salvage", run) as (_, answers):
             kind, _ = answers.get(timeout=ANSWER)
             if kind == "salvaging":
@@ -328,7 +328,7 @@ class RemoteStepper:
         with self._session._running:
             try:
                 self._converse(kind, (self._run,))
-            except Died:
+            except WorkerDied:
                 self._died()
         return True
 
@@ -344,7 +344,7 @@ class RemoteStepper:
             return None
         try:
             tables: ResultTables = self._process.ask("so far", (self._run,))
-        except (Died, ModelError, LookupError):
+        except (WorkerDied, ModelError, LookupError):
             return None
         seen = self._result_of(tables, progress)
         self._seen = seen
@@ -408,7 +408,7 @@ class RemoteStepper:
             return replace(self._seen, build_nodes=lambda: nodes, stopped=self._crash, summaries={}, body_summaries={})
         slots: dict[ValueKey, int] = {((), value): slot for slot, value in enumerate(_values(snapshot), 1)}
         return RunResult(
-            Layout(slots, (), snapshot.names, Steps.of([])),
+            SlotMap(slots, (), snapshot.names, Steps.of([])),
             [MISSING] * (len(slots) + 1),
             lambda: nodes,
             self._session.number,
@@ -479,7 +479,7 @@ class _Fetcher:
         stepper = self._stepper
         try:
             sent = stepper._process.ask("fetch", (stepper._run, key), progress)
-        except (Died, ModelError) as error:
+        except (WorkerDied, ModelError) as error:
             msg = f"the value is gone: {str(error) or 'the worker process ended'}"
             raise LookupError(msg) from error
         value = stepper._process.exchange.take(sent)
@@ -496,7 +496,7 @@ class _Fetcher:
         sent = [self._run_of(a) if isinstance(a, RunResult) else a for a in arguments]
         try:
             return stepper._process.ask("apply", (stepper._run, function, sent), progress)
-        except Died as error:
+        except WorkerDied as error:
             msg = "the values are gone: the worker process ended"
             raise LookupError(msg) from error
 
@@ -512,7 +512,7 @@ class _Fetcher:
         stepper = self._stepper
         try:
             found: Statistics | None = stepper._process.ask("measure", (stepper._run, key))
-        except (Died, ModelError, LookupError):
+        except (WorkerDied, ModelError, LookupError):
             return None
         return found
 

@@ -14,17 +14,17 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from onnx_workbench.exec.kernels.threads import allowed_cores, stand_back
-from onnx_workbench.exec.worker.result_protocol import Listener, ResultMessage
+from onnx_workbench.exec.worker.result_protocol import DeltaDecoder, ResultMessage
 from onnx_workbench.exec.worker.server import serve
-from onnx_workbench.exec.worker.shared_memory import Exchange
-from onnx_workbench.exec.worker.snapshot_protocol import Sender
+from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
+from onnx_workbench.exec.worker.snapshot_protocol import SnapshotSender
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 _POLL = 0.05  # seconds between two looks at whether an answer is still wanted
 
 
-class Died(Exception):
+class WorkerDied(Exception):
     """The worker process ended: crashed, or was killed."""
 
 
@@ -33,8 +33,8 @@ class Process:
 
     def __init__(self, budget: int, memory: int | None) -> None:
         context = multiprocessing.get_context("spawn")
-        self.exchange = Exchange.create()
-        self.sender = Sender(self.exchange)
+        self.exchange = SharedMemoryExchange.create()
+        self.sender = SnapshotSender(self.exchange)
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
             target=serve,
@@ -50,7 +50,7 @@ class Process:
         self._answers: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
         self._sending = threading.Lock()
         self._dropped: queue.SimpleQueue[int] = queue.SimpleQueue()  # runs of which the worker has not heard that
-        self._listener = Listener()
+        self._listener = DeltaDecoder()
         self.alive = True
         self.is_ready = False  # to work: what comes before is the time of starting it
         self._finalizer = weakref.finalize(self, _end, self._process, self._connection, self.exchange)
@@ -62,7 +62,7 @@ class Process:
             with self._sending:
                 self._connection.send((number, kind, content))
         except (OSError, ValueError) as error:
-            raise Died from error
+            raise WorkerDied from error
         self._tell_dropped()
 
     def drop(self, run: int) -> None:
@@ -107,7 +107,7 @@ class Process:
                 kind, content = answers.get(timeout=patience)
             except queue.Empty:
                 if not self.alive:
-                    raise Died from None
+                    raise WorkerDied from None
                 continue
             if kind in ("value", "result"):
                 return content
@@ -124,7 +124,7 @@ class Process:
         if answers is not None:
             answers.put((kind, content))
         elif kind == "value":
-            for name in Exchange.names(content):
+            for name in SharedMemoryExchange.names(content):
                 self.exchange.take(content) if name else None
 
     def ended(self) -> None:
@@ -158,7 +158,7 @@ def raise_answer(kind: str, content: Any) -> None:
         case "missing":
             raise LookupError(content)
         case "died":
-            raise Died
+            raise WorkerDied
 
 
 def _receive(process: weakref.ref[Process], connection: Connection) -> None:
@@ -192,7 +192,7 @@ _starting = threading.Lock()
 atexit.register(_finish_starting)
 
 
-def _end(process: Any, connection: Connection, exchange: Exchange) -> None:
+def _end(process: Any, connection: Connection, exchange: SharedMemoryExchange) -> None:
     process.kill()
     process.join(5.0)
     with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
 """What a run gave as messages from the worker to the program: only what differs from the message before.
 
 A result tells of every value and node, and a look at a run that goes on tells it all again. Most of it is as it was,
-so a `Teller` sends what is not, and a `Listener` puts it together again. Both have it by columns, which cost the
-program next to nothing to read; lists of rows travel in pieces, so that no other thread of the program has to wait
+so a `DeltaEncoder` sends what is not, and a `DeltaDecoder` puts it together again. Both have it by columns, which cost
+the program next to nothing to read; lists of rows travel in pieces, so that no other thread of the program has to wait
 for one of them to be read.
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo
 from onnx_workbench.exec.results.node_table import NodeResult, NodeTable, State
-from onnx_workbench.exec.results.slot_map import Layout, Path, Slots, Steps
+from onnx_workbench.exec.results.slot_map import Path, SlotMap, Slots, Steps
 from onnx_workbench.exec.results.summaries import SummaryTable
 
 #: Entries of one piece of a long list: reading it takes about a millisecond.
@@ -55,7 +55,7 @@ class ResultTables:
     """All of a result but its values, which are fetched when someone looks. To be read only: messages share it."""
 
     head: ResultHead
-    layout: Layout
+    layout: SlotMap
     infos: SummaryTable
     nodes: NodeTable  # of the steps of the layout
     bodies: dict[Path, dict[int, Summary]]
@@ -97,7 +97,7 @@ class ResultMessage:
     inner: _Pieces
 
 
-class Teller:
+class DeltaEncoder:
     """The worker's side. One message at a time, sent in the order they were made."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Teller:
         return message
 
 
-class Listener:
+class DeltaDecoder:
     """The program's side. Takes every message, in the order they came."""
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class Listener:
         old = self._layout
         slots = old.slots if message.slots is None else message.slots
         steps = old.steps if message.steps is None else message.steps
-        self._layout = Layout(slots, message.outputs, {}, steps)
+        self._layout = SlotMap(slots, message.outputs, {}, steps)
         self._infos = SummaryTable(
             _changed(self._infos.which, message.which),
             _longer(self._infos.infos, message.infos),
@@ -155,8 +155,8 @@ class Listener:
         return ResultTables(message.head, self._layout, self._infos, self._nodes, bodies, inner)
 
 
-def _no_layout() -> Layout:
-    return Layout({}, (), {}, Steps.of([]))
+def _no_layout() -> SlotMap:
+    return SlotMap({}, (), {}, Steps.of([]))
 
 
 def _columns(nodes: NodeTable) -> tuple[_Column, ...]:

@@ -16,7 +16,7 @@ from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 _POLL = 0.05
 
 
-class GivingWay(Progress):
+class YieldToRun(Progress):
     """The progress of a value that is computed again: cancelled also while anything is due that comes before it."""
 
     def __init__(self, asked: Progress, due: Collection[object]) -> None:
@@ -42,7 +42,7 @@ class GivingWay(Progress):
         return self._gave_way or self._asked.cancelled
 
 
-class Turn:
+class RunLock:
     """That of the runs of one session, which is used by one thread at a time. Any thread."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Turn:
             progress.check()
             if not self._due and self._lock.acquire(timeout=_POLL):
                 try:
-                    return fetch(key, GivingWay(progress, self._due))
+                    return fetch(key, YieldToRun(progress, self._due))
                 except Cancelled:
                     progress.check()
                 finally:

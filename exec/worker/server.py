@@ -28,10 +28,10 @@ from onnx_workbench.exec.results.run_result import RunNumber, RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.summaries import SummaryTable
 from onnx_workbench.exec.session import Request, Stepper, start
-from onnx_workbench.exec.worker.result_protocol import ResultHead, ResultTables, Teller
-from onnx_workbench.exec.worker.run_lock import GivingWay
-from onnx_workbench.exec.worker.shared_memory import Exchange
-from onnx_workbench.exec.worker.snapshot_protocol import Receiver
+from onnx_workbench.exec.worker.result_protocol import DeltaEncoder, ResultHead, ResultTables
+from onnx_workbench.exec.worker.run_lock import YieldToRun
+from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
+from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver
 from onnx_workbench.model.errors import ModelError, errors_to
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
@@ -59,8 +59,8 @@ class Worker:
     def __init__(self, connection: Connection, folder: str, budget: int, cores: int) -> None:
         self._connection = connection
         self._cores = cores  # not those it may use when a run begins: it may stand back just then
-        self._exchange = Exchange(folder)
-        self._receiver = Receiver(self._exchange)
+        self._exchange = SharedMemoryExchange(folder)
+        self._receiver = SnapshotReceiver(self._exchange)
         self._engine = Engine(budget)
         self._jobs: dict[int, _Job] = {}
         self._fetches: dict[int, Progress] = {}  # of values that may have to be computed, by question
@@ -68,7 +68,7 @@ class Worker:
         self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
         self._looking: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
         self._sending = threading.Lock()
-        self._teller = Teller()
+        self._teller = DeltaEncoder()
         self._telling = threading.Lock()  # messages of results build on each other
 
     def serve(self) -> None:
@@ -189,7 +189,7 @@ class Worker:
         progress = self._fetches.get(number, SILENT)
         is_put_off = False
         try:
-            self._send(number, "value", self._found(kind, GivingWay(progress, self._due), *content))
+            self._send(number, "value", self._found(kind, YieldToRun(progress, self._due), *content))
         except Cancelled:
             is_put_off = bool(self._due) and not progress.cancelled
             if not is_put_off:

@@ -38,7 +38,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT) if sys.platform != "win32" else ()
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedArray:
     """An array in shared memory, to be taken once."""
 
     name: str
@@ -47,7 +47,7 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
-class Inline:
+class InlineArray:
     """A small array, as bytes."""
 
     content: bytes
@@ -55,7 +55,7 @@ class Inline:
     shape: tuple[int, ...]
 
 
-class Exchange:
+class SharedMemoryExchange:
     """One side of the exchange; both have the same folder, made by `Exchange.create` and removed by either."""
 
     def __init__(self, folder: str) -> None:
@@ -64,7 +64,7 @@ class Exchange:
         self._open: dict[str, mmap.mmap] = {}  # on Windows: kept until the reader has them
 
     @classmethod
-    def create(cls) -> Exchange:
+    def create(cls) -> SharedMemoryExchange:
         """A new private folder; folders of processes that are gone are removed."""
         base = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path(tempfile.gettempdir())  # noqa: S108 - memory, not disk
         for place in {base, Path(tempfile.gettempdir())}:
@@ -98,7 +98,7 @@ class Exchange:
             return ("strings", array.reshape(-1).tolist(), array.shape)
         kind = ElementType.from_numpy(array.dtype)
         if array.nbytes < SHARED_BYTES:
-            return Inline(array.tobytes(), kind, array.shape)
+            return InlineArray(array.tobytes(), kind, array.shape)
         name = uuid.uuid4().hex
         content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         if sys.platform == "win32":
@@ -107,7 +107,7 @@ class Exchange:
             self._open[name] = memory
         else:
             self._write(name, content)
-        return Shared(name, kind, array.shape)
+        return SharedArray(name, kind, array.shape)
 
     def _write(self, name: str, content: Array) -> None:
         # Written, not copied into a mapping: where there is no room, that is an error and no signal. And it is twice
@@ -136,9 +136,9 @@ class Exchange:
     def take(self, sent: Any) -> RuntimeValue:
         """The value that was sent; large arrays are read-only views of the shared memory."""
         match sent:
-            case Shared():
+            case SharedArray():
                 return self._take_array(sent)
-            case Inline():
+            case InlineArray():
                 flat = np.frombuffer(bytearray(sent.content), sent.element_type.numpy_dtype)
                 return flat.reshape(sent.shape)
             case ("strings", texts, shape):
@@ -155,7 +155,7 @@ class Exchange:
                 return plain
         raise AssertionError(sent)
 
-    def _take_array(self, sent: Shared) -> Array:
+    def _take_array(self, sent: SharedArray) -> Array:
         dtype = sent.element_type.numpy_dtype
         size = prod(sent.shape) * dtype.itemsize
         if sys.platform == "win32":
@@ -175,14 +175,14 @@ class Exchange:
     @staticmethod
     def names(sent: Any) -> Iterator[str]:
         """Names of the shared memory in what was sent."""
-        if isinstance(sent, Shared):
+        if isinstance(sent, SharedArray):
             yield sent.name
         elif isinstance(sent, (tuple, list)):
             for item in sent:
-                yield from Exchange.names(item)
+                yield from SharedMemoryExchange.names(item)
         elif isinstance(sent, dict):
             for item in sent.values():
-                yield from Exchange.names(item)
+                yield from SharedMemoryExchange.names(item)
 
 
 def _write_file(path: Path, content: memoryview) -> None:

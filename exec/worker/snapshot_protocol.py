@@ -25,7 +25,7 @@ from onnx_workbench.exec.engine.snapshot import (
 )
 from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.exec.worker.shared_memory import Exchange
+from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.payloads import Payload
 from onnx_workbench.model.io.reader.source import FileSource, Identity, identity_of
@@ -58,7 +58,7 @@ class FileRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRead:
     """A tensor whose values are not available: title and detail of the ModelError."""
 
     title: str
@@ -108,7 +108,7 @@ class RefusedTensor(Tensor):
 
     __slots__ = ("_refusal",)
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: RefusedRead) -> None:
         super().__init__(ElementType.UNDEFINED, ())
         self._refusal = refusal
 
@@ -117,7 +117,7 @@ class RefusedTensor(Tensor):
         raise ModelError(self._refusal.title, self._refusal.detail)
 
 
-def tensor_message(tensor: Tensor | SparseTensor, exchange: Exchange) -> Any:
+def tensor_message(tensor: Tensor | SparseTensor, exchange: SharedMemoryExchange) -> Any:
     """What to send for a tensor: where it is in a file, or its values. May read a file.
 
     ModelError when there is no room for the values; a tensor that cannot be read is sent as what it is.
@@ -129,7 +129,9 @@ def tensor_message(tensor: Tensor | SparseTensor, exchange: Exchange) -> Any:
                 return found
         value = runtime_constant(tensor)
     except (ModelError, ValueError) as error:
-        return Refusal(getattr(error, "title", "The values are not available"), getattr(error, "detail", str(error)))
+        return RefusedRead(
+            getattr(error, "title", "The values are not available"), getattr(error, "detail", str(error))
+        )
     return exchange.put(value)
 
 
@@ -190,10 +192,10 @@ def same_ends(before: tuple[object, ...], now: tuple[object, ...], piece: int = 
     return start, end
 
 
-class Sender:
+class SnapshotSender:
     """Knows what the other side has."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: SharedMemoryExchange) -> None:
         self._exchange = exchange
         self._graphs: dict[int, GraphSnapshot] = {}  # as they were sent last, by their numbers
         self._nodes: set[int] = set()
@@ -287,10 +289,10 @@ class _Pickler(pickle.Pickler):
         return graph.uid, graph.graph, frame, uid, (start, end), numbers, fresh
 
 
-class Receiver:
+class SnapshotReceiver:
     """Puts snapshots together again."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: SharedMemoryExchange) -> None:
         self._exchange = exchange
         self._nodes: dict[int, NodeSnapshot] = {}
         self._graphs: dict[int, GraphSnapshot] = {}  # as they came last, by their numbers
@@ -325,7 +327,7 @@ class Receiver:
     def _tensor(self, sent: Any) -> Tensor:
         if isinstance(sent, FileRange):
             return RangeTensor(sent)
-        if isinstance(sent, Refusal):
+        if isinstance(sent, RefusedRead):
             return RefusedTensor(sent)
         return ValueTensor(self._exchange.take(sent))
 

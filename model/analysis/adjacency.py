@@ -21,7 +21,7 @@ _SLICE = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Wiring:
+class Adjacency:
     """N nodes in an order in which they may run. Inputs of node n are `starts[n]:starts[n + 1]` of M.
 
     What the bodies of a node take from outside follows its inputs, each value once, as `outer_values` has them.
@@ -44,14 +44,14 @@ class Wiring:
         owner = np.repeat(np.arange(len(nodes)), counts)
         return owner, np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
 
-    def only(self, nodes: Index) -> Wiring:
+    def only(self, nodes: Index) -> Adjacency:
         """Some of the nodes, ascending; the others are outside."""
         number = np.full(len(self.nodes), OUTSIDE, np.int64)
         number[nodes] = np.arange(len(nodes))
         of_input, inputs = self.of(self.starts, nodes)
         of_use, uses = self.of(self.use_starts, nodes)
         makers, users = self.makers[inputs], self.users[uses]
-        return Wiring(
+        return Adjacency(
             [self.nodes[n] for n in nodes.tolist()],
             _starts(of_input, len(nodes)),
             np.where(makers >= 0, number[makers], makers),
@@ -63,7 +63,7 @@ class Wiring:
         )
 
 
-def wiring_of(graph: Graph, progress: Progress = SILENT) -> Wiring:
+def adjacency_of(graph: Graph, progress: Progress = SILENT) -> Adjacency:
     """The wires of all nodes of a graph. About 5 µs a node; any thread while nobody changes the model."""
     nodes = run_order(graph, progress)
     number = {node: index for index, node in enumerate(nodes)}
@@ -89,7 +89,7 @@ def wiring_of(graph: Graph, progress: Progress = SILENT) -> Wiring:
     uses = np.stack([makers, outputs, users, inputs], 1)[inner]
     uses = np.concatenate([uses, np.array(extra, np.int64).reshape(-1, 4)])
     uses = uses[np.lexsort((uses[:, 3], uses[:, 2], uses[:, 1], uses[:, 0]))]
-    return Wiring(
+    return Adjacency(
         nodes, starts, makers, outputs, _starts(uses[:, 0], len(nodes)), uses[:, 1], uses[:, 2], uses[:, 3],
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from onnx_workbench.model.analysis.adjacency import Wiring, wiring_of
+from onnx_workbench.model.analysis.adjacency import Adjacency, adjacency_of
 from onnx_workbench.model.analysis.name_scopes import Path, ScopeTree, scope_tree, tree_of
 from onnx_workbench.model.analysis.repeated_blocks import blocks_of
 from onnx_workbench.model.ir.graph import Graph, Node
@@ -46,7 +46,7 @@ def find_blocks(graph: Graph, progress: Progress = SILENT) -> Blocks:
     About 15 µs a node. Reads the model: on the thread that owns it, or while nobody changes it.
     """
     paths: dict[Node, Path] = dict.fromkeys(graph.nodes, ())
-    wiring = wiring_of(graph, progress)
+    wiring = adjacency_of(graph, progress)
     blocks = blocks_of(wiring, progress, least_nodes=_LEAST)
     kinds: list[_Kind] = [block.occurrences for block in blocks]
     outermost = len(paths) - sum((len(kind[0]) - 1) * len(kind) for kind in kinds)
@@ -86,7 +86,7 @@ def block_tree(graph: Graph, blocks: Blocks, progress: Progress = SILENT) -> Sco
     return tree_of(graph, path_of, progress)
 
 
-def _inside(wiring: Wiring, kind: _Kind, progress: Progress) -> list[_Kind]:
+def _inside(wiring: Adjacency, kind: _Kind, progress: Progress) -> list[_Kind]:
     """What repeats in a block: looked for in its first occurrence, and the same in all others."""
     place = {node: index for index, node in enumerate(kind[0])}
     found = []

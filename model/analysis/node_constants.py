@@ -9,7 +9,7 @@ from onnx_workbench.model.ir.graph import Node
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onnx_workbench.model.analysis.values import Facts
+    from onnx_workbench.model.analysis.values import KnownValues
 
 
 def plain(node: Node, name: str) -> Any:
@@ -42,13 +42,13 @@ def text(node: Node, name: str, default: str) -> str:
     return value if isinstance(value, str) else default
 
 
-def content_of(facts: Facts, node: Node, index: int) -> NDArray[Any] | None:
+def content_of(facts: KnownValues, node: Node, index: int) -> NDArray[Any] | None:
     """What an input holds, numbers and symbols; None where that is not known or the input is left out."""
     value = node.inputs[index] if index < len(node.inputs) else None
     return None if value is None else facts.contents.get(value)
 
 
-def constant_ints(facts: Facts, node: Node, index: int) -> tuple[int, ...] | None:
+def constant_ints(facts: KnownValues, node: Node, index: int) -> tuple[int, ...] | None:
     """The numbers in an input, when all are known."""
     found = content_of(facts, node, index)
     if found is None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.model.analysis.adjacency import OUTSIDE, Index, Wiring, wiring_of
+from onnx_workbench.model.analysis.adjacency import OUTSIDE, Adjacency, Index, adjacency_of
 from onnx_workbench.model.analysis.node_labels import ContentOf, exact_label, short_content
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
@@ -61,12 +61,12 @@ def repeated_blocks(
     `among` looks at some nodes alone. Any thread, while nobody changes the model. Some 10 µs a node, as much for each
     node of a block, and 0.1 ms for each that one occurrence has.
     """
-    wiring = wiring_of(graph, progress)
+    wiring = adjacency_of(graph, progress)
     return blocks_of(wiring, progress, among=among, least_nodes=least_nodes, content_of=content_of)
 
 
 def blocks_of(
-    whole: Wiring,
+    whole: Adjacency,
     progress: Progress = SILENT,
     *,
     among: Collection[Node] | None = None,
@@ -111,7 +111,7 @@ def _labels(nodes: list[Node], content_of: ContentOf, progress: Progress) -> Ind
 class _Search:
     """One look at the free nodes: the best blocks that do not share a node."""
 
-    def __init__(self, wiring: Wiring, labels: Index, free: NDArray[np.bool_], progress: Progress) -> None:
+    def __init__(self, wiring: Adjacency, labels: Index, free: NDArray[np.bool_], progress: Progress) -> None:
         self._wiring = wiring
         self._labels = labels
         self._free = free
@@ -296,7 +296,7 @@ def _mixed(*columns: Index | int) -> NDArray[np.uint64]:
 # -- cycles ----------------------------------------------------------------------------------------------------------
 
 
-def _without_cycles(wiring: Wiring, place: dict[Node, int], blocks: list[Repeat]) -> list[Repeat]:
+def _without_cycles(wiring: Adjacency, place: dict[Node, int], blocks: list[Repeat]) -> list[Repeat]:
     """The blocks, cut down where turning every occurrence into one node would make nodes wait for each other."""
     while knotted := _knotted(wiring, place, blocks):
         trimmed: dict[Repeat, Repeat | None] = {block: _trim(block, inside) for block, inside in knotted.items()}
@@ -307,7 +307,7 @@ def _without_cycles(wiring: Wiring, place: dict[Node, int], blocks: list[Repeat]
     return blocks
 
 
-def _knotted(wiring: Wiring, place: dict[Node, int], blocks: list[Repeat]) -> dict[Repeat, set[Node]]:
+def _knotted(wiring: Adjacency, place: dict[Node, int], blocks: list[Repeat]) -> dict[Repeat, set[Node]]:
     """Blocks of which an occurrence would lie on a cycle, and the nodes of all cycles it is on."""
     unit = np.arange(len(wiring.nodes))
     for block in blocks:

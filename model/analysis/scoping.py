@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator
 
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
-from onnx_workbench.model.ir.name_index import Lookup, ancestor_in, comes_before
+from onnx_workbench.model.ir.name_index import NameIndex, ancestor_in, comes_before
 from onnx_workbench.model.progress import SILENT, Progress
 
 _SINGLE_STEPS = 16
@@ -68,7 +68,7 @@ def _is_algorithm(graph: Graph) -> bool:
     return isinstance(owner, TrainingInfo) and owner.algorithm is graph.root
 
 
-class Taken:
+class TakenNames:
     """The names that something new must not have: those in a tree of graphs, and those given away since."""
 
     def __init__(self, holder: Callable[[str], object | None]) -> None:
@@ -83,9 +83,9 @@ class Taken:
         self._given.add(name)
 
 
-def names_taken(graph: Graph) -> Taken:
+def names_taken(graph: Graph) -> TakenNames:
     """Names that a new value in `graph` must not have: those of the whole tree of graphs, so nothing is shadowed."""
-    return Taken(lambda name: value_named(graph, name))
+    return TakenNames(lambda name: value_named(graph, name))
 
 
 def value_named(graph: Graph, name: str) -> Value | None:
@@ -104,12 +104,12 @@ def values_named(graph: Graph, name: str) -> Iterator[Value]:
         training = (g for t in model.training_info for g in (t.initialization, t.algorithm) if g is not None)
         together = (graph, *(g for g in (model.graph, *training) if g is not graph.root))
     for tree in together:
-        yield from Lookup.of(tree).values(name)
+        yield from NameIndex.of(tree).values(name)
 
 
-def node_names(graph: Graph) -> Taken:
+def node_names(graph: Graph) -> TakenNames:
     """Names of all nodes in the tree of graphs around and inside `graph`."""
-    return Taken(Lookup.of(graph).node)
+    return TakenNames(NameIndex.of(graph).node)
 
 
 def unique_name(wanted: str, taken: Container[str]) -> str:
@@ -210,7 +210,7 @@ def needed_from(producer: Node, anchor: Node) -> set[Node]:
     """Of what a node needs, itself included, the part from `anchor` on in the list of their graph."""
     graph = producer.graph
     assert graph is not None
-    if not Lookup.of(graph).is_sorted:
+    if not NameIndex.of(graph).is_sorted:
         return {node for node in nodes_upstream([producer], graph) if not comes_before(node, anchor)}
     if comes_before(producer, anchor):
         return set()

@@ -26,7 +26,7 @@ from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import Dimension, ElementType, SparseTensorType, TensorType
 from onnx_workbench.model.text.attributes import parse_attribute
-from onnx_workbench.model.text.regular_expressions import Expression
+from onnx_workbench.model.text.regular_expressions import RegularExpression
 
 Item = Node | Value
 Test = Callable[[Item], bool]
@@ -148,7 +148,7 @@ class _Parser:
     def name(self, rest: str) -> Test:
         if rest.startswith("/") and rest.rstrip("i").endswith("/") and len(rest) > 1:
             body = rest.rstrip("i")[1:-1] if rest.endswith("i") else rest[1:-1]
-            expression = Expression(body, ignores_case=rest.endswith("i"))
+            expression = RegularExpression(body, ignores_case=rest.endswith("i"))
             return lambda item: expression.is_in(item.name)
         if rest[:1] in ("'", '"'):
             exact = rest.strip(rest[0])

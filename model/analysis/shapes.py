@@ -20,7 +20,7 @@ from onnx_workbench.model.ir.types import ElementType
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onnx_workbench.model.analysis.values import Dims, Facts
+    from onnx_workbench.model.analysis.values import Dims, KnownValues
 
 #: What rules meet in a node that cannot run; checks say so.
 _CANNOT_RUN = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError)
@@ -29,7 +29,7 @@ _INT_CASTS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
 _CASTS = _INT_CASTS | {ElementType.FLOAT, ElementType.DOUBLE}
 
 
-def contents_of(facts: Facts, node: Node, opset: int) -> Sequence[NDArray[Any] | None]:
+def contents_of(facts: KnownValues, node: Node, opset: int) -> Sequence[NDArray[Any] | None]:
     """What a node's outputs hold, where they are small integer tensors and that is known."""
     rule = _CONTENTS.get(node.op_type)
     if rule is None:
@@ -51,7 +51,7 @@ def _overflows(array: NDArray[Any], limit: int) -> bool:
     return any(isinstance(number, int) and not -limit <= number < limit for number in array.reshape(-1).tolist())
 
 
-def dims_of(facts: Facts, node: Node, opset: int) -> Sequence[Dims | None]:
+def dims_of(facts: KnownValues, node: Node, opset: int) -> Sequence[Dims | None]:
     """The dimensions of a node's outputs, as far as the rules here go."""
     inputs = [facts.dims(v) for v in node.inputs]
     rule = _DIMS.get(node.op_type)
@@ -181,7 +181,7 @@ def _copy_where_zero(have: Dims, result: list[AnySize | None], dimensions: Conta
         result[min(places)] = None
 
 
-def _reshape(facts: Facts, node: Node, opset: int) -> Dims | None:
+def _reshape(facts: KnownValues, node: Node, opset: int) -> Dims | None:
     have = facts.dims(node.inputs[0])
     wanted = content_of(facts, node, 1) if opset >= 5 else _vector(ints(node, "shape") or ())
     if have is None or wanted is None:
@@ -190,21 +190,21 @@ def _reshape(facts: Facts, node: Node, opset: int) -> Dims | None:
     return reshaped(have, list(wanted.reshape(-1)), allow_zero=allow_zero, dimensions=facts.differences)
 
 
-def _expand(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _expand(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     wanted = content_of(facts, node, 1)
     if wanted is None or any(symbolic.least(s) is None for s in wanted.reshape(-1)):
         return None
     return _broadcast([facts.dims(node.inputs[0]), tuple(wanted.reshape(-1))])
 
 
-def _transpose(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _transpose(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     dims = facts.dims(node.inputs[0]) or ()
     order = ints(node, "perm")
     order = tuple(reversed(range(len(dims)))) if order is None else order
     return tuple(dims[a] for a in order)
 
 
-def _unsqueezed(facts: Facts, node: Node, opset: int) -> Dims | None:
+def _unsqueezed(facts: KnownValues, node: Node, opset: int) -> Dims | None:
     axes, dims = axes_of(facts, node, opset), facts.dims(node.inputs[0])
     if axes is None or dims is None:
         return None
@@ -213,7 +213,7 @@ def _unsqueezed(facts: Facts, node: Node, opset: int) -> Dims | None:
     return tuple(1 if a in new else next(left) for a in range(rank))
 
 
-def _squeezed(facts: Facts, node: Node, opset: int) -> Dims | None:
+def _squeezed(facts: KnownValues, node: Node, opset: int) -> Dims | None:
     axes, dims = axes_of(facts, node, opset), facts.dims(node.inputs[0])
     if axes is None or dims is None:
         return None
@@ -221,7 +221,7 @@ def _squeezed(facts: Facts, node: Node, opset: int) -> Dims | None:
     return tuple(d for a, d in enumerate(dims) if a not in gone)
 
 
-def _concatenated(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _concatenated(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     parts = [facts.dims(v) for v in node.inputs]
     known = [dims for dims in parts if dims is not None]
     if len(known) < len(parts):
@@ -235,7 +235,7 @@ def _concatenated(facts: Facts, node: Node, _opset: int) -> Dims | None:
     return tuple(result)
 
 
-def _gathered(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _gathered(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     data, indices = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
     if data is None or indices is None:
         return None
@@ -243,7 +243,7 @@ def _gathered(facts: Facts, node: Node, _opset: int) -> Dims | None:
     return (*data[:axis], *indices, *data[axis + 1 :])
 
 
-def _multiplied(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _multiplied(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     a, b = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
     if a is None or b is None or len(a) < 2 or len(b) < 2:
         return None
@@ -251,14 +251,14 @@ def _multiplied(facts: Facts, node: Node, _opset: int) -> Dims | None:
     return None if batch is None else (*batch, a[-2], b[-1])
 
 
-def _gemm(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _gemm(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     a, b = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
     if a is None or b is None or len(a) != 2 or len(b) != 2:
         return None
     return a[1 if number(node, "transA", 0) else 0], b[0 if number(node, "transB", 0) else 1]
 
 
-def _reduced(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _reduced(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     dims = facts.dims(node.inputs[0]) or ()
     axes = ints(node, "axes") or constant_ints(facts, node, 1)
     if not axes:
@@ -269,7 +269,7 @@ def _reduced(facts: Facts, node: Node, _opset: int) -> Dims | None:
     return tuple(d for a, d in enumerate(dims) if a not in gone)
 
 
-def _counted(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _counted(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     bounds = [content_of(facts, node, i) for i in range(3)]
     if any(b is None or b.size != 1 for b in bounds):
         return None
@@ -280,12 +280,12 @@ def _counted(facts: Facts, node: Node, _opset: int) -> Dims | None:
     return (count,) if symbolic.is_less(count, 0) is False else None
 
 
-def _filled(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _filled(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     wanted = content_of(facts, node, 0)
     return None if wanted is None else tuple(wanted.reshape(-1))
 
 
-def _one_hot(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _one_hot(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     dims, depth = facts.dims(node.inputs[0]), content_of(facts, node, 1)
     if dims is None or depth is None or depth.size != 1:
         return None
@@ -293,19 +293,19 @@ def _one_hot(facts: Facts, node: Node, _opset: int) -> Dims | None:
     return (*dims[:axis], depth.reshape(-1)[0], *dims[axis:])
 
 
-def _flattened(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _flattened(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     dims, axis = facts.dims(node.inputs[0]) or (), number(node, "axis", 1)
     return symbolic.product(dims[:axis]), symbolic.product(dims[axis:])
 
 
-def _spread(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _spread(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     block = number(node, "blocksize", 0)
     batch, channels, height, width = facts.dims(node.inputs[0]) or ()
     fewer = symbolic.dimension(channels, block * block)
     return None if fewer is None else (batch, fewer, height * block, width * block)
 
 
-def _stacked(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _stacked(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     block = number(node, "blocksize", 0)
     batch, channels, height, width = facts.dims(node.inputs[0]) or ()
     lower, narrower = symbolic.dimension(height, block), symbolic.dimension(width, block)
@@ -317,7 +317,7 @@ _REDUCTIONS = (
     "ReduceSum", "ReduceSumSquare",
 )  # fmt: skip
 
-_DIMS: dict[str, Callable[[Facts, Node, int], Dims | list[Dims | None] | None]] = {
+_DIMS: dict[str, Callable[[KnownValues, Node, int], Dims | list[Dims | None] | None]] = {
     **dict.fromkeys(_REDUCTIONS, _reduced),
     "Gemm": _gemm,
     "Range": _counted,
@@ -348,12 +348,12 @@ def _vector(values: Sequence[AnySize]) -> NDArray[Any]:
     return array
 
 
-def axes_of(facts: Facts, node: Node, opset: int) -> tuple[int, ...] | None:
+def axes_of(facts: KnownValues, node: Node, opset: int) -> tuple[int, ...] | None:
     """The axes of Squeeze or Unsqueeze; None when left out or unknown."""
     return constant_ints(facts, node, 1) if opset >= 13 else ints(node, "axes")
 
 
-def _shape(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+def _shape(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     dims = facts.dims(node.inputs[0])
     return None if dims is None else _vector(dims[slice(number(node, "start", 0), ints_end(node))])
 
@@ -364,7 +364,7 @@ def ints_end(node: Node) -> int | None:
     return attribute.value if attribute is not None and isinstance(attribute.value, int) else None
 
 
-def _size(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+def _size(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     dims = facts.dims(node.inputs[0])
     return None if dims is None else _scalar(symbolic.product(dims))
 
@@ -375,19 +375,19 @@ def _scalar(size: AnySize) -> NDArray[Any]:
     return array
 
 
-def _same(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+def _same(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     return content_of(facts, node, 0)
 
 
-def _cast(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+def _cast(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     return _converted(facts, node, number(node, "to", 0))
 
 
-def _cast_like(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+def _cast_like(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     return _converted(facts, node, facts.element_type(node.outputs[0]))
 
 
-def _converted(facts: Facts, node: Node, to: int | None) -> NDArray[Any] | None:
+def _converted(facts: KnownValues, node: Node, to: int | None) -> NDArray[Any] | None:
     content = content_of(facts, node, 0)
     if content is None or to not in _CASTS:
         return None
@@ -397,7 +397,7 @@ def _converted(facts: Facts, node: Node, to: int | None) -> NDArray[Any] | None:
     elif to in _INT_CASTS:
         flat = [symbolic_floats.rounded(v) for v in flat]
     elif facts.element_type(node.inputs[0]) != to:  # a product that was rounded to 32 bits is no other in 64
-        flat = [v if not isinstance(v, symbolic_floats.Real) or v.factor == 1.0 else None for v in flat]
+        flat = [v if not isinstance(v, symbolic_floats.SymbolicFloat) or v.factor == 1.0 else None for v in flat]
     return None if any(v is None for v in flat) else _shaped(flat, content.shape)
 
 
@@ -407,7 +407,7 @@ def _shaped(values: Sequence[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     return array
 
 
-def _gather(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+def _gather(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     content, indices = content_of(facts, node, 0), content_of(facts, node, 1)
     if content is None or indices is None or not all(isinstance(i, int) for i in indices.reshape(-1)):
         return None
@@ -419,7 +419,7 @@ def _array(found: Any) -> NDArray[Any]:
     return found if isinstance(found, np.ndarray) else _scalar(found)
 
 
-def _slice(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
+def _slice(facts: KnownValues, node: Node, opset: int) -> NDArray[Any] | None:
     content, bounds = content_of(facts, node, 0), slice_bounds(facts, node, opset)
     if content is None or bounds is None or content.ndim != 1 or len(bounds) != 1:
         return None
@@ -434,7 +434,7 @@ def _slice(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
     return content[start:stop:step]
 
 
-def _concat(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+def _concat(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     parts = [content_of(facts, node, i) for i in range(len(node.inputs))]
     known = [p for p in parts if p is not None]
     if len(known) < len(parts):
@@ -442,12 +442,12 @@ def _concat(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
     return np.concatenate(known, axis=number(node, "axis", 0))
 
 
-def _unsqueeze(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
+def _unsqueeze(facts: KnownValues, node: Node, opset: int) -> NDArray[Any] | None:
     content, axes = content_of(facts, node, 0), axes_of(facts, node, opset)
     return None if content is None or axes is None else np.expand_dims(content, axes)
 
 
-def _squeeze(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
+def _squeeze(facts: KnownValues, node: Node, opset: int) -> NDArray[Any] | None:
     content = content_of(facts, node, 0)
     if content is None:
         return None
@@ -458,7 +458,7 @@ def _squeeze(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
     return _array(np.squeeze(content, axis=axes))
 
 
-def _reshape_content(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
+def _reshape_content(facts: KnownValues, node: Node, opset: int) -> NDArray[Any] | None:
     content = content_of(facts, node, 0)
     wanted = constant_ints(facts, node, 1) if opset >= 5 else ints(node, "shape")
     if content is None or wanted is None or 0 in wanted:
@@ -466,8 +466,8 @@ def _reshape_content(facts: Facts, node: Node, opset: int) -> NDArray[Any] | Non
     return content.reshape(wanted)
 
 
-def _elementwise(operation: Callable[..., Any]) -> Callable[[Facts, Node, int], NDArray[Any] | None]:
-    def rule(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+def _elementwise(operation: Callable[..., Any]) -> Callable[[KnownValues, Node, int], NDArray[Any] | None]:
+    def rule(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
         parts = [content_of(facts, node, i) for i in range(len(node.inputs))]
         if not parts or any(p is None for p in parts):
             return None
@@ -479,17 +479,17 @@ def _elementwise(operation: Callable[..., Any]) -> Callable[[Facts, Node, int], 
     return rule
 
 
-def _quotients(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
+def _quotients(facts: KnownValues, node: Node, opset: int) -> NDArray[Any] | None:
     is_whole = facts.element_type(node.outputs[0]) in _INT_CASTS
     return _elementwise(symbolic.divide if is_whole else symbolic_floats.divide)(facts, node, opset)
 
 
-def _remainders(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
+def _remainders(facts: KnownValues, node: Node, opset: int) -> NDArray[Any] | None:
     is_signed = bool(number(node, "fmod", 0))
     return _elementwise(symbolic.signed_remainder if is_signed else symbolic.remainder)(facts, node, opset)
 
 
-def _where(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+def _where(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     parts = [content_of(facts, node, i) for i in range(3)]
     if any(p is None for p in parts):
         return None
@@ -501,7 +501,7 @@ def _where(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
     return None if any(c is None for c in chosen) else _shaped(chosen, condition.shape)
 
 
-def _reduce_prod(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+def _reduce_prod(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     content = content_of(facts, node, 0)
     if content is None or content.ndim > 1:
         return None
@@ -509,7 +509,7 @@ def _reduce_prod(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
     return _shaped([total], (1,)) if number(node, "keepdims", 1) and content.ndim else _scalar(total)
 
 
-def _constant_of_shape(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+def _constant_of_shape(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     shape = constant_ints(facts, node, 0)
     attribute = node.attributes.get("value")
     tensor: Any = None if attribute is None else attribute.value
@@ -520,7 +520,7 @@ def _constant_of_shape(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | 
     return np.full(shape, tensor.numpy().reshape(-1)[0].item(), object)
 
 
-def _range(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+def _range(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     bounds = [constant_ints(facts, node, i) for i in range(3)]
     if any(b is None for b in bounds):
         return None
@@ -528,7 +528,7 @@ def _range(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
     return _vector(list(numbers)) if len(numbers) <= 64 else None
 
 
-def _split_content(facts: Facts, node: Node, opset: int) -> list[NDArray[Any] | None] | None:
+def _split_content(facts: KnownValues, node: Node, opset: int) -> list[NDArray[Any] | None] | None:
     content = content_of(facts, node, 0)
     if content is None or content.ndim != 1:
         return None
@@ -545,7 +545,7 @@ def _extreme(largest: bool) -> Callable[[AnySize, AnySize], AnySize]:
     return lambda a, b: symbolic.extreme(a, b, largest=largest)
 
 
-_CONTENTS: dict[str, Callable[[Facts, Node, int], Any]] = {
+_CONTENTS: dict[str, Callable[[KnownValues, Node, int], Any]] = {
     "Shape": _shape,
     "Size": _size,
     "Identity": _same,

@@ -11,7 +11,7 @@ from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.ir.graph import Node
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.analysis.values import Dims, Facts
+    from onnx_workbench.model.analysis.values import Dims, KnownValues
 
 _ENDLESS = (1 << 31) - 1  # the end of a slice from here on means all, from minus this on none
 
@@ -19,7 +19,7 @@ _ENDLESS = (1 << 31) - 1  # the end of a slice from here on means all, from minu
 # -- Slice --------------------------------------------------------------------------------------------------------
 
 
-def slice_bounds(facts: Facts, node: Node, opset: int) -> list[tuple[int, AnySize, AnySize, AnySize]] | None:
+def slice_bounds(facts: KnownValues, node: Node, opset: int) -> list[tuple[int, AnySize, AnySize, AnySize]] | None:
     """(axis, start, end, step) of a Slice, as given; None when they are not known."""
     if opset < 10:
         given = [ints(node, "starts"), ints(node, "ends"), ints(node, "axes")]
@@ -43,7 +43,7 @@ def slice_bounds(facts: Facts, node: Node, opset: int) -> list[tuple[int, AnySiz
     return [(a % rank if rank else a, s, e, t) for a, s, e, t in zip(axes, starts, ends, steps, strict=True)]
 
 
-def _sliced(facts: Facts, node: Node, opset: int) -> Dims | None:
+def _sliced(facts: KnownValues, node: Node, opset: int) -> Dims | None:
     dims, bounds = facts.dims(node.inputs[0]), slice_bounds(facts, node, opset)
     if dims is None or bounds is None:
         return None
@@ -96,7 +96,7 @@ def _is_endless(bound: AnySize) -> bool:
 # -- Split and TopK -----------------------------------------------------------------------------------------------
 
 
-def _split(facts: Facts, node: Node, opset: int) -> list[Dims | None] | None:
+def _split(facts: KnownValues, node: Node, opset: int) -> list[Dims | None] | None:
     dims = facts.dims(node.inputs[0])
     if not dims:
         return None
@@ -121,7 +121,7 @@ def split_evenly(size: AnySize, count: int, *, even: bool) -> tuple[AnySize, ...
     return (*(part for _ in range(count - 1)), last)
 
 
-def _top_k(facts: Facts, node: Node, opset: int) -> list[Dims | None] | None:
+def _top_k(facts: KnownValues, node: Node, opset: int) -> list[Dims | None] | None:
     dims = facts.dims(node.inputs[0])
     if not dims:
         return None
@@ -133,7 +133,7 @@ def _top_k(facts: Facts, node: Node, opset: int) -> list[Dims | None] | None:
     return [(*dims[:axis], count, *dims[axis + 1 :])] * 2
 
 
-CUTTING: dict[str, Callable[[Facts, Node, int], Dims | list[Dims | None] | None]] = {
+CUTTING: dict[str, Callable[[KnownValues, Node, int], Dims | list[Dims | None] | None]] = {
     "Slice": _sliced,
     "Split": _split,
     "TopK": _top_k,

@@ -11,10 +11,10 @@ from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.ir.graph import Node
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.analysis.values import Dims, Facts
+    from onnx_workbench.model.analysis.values import Dims, KnownValues
 
 
-def _convolved(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _convolved(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     data, weights = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
     if data is None or weights is None or len(data) != len(weights):
         return None
@@ -23,7 +23,7 @@ def _convolved(facts: Facts, node: Node, _opset: int) -> Dims | None:
     return None if spatial is None else (data[0], weights[0], *spatial)
 
 
-def _convolved_last(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _convolved_last(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     """With the channels last."""
     data, weights = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
     if data is None or weights is None or len(data) != len(weights):
@@ -32,7 +32,7 @@ def _convolved_last(facts: Facts, node: Node, _opset: int) -> Dims | None:
     return None if spatial is None else (data[0], *spatial, weights[0])
 
 
-def _pooled(facts: Facts, node: Node, _opset: int) -> list[Dims | None] | None:
+def _pooled(facts: KnownValues, node: Node, _opset: int) -> list[Dims | None] | None:
     data, kernel = facts.dims(node.inputs[0]), ints(node, "kernel_shape")
     if data is None or kernel is None:
         return None
@@ -72,12 +72,12 @@ def _places(size: AnySize, around: tuple[int, int], reach: int, stride: int, *, 
     return None if steps is None else steps + 1
 
 
-def _globally_pooled(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _globally_pooled(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     data = facts.dims(node.inputs[0])
     return None if data is None else (*data[:2], *(1 for _ in data[2:]))
 
 
-def _resized(facts: Facts, node: Node, opset: int) -> Dims | None:
+def _resized(facts: KnownValues, node: Node, opset: int) -> Dims | None:
     dims = facts.dims(node.inputs[0])
     if dims is None:
         return None
@@ -100,7 +100,7 @@ def _resized(facts: Facts, node: Node, opset: int) -> Dims | None:
     return known if len(known) == len(result) else None
 
 
-def _factors(facts: Facts, node: Node, place: int) -> tuple[float, ...] | None:
+def _factors(facts: KnownValues, node: Node, place: int) -> tuple[float, ...] | None:
     """By what Resize or Upsample enlarges each axis."""
     given = plain(node, "scales")
     if isinstance(given, tuple):
@@ -109,7 +109,7 @@ def _factors(facts: Facts, node: Node, place: int) -> tuple[float, ...] | None:
     return (facts.factors.get(scales) or None) if scales is not None else None
 
 
-def _padded(facts: Facts, node: Node, opset: int) -> Dims | None:
+def _padded(facts: KnownValues, node: Node, opset: int) -> Dims | None:
     dims = facts.dims(node.inputs[0]) or ()
     pads = constant_ints(facts, node, 1) if opset >= 11 else ints(node, "pads")
     axes = constant_ints(facts, node, 3) if len(node.inputs) > 3 and node.inputs[3] else tuple(range(len(dims)))
@@ -121,7 +121,7 @@ def _padded(facts: Facts, node: Node, opset: int) -> Dims | None:
     return tuple(result)
 
 
-def _tiled(facts: Facts, node: Node, opset: int) -> Dims | None:
+def _tiled(facts: KnownValues, node: Node, opset: int) -> Dims | None:
     dims, repeats = facts.dims(node.inputs[0]) or (), content_of(facts, node, 1)
     if opset < 6 or repeats is None or repeats.size != len(dims):
         return None
@@ -130,7 +130,7 @@ def _tiled(facts: Facts, node: Node, opset: int) -> Dims | None:
     return tuple(size * count for size, count in zip(dims, repeats, strict=True))
 
 
-SPATIAL: dict[str, Callable[[Facts, Node, int], Dims | list[Dims | None] | None]] = {
+SPATIAL: dict[str, Callable[[KnownValues, Node, int], Dims | list[Dims | None] | None]] = {
     "Conv": _convolved,
     "MaxPool": _pooled,
     "AveragePool": _pooled,
@@ -144,7 +144,7 @@ SPATIAL: dict[str, Callable[[Facts, Node, int], Dims | list[Dims | None] | None]
 }
 
 #: The same for operators of com.microsoft.
-WINDOWED: dict[str, Callable[[Facts, Node, int], Dims | list[Dims | None] | None]] = {
+WINDOWED: dict[str, Callable[[KnownValues, Node, int], Dims | list[Dims | None] | None]] = {
     "FusedConv": _convolved,
     "NhwcConv": _convolved_last,
 }

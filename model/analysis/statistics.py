@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from onnx_workbench.model.analysis.macs import Sizes, all_of, ints, multiply_adds
 from onnx_workbench.model.analysis.name_scopes import scope_path
 from onnx_workbench.model.analysis.polynomial import Polynomial, parse
-from onnx_workbench.model.analysis.trip_counts import Turns, turns_of
+from onnx_workbench.model.analysis.trip_counts import TripCounts, trip_counts
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType
@@ -185,28 +185,28 @@ def statistics(
     return Statistics(found, unused)
 
 
-def _levels(root: Graph, calls: Turns, sizes: _Sizes) -> Iterator[tuple[Graph, Turns]]:
+def _levels(root: Graph, calls: TripCounts, sizes: _Sizes) -> Iterator[tuple[Graph, TripCounts]]:
     """A graph and the bodies inside with how often each runs."""
-    known: dict[Graph, Turns] = {}
+    known: dict[Graph, TripCounts] = {}
     for graph in root.walk():
         owner = graph.owner
         around = known.get(owner.graph) if isinstance(owner, Node) and owner.graph is not None else None
         if graph is root or around is None or not isinstance(owner, Node):
             known[graph] = calls
         else:
-            known[graph] = around * turns_of(owner, sizes.shape)
+            known[graph] = around * trip_counts(owner, sizes.shape)
         yield graph, known[graph]
 
 
-def _roots(model: Model, sizes: _Sizes) -> Iterable[tuple[Graph, Turns]]:
+def _roots(model: Model, sizes: _Sizes) -> Iterable[tuple[Graph, TripCounts]]:
     """The main graph and the functions with how often each is called, calls within functions included."""
     functions = {f.key: f for f in model.functions}
-    calls: dict[tuple[str, str, str], Turns] = {}
-    pending = [(model.graph, Turns(), 0)]
+    calls: dict[tuple[str, str, str], TripCounts] = {}
+    pending = [(model.graph, TripCounts(), 0)]
     followed = 0
     while pending and functions:
         root, times, depth = pending.pop()
-        inside: dict[tuple[str, str, str], Turns] = {}
+        inside: dict[tuple[str, str, str], TripCounts] = {}
         for graph, here in _levels(root, times, sizes):
             for node in graph.nodes:
                 key = node.operator
@@ -217,9 +217,9 @@ def _roots(model: Model, sizes: _Sizes) -> Iterable[tuple[Graph, Turns]]:
             followed += 1
             if depth < len(functions) and followed < _MOST_FOLLOWED:  # deeper only when a function calls itself
                 pending.append((functions[key].body, count, depth + 1))
-    yield model.graph, Turns()
+    yield model.graph, TripCounts()
     for key, function in functions.items():
-        yield function.body, calls.get(key, Turns(Polynomial()))
+        yield function.body, calls.get(key, TripCounts(Polynomial()))
 
 
 class _Sizes:
@@ -259,7 +259,7 @@ class _Sizes:
 
 
 def _node(
-    node: Node, sizes: _Sizes, counted: set[Value], times: Turns, functions: frozenset[tuple[str, str, str]]
+    node: Node, sizes: _Sizes, counted: set[Value], times: TripCounts, functions: frozenset[tuple[str, str, str]]
 ) -> NodeStatistics:
     parameters = parameter_bytes = 0
     for value in node.inputs:

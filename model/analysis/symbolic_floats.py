@@ -20,7 +20,7 @@ _LARGEST_DIVISOR = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Real:
+class SymbolicFloat:
     """A size divided by a number that it need not be divisible by, or multiplied by a factor of 32 bits."""
 
     size: AnySize
@@ -28,7 +28,7 @@ class Real:
     factor: float = 1.0
 
 
-AnyReal = AnySize | Real
+AnyReal = AnySize | SymbolicFloat
 
 
 def constant(number: float) -> AnyReal | None:
@@ -38,26 +38,26 @@ def constant(number: float) -> AnyReal | None:
     if not 0 < number < LARGEST_EXACT:
         return None
     above, below = number.as_integer_ratio()
-    return Real(above, below) if below <= _LARGEST_DIVISOR else Real(1, 1, number)
+    return SymbolicFloat(above, below) if below <= _LARGEST_DIVISOR else SymbolicFloat(1, 1, number)
 
 
 def multiply(a: AnyReal, b: AnyReal) -> AnyReal | None:
     """The product of two numbers; None where what was rounded on the way may make a difference."""
     if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
         return a * b
-    a, b = (n if isinstance(n, Real) else Real(n) for n in (a, b))
+    a, b = (n if isinstance(n, SymbolicFloat) else SymbolicFloat(n) for n in (a, b))
     if 1.0 not in (a.factor, b.factor):
         return None
     factor = a.factor * b.factor
     if factor != 1.0:  # that was a product before: 3·0.6·T is another number than 0.6·3·T
         factored, other = (b, a) if a.factor == 1.0 else (a, b)
-        return Real(other.size, 1, factor) if factored.size == other.divisor == 1 else None
+        return SymbolicFloat(other.size, 1, factor) if factored.size == other.divisor == 1 else None
     if not (_is_exact_times(a, b.size) and _is_exact_times(b, a.size)):
         return None
     return _made(a.size * b.size, a.divisor * b.divisor)
 
 
-def _is_exact_times(number: Real, times: AnySize) -> bool:
+def _is_exact_times(number: SymbolicFloat, times: AnySize) -> bool:
     """Whether a product that is whole is one of numbers that 32 bits hold: 1 / 49 · 49 is less than 1 there."""
     return _is_power_of_two(number.divisor if isinstance(times, Size) else gcd(number.divisor, times))
 
@@ -68,12 +68,12 @@ def _is_power_of_two(number: int) -> bool:
 
 def divide(a: AnyReal, b: AnyReal) -> AnyReal | None:
     """The quotient of two numbers; None where the second is not known to be a number above zero."""
-    if isinstance(b, Real) and isinstance(b.size, int) and b.size > 0 and b.factor == 1.0:
+    if isinstance(b, SymbolicFloat) and isinstance(b.size, int) and b.size > 0 and b.factor == 1.0:
         inverse = _made(b.divisor, b.size) if _is_power_of_two(b.divisor) else None
         return None if inverse is None else multiply(a, inverse)
     if not isinstance(b, int) or b <= 0:
         return None
-    a = a if isinstance(a, Real) else Real(a)
+    a = a if isinstance(a, SymbolicFloat) else SymbolicFloat(a)
     return _made(a.size, a.divisor * b) if a.factor == 1.0 else None
 
 
@@ -81,7 +81,7 @@ def add(a: AnyReal, b: AnyReal, sign: int = 1) -> AnyReal | None:
     """The sum or difference of two numbers; None where what was rounded on the way may make a difference."""
     if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
         return a + b * sign
-    a, b = (n if isinstance(n, Real) else Real(n) for n in (a, b))
+    a, b = (n if isinstance(n, SymbolicFloat) else SymbolicFloat(n) for n in (a, b))
     is_exact = 1 in (a.divisor, b.divisor) or all(_is_power_of_two(n.divisor) for n in (a, b))
     if (a.factor, b.factor) != (1.0, 1.0) or not is_exact:
         return None
@@ -90,7 +90,7 @@ def add(a: AnyReal, b: AnyReal, sign: int = 1) -> AnyReal | None:
 
 def rounded(number: AnyReal, *, up: bool = False) -> AnySize | None:
     """The whole number below, or above; None where the number may be negative."""
-    if not isinstance(number, Real):
+    if not isinstance(number, SymbolicFloat):
         return number
     if symbolic.is_less(number.size, 0) is not False:
         return None
@@ -107,4 +107,4 @@ def _made(size: AnySize, divisor: int) -> AnyReal | None:
         exact = size if divisor == 1 else None
     elif exact is not None and exact * divisor != size:
         exact = None
-    return exact if exact is not None else Real(size, divisor) if divisor < LARGEST_EXACT else None
+    return exact if exact is not None else SymbolicFloat(size, divisor) if divisor < LARGEST_EXACT else None

@@ -17,7 +17,7 @@ _CHECKED = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class Connection:
     """A value on its way to one of the nodes that use it."""
 
     value: Value

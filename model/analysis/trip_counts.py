@@ -16,44 +16,44 @@ ShapeOf = Callable[[Value | None], Sizes | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class TripCounts:
     """A number of times; `is_sure` says whether it is known, else what it is about is counted once."""
 
     count: Polynomial = field(default_factory=lambda: Polynomial(1))
     is_sure: bool = True
 
-    def __mul__(self, other: Turns) -> Turns:
+    def __mul__(self, other: TripCounts) -> TripCounts:
         count = self.count * other.count
-        return Turns(is_sure=False) if count.is_too_long else Turns(count, self.is_sure and other.is_sure)
+        return TripCounts(is_sure=False) if count.is_too_long else TripCounts(count, self.is_sure and other.is_sure)
 
-    def __add__(self, other: Turns) -> Turns:
-        return Turns(self.count + other.count, self.is_sure and other.is_sure)
+    def __add__(self, other: TripCounts) -> TripCounts:
+        return TripCounts(self.count + other.count, self.is_sure and other.is_sure)
 
 
-def turns_of(node: Node, shape_of: ShapeOf) -> Turns:
+def trip_counts(node: Node, shape_of: ShapeOf) -> TripCounts:
     """How often the bodies of a node run each time it does: at most, where a Loop may end early; once for a branch."""
     if node.domain:
-        return Turns(is_sure=False)
+        return TripCounts(is_sure=False)
     match node.op_type:
         case "If":
-            return Turns()
+            return TripCounts()
         case "Loop":
             count = _number_in(node.inputs[0]) if node.inputs else None
-            return Turns(is_sure=False) if count is None else Turns(Polynomial(max(count, 0)))
+            return TripCounts(is_sure=False) if count is None else TripCounts(Polynomial(max(count, 0)))
         case "Scan":
             return _scanned(node, shape_of)
-    return Turns(is_sure=False)
+    return TripCounts(is_sure=False)
 
 
-def _scanned(node: Node, shape_of: ShapeOf) -> Turns:
+def _scanned(node: Node, shape_of: ShapeOf) -> TripCounts:
     """As long as what it goes along."""
     scans, place = number(node, "num_scan_inputs"), len(node.inputs) - number(node, "num_scan_inputs")
     shape = shape_of(node.inputs[place]) if 0 < scans <= len(node.inputs) else None
     axis = next(iter(ints(node, "scan_input_axes")), 0)
     if not shape or not -len(shape) <= axis < len(shape):
-        return Turns(is_sure=False)
+        return TripCounts(is_sure=False)
     length = shape[axis]
-    return Turns(is_sure=False) if length is None else Turns(length)
+    return TripCounts(is_sure=False) if length is None else TripCounts(length)
 
 
 def _number_in(value: Value | None) -> int | None:

@@ -31,7 +31,7 @@ _MOST_FACTORS = 8  # as many as an image or a video has dimensions, and more
 _INTEGERS = frozenset({ElementType.INT32, ElementType.INT64})
 
 
-class Facts:
+class KnownValues:
     """Facts about the values of a model, learnt node by node in run order."""
 
     def __init__(self, types: Mapping[Value, Type]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 from onnx_workbench.model.analysis.scoping import enclosing
-from onnx_workbench.model.checks.incremental import Standing, Touched
+from onnx_workbench.model.checks.incremental import IncrementalCheck, TouchedObjects
 from onnx_workbench.model.checks.models import check_properties
 from onnx_workbench.model.checks.partial_models import concerning
 from onnx_workbench.model.checks.problem import Problem, errors_first
@@ -26,7 +26,7 @@ from onnx_workbench.model.history.steps import (
     Step,
 )
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo
-from onnx_workbench.model.ir.name_index import Lookup
+from onnx_workbench.model.ir.name_index import NameIndex
 
 #: What no rule speaks of, whatever it describes.
 _DESCRIPTIONS = frozenset({
@@ -52,10 +52,10 @@ class Checker:
         self._listener = listener
         self._properties: list[Problem] = []
         self._found_properties: list[Problem] = []
-        self._standing: dict[Graph, Standing | None] = {}  # of all graphs of the model; None was never checked
+        self._standing: dict[Graph, IncrementalCheck | None] = {}  # of all graphs of the model; None was never checked
         self._pending: dict[Graph, None] = {}
         self._running: Iterator[None] | None = None
-        self._filling: Standing | None = None
+        self._filling: IncrementalCheck | None = None
         self._checking_properties: Iterator[Problem | None] | None = None
         self._check_properties = True
         self.revision = 0  # goes up whenever `problems` may be others
@@ -125,7 +125,7 @@ class Checker:
             return False
         graph = next(iter(self._pending))
         del self._pending[graph]
-        self._filling = Standing(graph, self._document.model)
+        self._filling = IncrementalCheck(graph, self._document.model)
         self._running = self._filling.fill()
         return True
 
@@ -169,7 +169,7 @@ class Checker:
 
     def _recheck(self, change: Change) -> None:
         """Bring graphs up to date where that costs little; let the others wait."""
-        found = Touched.by(change)
+        found = TouchedObjects.by(change)
         size = len(found.nodes) + len(found.values) + len(found.names) + len(found.node_names)
         nodes = found.concerned(_AT_ONCE) if size <= _AT_ONCE else None
         affected = self._affected(found, nodes)
@@ -188,7 +188,7 @@ class Checker:
             else:
                 self._pending[graph] = None
 
-    def _affected(self, found: Touched, nodes: set[Node] | None) -> set[Graph]:
+    def _affected(self, found: TouchedObjects, nodes: set[Node] | None) -> set[Graph]:
         """The graphs something is to be checked in, and those around them, whose nodes bodies may need."""
         affected = {graph for graph in found.graphs if graph in self._standing}
         if nodes is None:
@@ -198,7 +198,7 @@ class Checker:
         affected.update(value.graph for value in found.values if value.graph is not None)
         affected.update(user for value in found.values for user, _ in value.uses if isinstance(user, Graph))
         for root in {graph.root for graph in affected}:
-            known = Lookup.made(root)  # without it, nothing of the tree has been checked yet
+            known = NameIndex.made(root)  # without it, nothing of the tree has been checked yet
             named = (v.graph for name in found.names for v in known.values(name)) if known is not None else ()
             affected.update(graph for graph in named if graph is not None)
         return {outer for graph in affected for outer in enclosing(graph)}

@@ -35,7 +35,7 @@ from onnx_workbench.model.history.steps import (
     Step,
 )
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
-from onnx_workbench.model.ir.name_index import Lookup
+from onnx_workbench.model.ir.name_index import NameIndex
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
 
@@ -55,7 +55,7 @@ BREATH = 64
 
 def check_names(graph: Graph) -> Iterator[Problem | None]:
     """Names of values: given, given once, and not hiding one around the graph."""
-    outer, known = set(enclosing(graph)) - {graph}, Lookup.of(graph)
+    outer, known = set(enclosing(graph)) - {graph}, NameIndex.of(graph)
     seen: dict[str, Value] = {}
     for count, value in enumerate(graph.values()):
         if not count % BREATH:
@@ -75,7 +75,7 @@ def check_names(graph: Graph) -> Iterator[Problem | None]:
 
 def check_name(graph: Graph, name: str) -> Iterator[Problem]:
     """What `check_names` finds of one name that is not empty. Costs the values that have it."""
-    outer, known = set(enclosing(graph)) - {graph}, Lookup.of(graph)
+    outer, known = set(enclosing(graph)) - {graph}, NameIndex.of(graph)
     own = [value for value in known.values(name) if value.graph is graph and value.is_defined]
     if len(own) > 1:
         own.sort(key=partial(_place, graph))
@@ -94,7 +94,7 @@ def _place(graph: Graph, value: Value) -> tuple[int, int, int]:
     return 2, graph.nodes.place(value.producer), value.index
 
 
-def _name_problem(graph: Graph, value: Value, first: Value, outer: set[Graph], known: Lookup) -> Problem | None:
+def _name_problem(graph: Graph, value: Value, first: Value, outer: set[Graph], known: NameIndex) -> Problem | None:
     if first is not value:
         return error(
             "duplicate-value",
@@ -126,7 +126,7 @@ def check_node_names(graph: Graph) -> Iterator[Problem | None]:
 
 def check_node_name(graph: Graph, name: str) -> Iterator[Problem]:
     """What `check_node_names` finds of one name that is not empty. Costs the nodes that have it."""
-    own = sorted((n for n in Lookup.of(graph).nodes(name) if n.graph is graph), key=graph.nodes.place)
+    own = sorted((n for n in NameIndex.of(graph).nodes(name) if n.graph is graph), key=graph.nodes.place)
     for node in own[1:]:
         yield _shared_name(graph, node)
 
@@ -159,7 +159,7 @@ def _name(edit: Transaction, graph: Graph, value: Value) -> None:
 
 def check_order(graph: Graph) -> Iterator[Problem | None]:
     """Nodes that come before what they use, or a node on a cycle."""
-    if Lookup.of(graph).is_sorted:
+    if NameIndex.of(graph).is_sorted:
         return
     done: set[Node] = set()
     late: list[Node] = []

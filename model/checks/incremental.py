@@ -41,18 +41,18 @@ from onnx_workbench.model.history.steps import (
     touched,
 )
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
-from onnx_workbench.model.ir.name_index import Lookup, ancestor_in
+from onnx_workbench.model.ir.name_index import NameIndex, ancestor_in
 
 
 def check_graph(graph: Graph, model: Model) -> Iterator[Problem | None]:
     """Every rule broken in a graph and its nodes, not in its bodies. Yields None now and then, for a breath."""
-    standing = Standing(graph, model)
+    standing = IncrementalCheck(graph, model)
     yield from standing.fill()
     yield from standing.problems()
 
 
 @dataclass(slots=True)
-class Touched:
+class TouchedObjects:
     """What an edit changed, and the names that came or went."""
 
     nodes: dict[Node, None] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Touched:
     node_names: dict[str, None] = field(default_factory=dict)
 
     @classmethod
-    def by(cls, change: Change) -> Touched:
+    def by(cls, change: Change) -> TouchedObjects:
         """Everything the steps of a change or their inverses speak of."""
         found = cls()
         for step, inverse in zip(change.steps, change.inverses, strict=True):
@@ -121,7 +121,7 @@ def _changed(after: Collection[Value | None], before: Collection[Value | None]) 
     return set(after).symmetric_difference(before) or after
 
 
-class Standing:
+class IncrementalCheck:
     """The problems of one graph. Fill it first; then `update` after each edit, while `is_current`."""
 
     def __init__(self, graph: Graph, model: Model) -> None:
@@ -158,7 +158,7 @@ class Standing:
     @property
     def is_current(self) -> bool:
         """Whether `update` can follow the next edit: every value has a name, and nodes are and were in order."""
-        in_order = not self._rest and Lookup.of(self.graph).is_known_sorted
+        in_order = not self._rest and NameIndex.of(self.graph).is_known_sorted
         return in_order and self._may_be_dead == bool(self.graph.outputs)
 
     # -- everything ------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class Standing:
     def fill(self) -> Iterator[None]:
         """Check everything, with breaths."""
         graph, model = self.graph, self._model
-        yield from Lookup.prepare(graph)
+        yield from NameIndex.prepare(graph)
         for problem in check_names(graph):
             if problem is None:
                 yield
@@ -209,7 +209,7 @@ class Standing:
 
     def _update_name(self, name: str) -> None:
         """Whether a name that came or went is one to speak of."""
-        known = Lookup.of(self.graph)
+        known = NameIndex.of(self.graph)
         if not is_identifier(name):
             things: Iterable[Value | Node] = chain(known.values(name), known.nodes(name))
             (self._odd_names.add if any(map(self._gives, things)) else self._odd_names.discard)(name)
@@ -260,7 +260,7 @@ class Standing:
 
     # -- after an edit ---------------------------------------------------------------------------------------
 
-    def update(self, touched: Touched, nodes: Iterable[Node]) -> None:
+    def update(self, touched: TouchedObjects, nodes: Iterable[Node]) -> None:
         """Check again what an edit touched: `nodes` are those it concerns, of any graph. Costs no more than these."""
         for name in touched.names:
             self._keep(self._names, name, list(check_name(self.graph, name)))
@@ -291,7 +291,7 @@ class Standing:
         else:
             kept.pop(name, None)
 
-    def _update_dead(self, touched: Touched) -> None:
+    def _update_dead(self, touched: TouchedObjects) -> None:
         """First what has come to life with all it needs, then what has died with all that only it needed."""
         gone = [node for node in touched.nodes if node.graph is not self.graph]
         for node in gone:

@@ -12,10 +12,10 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.schemas.schema import type_text
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.inference.infer import Inferred, Misfit
+    from onnx_workbench.model.inference.infer import InferredTypes, TypeMismatch
 
 
-def check_inferred(inferred: Inferred) -> Iterator[Problem]:
+def check_inferred(inferred: InferredTypes) -> Iterator[Problem]:
     """What inference came upon. Costs as much as there is to tell."""
     return (_problem(misfit) for misfit in inferred.misfits if misfit.node.graph is not None)
 
@@ -32,7 +32,7 @@ def beside(known: Collection[Problem], found: Iterable[Problem]) -> Iterator[Pro
     return (problem for problem in found if problem.rule != "type" or problem.place not in told)
 
 
-def _problem(misfit: Misfit) -> Problem:
+def _problem(misfit: TypeMismatch) -> Problem:
     node = misfit.node
     assert node.graph is not None
     where = f" in the call {' › '.join(call.title for call in misfit.calls)}" if misfit.calls else ""

@@ -6,17 +6,17 @@ from onnx_workbench.model.convert.extract_blocks import extract_blocks
 from onnx_workbench.model.convert.function_calls import inline_calls_that_differ
 from onnx_workbench.model.convert.ir_version import claim_ir_version
 from onnx_workbench.model.convert.opset import convert_opset
-from onnx_workbench.model.convert.precision import PRECISIONS, Wish, convert_precision
-from onnx_workbench.model.convert.report import Remark, Report
+from onnx_workbench.model.convert.precision import PRECISIONS, PrecisionOptions, convert_precision
+from onnx_workbench.model.convert.report import ConversionNote, ConversionReport
 from onnx_workbench.model.convert.strip import OF_THE_MODEL, PARTS, strip
 
 __all__ = [
     "OF_THE_MODEL",
     "PARTS",
     "PRECISIONS",
-    "Remark",
-    "Report",
-    "Wish",
+    "ConversionNote",
+    "ConversionReport",
+    "PrecisionOptions",
     "batch_places",
     "change_batch",
     "claim_ir_version",

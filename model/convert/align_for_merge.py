@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.scoping import unique_name
-from onnx_workbench.model.convert import Report, convert_opset
+from onnx_workbench.model.convert import ConversionReport, convert_opset
 from onnx_workbench.model.diff import compare
 from onnx_workbench.model.edits.functions import rename_function
 from onnx_workbench.model.errors import ModelError
@@ -51,13 +51,13 @@ def means_something_else(other: Model, imports: Mapping[str, int]) -> bool:
 
 def fit(
     document: Document, imports: Mapping[str, int], clashes: Collection[Key], progress: Progress = SILENT
-) -> Report:
+) -> ConversionReport:
     """Convert the document's model to a version of ai.onnx that is imported elsewhere, and rename functions.
 
     Not for the GUI thread: types are inferred. ModelError names what the version cannot say.
     """
     model = document.model
-    report = Report()
+    report = ConversionReport()
     version = imports.get("")
     if version is not None and means_something_else(model, imports):
         known = infer(model, progress=progress).type_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from onnx_workbench.model.analysis.node_subset import roots
 from onnx_workbench.model.analysis.polynomial import parse
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
-from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.initializers import add_initializer, constant_tensor
 from onnx_workbench.model.edits.interface import check_dimension, set_batch, substitute_dimensions
 from onnx_workbench.model.errors import ModelError
@@ -50,13 +50,13 @@ def freeze(
     sizes: Mapping[str, int],
     among: Collection[Node] | None = None,
     type_of: TypeOf = declared_type,
-) -> Report:
+) -> ConversionReport:
     """Give named dimensions numbers in every declared type; ModelError for a name that nothing declares.
 
     With `among` for a name that sizes at these nodes do not depend on, too. A name stands for one size, so it becomes
     the number in all of the graph that the nodes are in.
     """
-    report = Report()
+    report = ConversionReport()
     known = symbols(edit.model) if among is None else symbols_of(among, edit.model, type_of)
     for name, size in sizes.items():
         check_dimension(size)
@@ -72,13 +72,15 @@ def freeze(
     return report
 
 
-def change_batch(edit: Transaction, graph: Graph, batch: Dimension, type_of: TypeOf = declared_type) -> Report:
+def change_batch(
+    edit: Transaction, graph: Graph, batch: Dimension, type_of: TypeOf = declared_type
+) -> ConversionReport:
     """Give the first dimension of all inputs and outputs of a graph another number or name.
 
     Reshapes to a constant shape that begins with the old number leave it open, which gives the same for that number.
     `type_of` gives types as they are before the edit, inferred ones where there are some.
     """
-    report = Report()
+    report = ConversionReport()
     check_dimension(batch, graph)
     old = _batch_of(graph)
     holding = [] if old is None or old == batch else [n for n in graph.nodes if _begins_with(n, old)]
@@ -122,7 +124,7 @@ def _begins_with(node: Node, batch: int) -> bool:
     return sizes is not None and node.op_type == "Reshape" and int(sizes[0]) == batch
 
 
-def _loosen(edit: Transaction, node: Node, keeps_first: bool, report: Report) -> None:
+def _loosen(edit: Transaction, node: Node, keeps_first: bool, report: ConversionReport) -> None:
     """Leave the first size of a constant shape open: the rest (-1), or what the input begins with (0)."""
     sizes, literal = constant_shape(node), node.attributes.get("allowzero")
     if sizes is None or node.graph is None:

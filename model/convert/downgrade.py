@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from onnx_workbench.model.convert.rewriter import Hands, number_constant
+from onnx_workbench.model.convert.rewriter import NodeRewriter, number_constant
 from onnx_workbench.model.convert.upgrade import BROADCASTING, Adapter, cast_mask
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
 
 
-def _ints_back(hands: Hands, name: str, index: int) -> None:
+def _ints_back(hands: NodeRewriter, name: str, index: int) -> None:
     """A constant input becomes an attribute of integers; inputs behind it must be handled before."""
     if hands.has(index):
         hands.set(name, tuple(int(i) for i in hands.constant(index).reshape(-1)))
     hands.keep_inputs(index)
 
 
-def _axes_back(hands: Hands) -> None:
+def _axes_back(hands: NodeRewriter) -> None:
     if hands.attribute("noop_with_empty_axes", 0) and not (hands.has(1) and hands.constant(1).size):
         raise hands.refuse("without axes it does nothing; before, it reduced all")
     hands.drop("noop_with_empty_axes")
@@ -31,7 +31,7 @@ def _axes_back(hands: Hands) -> None:
     _ints_back(hands, "axes", 1)
 
 
-def _split_from_18(hands: Hands) -> None:
+def _split_from_18(hands: NodeRewriter) -> None:
     """A number of parts stood for sizes of which the last may be smaller; before, all had to be equal."""
     import numpy as np
 
@@ -49,28 +49,28 @@ def _split_from_18(hands: Hands) -> None:
         hands.give(1, sizes.astype(np.int64), "split")
 
 
-def _split_from_13(hands: Hands) -> None:
+def _split_from_13(hands: NodeRewriter) -> None:
     _ints_back(hands, "split", 1)
 
 
-def _number(hands: Hands, index: int, name: str) -> None:
+def _number(hands: NodeRewriter, index: int, name: str) -> None:
     if hands.has(index):
         hands.set(name, float(hands.constant(index).reshape(-1)[0]))
 
 
-def _clip_from_11(hands: Hands) -> None:
+def _clip_from_11(hands: NodeRewriter) -> None:
     _number(hands, 1, "min")
     _number(hands, 2, "max")
     hands.keep_inputs(1)
 
 
-def _pad_from_11(hands: Hands) -> None:
+def _pad_from_11(hands: NodeRewriter) -> None:
     _number(hands, 2, "value")
     _ints_back(hands, "pads", 1)
 
 
 def _no_input(index: int, word: str) -> Adapter:
-    def adapter(hands: Hands) -> None:
+    def adapter(hands: NodeRewriter) -> None:
         if hands.has(index):
             raise hands.refuse(f"it has {word}, which do not exist there")
         hands.keep_inputs(index)
@@ -78,7 +78,7 @@ def _no_input(index: int, word: str) -> Adapter:
     return adapter
 
 
-def _slice_from_10(hands: Hands) -> None:
+def _slice_from_10(hands: NodeRewriter) -> None:
     if hands.has(4) and (hands.constant(4) != 1).any():
         raise hands.refuse("its steps are not all 1")
     for index, name in ((1, "starts"), (2, "ends"), (3, "axes")):
@@ -87,12 +87,12 @@ def _slice_from_10(hands: Hands) -> None:
     hands.keep_inputs(1)
 
 
-def _topk_from_10(hands: Hands) -> None:
+def _topk_from_10(hands: NodeRewriter) -> None:
     hands.set("k", int(hands.constant(1).reshape(-1)[0]))
     hands.keep_inputs(1)
 
 
-def _dropout_from_12(hands: Hands) -> None:
+def _dropout_from_12(hands: NodeRewriter) -> None:
     if hands.has(2) and bool(hands.constant(2).reshape(-1)[0]):
         raise hands.refuse("it is in training mode")
     hands.drop("seed")
@@ -100,7 +100,7 @@ def _dropout_from_12(hands: Hands) -> None:
     hands.keep_inputs(1)
 
 
-def _single_axis(hands: Hands) -> None:
+def _single_axis(hands: NodeRewriter) -> None:
     """Along the last axis both mean the same; another one is moved there."""
     rank = hands.known_rank(0)
     axis = hands.attribute("axis", -1) % max(rank, 1)
@@ -111,7 +111,7 @@ def _single_axis(hands: Hands) -> None:
         hands.after("Transpose", perm=[order.index(i) for i in range(rank)])
 
 
-def _resize_from_13(hands: Hands) -> None:
+def _resize_from_13(hands: NodeRewriter) -> None:
     """What may be left out since then is an empty tensor before."""
     import numpy as np
 
@@ -120,7 +120,7 @@ def _resize_from_13(hands: Hands) -> None:
             hands.give(index, np.zeros(0, np.float32), word)
 
 
-def _resize_from_11(hands: Hands) -> None:
+def _resize_from_11(hands: NodeRewriter) -> None:
     mode = hands.attribute("mode", "nearest")
     wanted: dict[str, Any] = {"coordinate_transformation_mode": ("half_pixel", "asymmetric")}
     if mode == "nearest":
@@ -141,7 +141,7 @@ def _resize_from_11(hands: Hands) -> None:
     hands.set_inputs([hands.input(0), hands.input(2)])
 
 
-def _normalization_from_14(hands: Hands) -> None:
+def _normalization_from_14(hands: NodeRewriter) -> None:
     if hands.attribute("training_mode", 0):
         raise hands.refuse("it is in training mode")
     hands.drop("training_mode")
@@ -150,12 +150,12 @@ def _normalization_from_14(hands: Hands) -> None:
 _SAMPLINGS = {"linear": "bilinear", "cubic": "bicubic"}
 
 
-def _gridsample_from_20(hands: Hands) -> None:
+def _gridsample_from_20(hands: NodeRewriter) -> None:
     mode = hands.attribute("mode", "linear")
     hands.set("mode", _SAMPLINGS.get(mode, mode))
 
 
-def _dft_from_20(hands: Hands) -> None:
+def _dft_from_20(hands: NodeRewriter) -> None:
     axis = int(hands.constant(2).reshape(-1)[0]) if hands.has(2) else -2
     if axis < 0:
         axis += hands.known_rank(0)
@@ -163,7 +163,7 @@ def _dft_from_20(hands: Hands) -> None:
     hands.keep_inputs(2)
 
 
-def _reshape_from_14(hands: Hands) -> None:
+def _reshape_from_14(hands: NodeRewriter) -> None:
     """A 0 in the shape then copies the input's dimension, as without allowzero."""
     if hands.attribute("allowzero", 0):
         shape = hands.constant_or_none(1)
@@ -174,7 +174,7 @@ def _reshape_from_14(hands: Hands) -> None:
     hands.drop("allowzero")
 
 
-def _shape_from_15(hands: Hands) -> None:
+def _shape_from_15(hands: NodeRewriter) -> None:
     """A part of the shape is the shape, sliced."""
     import numpy as np
 
@@ -186,7 +186,7 @@ def _shape_from_15(hands: Hands) -> None:
     hands.after("Slice", [hands.make_constant(n, word) for n, word in zip(bounds, ("start", "end"), strict=True)])
 
 
-def _constant_from_12(hands: Hands) -> None:
+def _constant_from_12(hands: NodeRewriter) -> None:
     """Before, a Constant held a tensor."""
     if "value" in hands.node.attributes or "sparse_value" in hands.node.attributes:
         return
@@ -197,7 +197,7 @@ def _constant_from_12(hands: Hands) -> None:
     hands.set("value", ArrayTensor(numbers))
 
 
-def _constant_from_9(hands: Hands) -> None:
+def _constant_from_9(hands: NodeRewriter) -> None:
     """Before, a Constant held floating-point numbers: others are cast from them, if they are none too large."""
     import numpy as np
 
@@ -216,7 +216,7 @@ _FLOATS = (ElementType.FLOAT16, ElementType.FLOAT, ElementType.DOUBLE)
 _EXACT = 1 << 53  # whole numbers up to here are exact in double precision
 
 
-def _counted_from_start(hands: Hands) -> None:
+def _counted_from_start(hands: NodeRewriter) -> None:
     """Before version 11 axes were not counted from the end."""
     for name in ("axis", "axes"):
         given = hands.attribute(name)
@@ -228,7 +228,7 @@ def _counted_from_start(hands: Hands) -> None:
             hands.set(name, counted if isinstance(given, tuple) else counted[0])
 
 
-def _one_hot_from_11(hands: Hands) -> None:
+def _one_hot_from_11(hands: NodeRewriter) -> None:
     _counted_from_start(hands)
     hands.report.warn("OneHot took a negative index for none; since version 11 it counts from the end", hands.node)
 
@@ -236,7 +236,7 @@ def _one_hot_from_11(hands: Hands) -> None:
 def _only(name: str, default: str, *known: str) -> Adapter:
     """Refuse a choice that the older version does not have."""
 
-    def adapter(hands: Hands) -> None:
+    def adapter(hands: NodeRewriter) -> None:
         chosen = hands.attribute(name, default)
         if chosen not in known:
             listed = ", ".join(known[:-1]) + " or " + known[-1] if known[1:] else known[0]
@@ -245,18 +245,18 @@ def _only(name: str, default: str, *known: str) -> Adapter:
     return adapter
 
 
-def _scatter_from_16(hands: Hands) -> None:
+def _scatter_from_16(hands: NodeRewriter) -> None:
     _only("reduction", "none", "none")(hands)
     hands.drop("reduction")
 
 
-def _roi_align_from_16(hands: Hands) -> None:
+def _roi_align_from_16(hands: NodeRewriter) -> None:
     """Coordinates were not shifted by half a pixel."""
     _only("coordinate_transformation_mode", "half_pixel", "output_half_pixel")(hands)
     hands.drop("coordinate_transformation_mode")
 
 
-def _per_tensor(hands: Hands) -> None:
+def _per_tensor(hands: NodeRewriter) -> None:
     """Quantization had one scale for all."""
     dims = hands.dims(1)
     if dims is None or any(size != 1 for size in dims):
@@ -264,14 +264,14 @@ def _per_tensor(hands: Hands) -> None:
     hands.drop("axis")
 
 
-def _same_shapes(hands: Hands) -> None:
+def _same_shapes(hands: NodeRewriter) -> None:
     """Sum, Max, Min and Mean brought no shapes together."""
     shapes = [hands.dims(index) for index in range(len(hands.node.inputs))]
     if len(shapes) > 1 and (None in shapes or len(set(shapes)) > 1 or any(d is None for d in shapes[0] or ())):
         raise hands.refuse("its inputs are not known to have the same shape, which they needed before version 8")
 
 
-def _broadcast_from_7(hands: Hands) -> None:
+def _broadcast_from_7(hands: NodeRewriter) -> None:
     """The second shape had to be one number or the end of the first, and that was to be said."""
     first, second = hands.dims(0), hands.dims(1)
     if first is None or second is None or None in (*first, *second):
@@ -283,7 +283,7 @@ def _broadcast_from_7(hands: Hands) -> None:
     hands.set("broadcast", 1)
 
 
-def _slope_from_7(hands: Hands) -> None:
+def _slope_from_7(hands: NodeRewriter) -> None:
     if hands.dims(1) not in ((), (1,)):
         raise hands.refuse("its slope is not a single number; before version 7 others lay along channels")
 
@@ -293,11 +293,11 @@ def _set(name: str, value: int) -> Adapter:
     return lambda hands: hands.set(name, value)
 
 
-def _reshape_from_5(hands: Hands) -> None:
+def _reshape_from_5(hands: NodeRewriter) -> None:
     _ints_back(hands, "shape", 1)
 
 
-def _cast_from_6(hands: Hands) -> None:
+def _cast_from_6(hands: NodeRewriter) -> None:
     hands.set("to", ElementType(hands.attribute("to", 1)).name)
 
 
@@ -312,7 +312,7 @@ _AXES_FROM_START = (
 )  # fmt: skip
 
 
-def _scan_from_9(hands: Hands) -> None:
+def _scan_from_9(hands: NodeRewriter) -> None:
     raise hands.refuse("before version 9 it goes through batches of sequences, and no other inputs")
 
 

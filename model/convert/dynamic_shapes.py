@@ -12,9 +12,9 @@ from onnx_workbench.model.analysis.shapes import BROADCASTING, reshaped
 from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.analysis.topology import upstream
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
-from onnx_workbench.model.analysis.values import Dims, Facts
+from onnx_workbench.model.analysis.values import Dims, KnownValues
 from onnx_workbench.model.convert.dimensions import constant_shape, give_shape
-from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.initializers import constant_tensor
 from onnx_workbench.model.edits.interface import check_dimension, set_dimension, substitute_dimensions
 from onnx_workbench.model.edits.values import set_type
@@ -30,7 +30,7 @@ Place = tuple[str, int]  # name of an input, and axis
 
 def free_dimensions(
     edit: Transaction, graph: Graph, wanted: Mapping[Place, str], type_of: TypeOf = declared_type
-) -> Report:
+) -> ConversionReport:
     """Give sizes of a graph's inputs names; what is declared of other values, and constant shapes, follow.
 
     Each Reshape and Expand to a constant shape gets one that is the same for the old sizes; the report warns of those
@@ -61,14 +61,14 @@ def inputs_of(graph: Graph, among: Collection[Node] | None = None) -> list[Value
 
 class _Freeing:
     def __init__(self, edit: Transaction, graph: Graph, type_of: TypeOf) -> None:
-        self.report = Report()
+        self.report = ConversionReport()
         self.numbers: dict[str, int] = {}  # by name, what the size was
         self._names: set[str] = set()
         self._renamed: dict[str, str] = {}
         self._edit, self._graph = edit, graph
         self._old = {v: dims for v in graph.values() if (dims := _dims(v, type_of)) is not None}
         known = {v: type_of(v) for v in graph.values() if v.producer is not None}
-        self._facts = Facts({v: _without_sizes(k) for v, k in known.items() if isinstance(k, TensorType)})
+        self._facts = KnownValues({v: _without_sizes(k) for v, k in known.items() if isinstance(k, TensorType)})
 
     def name_inputs(self, wanted: Mapping[Place, str]) -> None:
         inputs = {v.name: v for v in self._graph.required_inputs}

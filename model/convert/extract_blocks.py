@@ -11,7 +11,7 @@ from onnx_workbench.model.analysis.repeated_blocks import Repeat, repeated_block
 from onnx_workbench.model.analysis.scoping import run_order, unique_name
 from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.checks.graphs import sort_nodes
-from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.diff.fingerprints import fingerprint
 from onnx_workbench.model.edits.functions import call_instead, function_of, is_used_outside
 from onnx_workbench.model.history.document import Transaction
@@ -31,7 +31,7 @@ def extract_blocks(
     *,
     least_nodes: int = LEAST_NODES,
     among: Collection[Node] | None = None,
-) -> Report:
+) -> ConversionReport:
     """Replace every block that the main graph or a body in it repeats by calls of a function.
 
     With `among` those that these nodes hold twice or more, also where they are nodes of functions.
@@ -41,7 +41,7 @@ def extract_blocks(
     bodies that cannot be read are in no block, and are warned of. Cost: nodes + edges, a few times, and reading those
     constants once.
     """
-    report = Report()
+    report = ConversionReport()
     content_of = _Contents(progress)
     tops = [edit.model.graph] if among is None else roots(among)
     for graph in [graph for top in tops for graph in top.walk()]:
@@ -74,7 +74,7 @@ class _Contents:
         return self._known[tensor]
 
 
-def _tell_left_out(nodes: Iterable[Node], content_of: ContentOf, report: Report) -> None:
+def _tell_left_out(nodes: Iterable[Node], content_of: ContentOf, report: ConversionReport) -> None:
     """Name the nodes that could not be compared."""
     for node in nodes:
         if node.op_type != "Constant" and exact_label(node, content_of) is None:
@@ -82,7 +82,7 @@ def _tell_left_out(nodes: Iterable[Node], content_of: ContentOf, report: Report)
             report.warn(f"{node.title} is in no block: {held}", node)
 
 
-def _extract(edit: Transaction, graph: Graph, block: Repeat, report: Report) -> None:
+def _extract(edit: Transaction, graph: Graph, block: Repeat, report: ConversionReport) -> None:
     inputs, wires = _inputs(block)
     outputs = _outputs(block)
     model = edit.model

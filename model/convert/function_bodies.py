@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model.convert.rewriter import Hands
+from onnx_workbench.model.convert.rewriter import NodeRewriter
 from onnx_workbench.model.edits.functions import replace_by_body
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.graph import Function, Node
@@ -22,7 +22,7 @@ _SIMPLE = {
 _BY_ELEMENT_TYPE = frozenset({"CastLike"})
 
 
-def write_out(hands: Hands, version: int) -> list[tuple[Node, int]]:
+def write_out(hands: NodeRewriter, version: int) -> list[tuple[Node, int]]:
     """Replace a node of an operator set by what it means; each new node with the operator set it is written in.
 
     Refuses an operator that the specification defines by no others.
@@ -37,7 +37,7 @@ def write_out(hands: Hands, version: int) -> list[tuple[Node, int]]:
     return [(copy, known) for copy in copies]
 
 
-def _body(hands: Hands, version: int) -> Function | None:
+def _body(hands: NodeRewriter, version: int) -> Function | None:
     """The function body of the operator in an operator set, for the attributes and input types at hand."""
     from onnx import FunctionProto, defs
 
@@ -76,7 +76,7 @@ def _read(proto: FunctionProto, schema: Any) -> Function:
     return function
 
 
-def _type(hands: Hands, index: int) -> TypeProto:
+def _type(hands: NodeRewriter, index: int) -> TypeProto:
     from onnx import TypeProto, helper
 
     if not hands.has(index):
@@ -92,7 +92,7 @@ def _type(hands: Hands, index: int) -> TypeProto:
     return helper.make_tensor_type_proto(int(kind.element_type), shape)
 
 
-def call_message(hands: Hands) -> NodeProto:
+def call_message(hands: NodeRewriter) -> NodeProto:
     """The node as a message, its inputs called i0, i1 and so on, its outputs o0; refuses tensors as attributes."""
     from onnx import helper
 

@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from onnx_workbench.model.analysis.call_graph import Operator, callers, callers_of
 from onnx_workbench.model.analysis.value_types import TypeOf
-from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.functions import inline_calls
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Model, Node, Value
@@ -76,9 +76,9 @@ def _deciding(model: Model) -> dict[Operator, Function]:
 
 def inline_calls_that_differ(
     edit: Transaction, source: ElementType, type_of: TypeOf, progress: Progress = SILENT
-) -> Report:
+) -> ConversionReport:
     """Put what such functions do in the place of their calls. Types are to be inferred anew then."""
-    report, differing = Report(), functions_that_differ(edit.model, source, type_of)
+    report, differing = ConversionReport(), functions_that_differ(edit.model, source, type_of)
     if differing:
         count = inline_calls(edit, callers_of(edit.model, {f.key for f in differing}), progress)
         names = ", ".join(f.name for f in differing[:_MOST_NAMED]) + (" and others" if differing[_MOST_NAMED:] else "")

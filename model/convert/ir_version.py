@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from onnx_workbench.model.checks.versions import TYPE_SINCE
-from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.properties import set_ir_version
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, Model
@@ -16,9 +16,9 @@ from onnx_workbench.model.ir.types import ElementType, OptionalType, SparseTenso
 Feature = tuple[int, str, Any]  # the IR version it came with, what it is, and where
 
 
-def claim_ir_version(edit: Transaction, version: int) -> Report:
+def claim_ir_version(edit: Transaction, version: int) -> ConversionReport:
     """Let the model claim a version. Nothing is converted: the report warns of each kind of thing that is newer."""
-    report = Report()
+    report = ConversionReport()
     model, before = edit.model, edit.model.ir_version
     set_ir_version(edit, version)
     if before != version:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from onnx_workbench.model.convert.function_bodies import call_message
-from onnx_workbench.model.convert.rewriter import Hands
+from onnx_workbench.model.convert.rewriter import NodeRewriter
 from onnx_workbench.model.edits.functions import replace_by_body
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
@@ -43,7 +43,7 @@ class OnnxConverter:
         self._progress = progress
         self._answers: dict[bytes, Function | ModelError] = {}
 
-    def prepare(self, nodes: Iterable[Hands], current: int) -> None:
+    def prepare(self, nodes: Iterable[NodeRewriter], current: int) -> None:
         """Ask for nodes of a version in one process, as starting one takes longer than converting many."""
         given: dict[bytes, None] = {}
         for hands in nodes:
@@ -51,7 +51,7 @@ class OnnxConverter:
                 given[_model(hands, current)] = None
         self._ask([message for message in given if message not in self._answers])
 
-    def convert(self, hands: Hands, current: int) -> list[Node]:
+    def convert(self, hands: NodeRewriter, current: int) -> list[Node]:
         """Replace a node by what it makes of it; the new nodes, of the other version.
 
         ModelError where it refuses, crashes, takes too long, gives other outputs, or leaves the node as it is.
@@ -128,7 +128,7 @@ def _refusal(reason: str) -> ModelError:
     return ModelError("it refuses the node", reason.rpartition("failed: ")[2])
 
 
-def _model(hands: Hands, current: int) -> bytes:
+def _model(hands: NodeRewriter, current: int) -> bytes:
     """The node as a model: its inputs are i0, i1 and so on, its outputs o0. ModelError where it cannot be one."""
     from onnx import numpy_helper
 
@@ -150,7 +150,7 @@ def _model(hands: Hands, current: int) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def _declare(declaration: Any, hands: Hands, value: Value) -> None:
+def _declare(declaration: Any, hands: NodeRewriter, value: Value) -> None:
     kind = hands.conversion.type_of(value)
     if kind is not None:
         write_type(declaration.type, kind)

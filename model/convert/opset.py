@@ -18,8 +18,8 @@ from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.convert.downgrade import DOWNWARD
 from onnx_workbench.model.convert.function_bodies import write_out
 from onnx_workbench.model.convert.onnx_converter import Differ, OnnxConverter
-from onnx_workbench.model.convert.report import Report
-from onnx_workbench.model.convert.rewriter import Conversion, Hands, Unable
+from onnx_workbench.model.convert.report import ConversionReport
+from onnx_workbench.model.convert.rewriter import NodeRewriter, NotConvertible, OpsetConversion
 from onnx_workbench.model.convert.upgrade import UPWARD
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
@@ -52,7 +52,7 @@ def convert_opset(
     infer: Callable[[], TypeOf] | None = None,
     converter: Converter = "auto",
     differ: Differ | None = None,
-) -> Report:
+) -> ConversionReport:
     """Convert the whole model, functions too, to a version of ai.onnx. `type_of` should know inferred types.
 
     Operators that the version lacks are written out by their specification's function bodies; `infer` is then
@@ -64,11 +64,11 @@ def convert_opset(
     newest = schemas.newest_opset()
     if not 1 <= version <= newest:
         raise ModelError(f"There is no operator set {version}", f"Versions 1 to {newest} are known.")
-    report = Report()
-    conversion = Conversion(edit, type_of, report, contents=_contents(edit.model, version, type_of))
+    report = ConversionReport()
+    conversion = OpsetConversion(edit, type_of, report, contents=_contents(edit.model, version, type_of))
     while _write_out_missing(conversion, version, progress):
         type_of = infer() if infer is not None else type_of
-        conversion = Conversion(edit, type_of, report, contents=_contents(edit.model, version, type_of))
+        conversion = OpsetConversion(edit, type_of, report, contents=_contents(edit.model, version, type_of))
     ways = _Ways(conversion, version, converter, OnnxConverter(version, differ, progress))
     for owner, roots in _owners(edit.model):
         current = owner.opset_imports.get("")
@@ -82,12 +82,12 @@ def convert_opset(
 
 def _contents(model: Model, version: int, type_of: TypeOf) -> Mapping[Value, NDArray[Any]]:
     """What is known of small integer values, where inputs have to become attributes."""
-    from onnx_workbench.model.simplify.context import Context
+    from onnx_workbench.model.simplify.context import MatchContext
 
     if all(owner.opset_imports.get("", version) <= version for owner, _ in _owners(model)):
         return {}
     types = {value: kind for graph in model.graphs() for value in graph.values() if (kind := type_of(value))}
-    return Context(model, types).facts.contents
+    return MatchContext(model, types).facts.contents
 
 
 def _owners(model: Model) -> list[tuple[Model | Function, list[Graph]]]:
@@ -108,10 +108,10 @@ def _standard_nodes(model: Model, roots: Iterable[Graph]) -> Iterator[Node]:
                     yield node
 
 
-def _write_out_missing(conversion: Conversion, version: int, progress: Progress) -> int:
+def _write_out_missing(conversion: OpsetConversion, version: int, progress: Progress) -> int:
     """Write out the nodes whose operators are not in an older version, in operators of the one imported now."""
     count = 0
-    model, quiet = conversion.edit.model, replace(conversion, report=Report())
+    model, quiet = conversion.edit.model, replace(conversion, report=ConversionReport())
     for owner, roots in _owners(model):
         current = owner.opset_imports.get("", version)
         for node in _standard_nodes(model, roots) if current > version else ():
@@ -119,13 +119,13 @@ def _write_out_missing(conversion: Conversion, version: int, progress: Progress)
             if schemas.find(node.op_type, current) is None or not _is_missing(node.op_type, current, version):
                 continue
             count += 1
-            hands = Hands(conversion, node)
+            hands = NodeRewriter(conversion, node)
             if hands.become_constant():
                 continue
             for copy, known in write_out(hands, current):
                 inner = [copy, *(n for body in copy.bodies for g in body.walk() for n in g.nodes)]
                 for made in inner:
-                    _convert_node(Hands(quiet, made), known, current)
+                    _convert_node(NodeRewriter(quiet, made), known, current)
     return count
 
 
@@ -134,7 +134,7 @@ def _is_missing(op_type: str, current: int, version: int) -> bool:
     return schemas.find(op_type, version) is None or version < other_below <= current
 
 
-class _Tried(Unable):
+class _Tried(NotConvertible):
     """Ends a conversion that is only to be tried."""
 
 
@@ -144,7 +144,7 @@ class _Ways:
     What adapters know that the version cannot say is refused: onnx's converter writes some of it all the same.
     """
 
-    def __init__(self, conversion: Conversion, version: int, converter: Converter, onnx: OnnxConverter) -> None:
+    def __init__(self, conversion: OpsetConversion, version: int, converter: Converter, onnx: OnnxConverter) -> None:
         self._conversion = conversion
         self._version = version
         self._converter = converter
@@ -153,7 +153,7 @@ class _Ways:
     def convert_all(self, nodes: Sequence[Node], current: int, progress: Progress) -> None:
         """Convert the nodes of an operator set; ModelError names the first that neither way can."""
         if self._converter == "onnx":  # it is asked for all at once
-            changing = (Hands(self._conversion, node) for node in nodes if self._is_other(node, current))
+            changing = (NodeRewriter(self._conversion, node) for node in nodes if self._is_other(node, current))
             self._onnx.prepare(changing, current)
         # Constants last: those that become attributes are gone by then.
         for node in sorted(nodes, key=lambda node: node.op_type == "Constant"):
@@ -167,7 +167,7 @@ class _Ways:
             return
         try:
             self._by_adapters(node, current)
-        except Unable as refused:
+        except NotConvertible as refused:
             if self._converter == "own":
                 raise
             try:
@@ -183,8 +183,8 @@ class _Ways:
 
     def _by_onnx_first(self, node: Node, current: int) -> None:
         report, name = self._conversion.report, node.op_type
-        with suppress(Unable), self._trying():
-            _convert_node(Hands(self._conversion, node), current, self._version)
+        with suppress(NotConvertible), self._trying():
+            _convert_node(NodeRewriter(self._conversion, node), current, self._version)
             raise _Tried(name)
         try:
             self._by_onnx(node, current)
@@ -197,12 +197,12 @@ class _Ways:
 
     def _by_adapters(self, node: Node, current: int) -> None:
         with self._trying():
-            _convert_node(Hands(self._conversion, node), current, self._version)
+            _convert_node(NodeRewriter(self._conversion, node), current, self._version)
 
     def _by_onnx(self, node: Node, current: int) -> None:
         with self._trying():
-            for copy in self._onnx.convert(Hands(self._conversion, node), current):
-                _require_known(Hands(self._conversion, copy), self._version)
+            for copy in self._onnx.convert(NodeRewriter(self._conversion, node), current):
+                _require_known(NodeRewriter(self._conversion, copy), self._version)
 
     @contextmanager
     def _trying(self) -> Iterator[None]:
@@ -221,7 +221,7 @@ def _in_one(error: ModelError) -> str:
     return f"{error.title}: {error.detail}" if error.detail else error.title
 
 
-def _require_known(hands: Hands, version: int) -> None:
+def _require_known(hands: NodeRewriter, version: int) -> None:
     """Refuse what another converter made if the version does not have it so."""
     schema = schemas.find(hands.node.op_type, version)
     if schema is None or schema.deprecated:
@@ -230,7 +230,7 @@ def _require_known(hands: Hands, version: int) -> None:
     _require_types(hands, schema)
 
 
-def _convert_node(hands: Hands, current: int, version: int) -> None:
+def _convert_node(hands: NodeRewriter, current: int, version: int) -> None:
     """Cross one changed version after the other; an adapter may make the node another operator on the way."""
     node = hands.node
     while current != version:
@@ -251,7 +251,7 @@ def _convert_node(hands: Hands, current: int, version: int) -> None:
             _convert_node(added, current, version)
 
 
-def _upward(hands: Hands, old: Schema | None, crossed: int) -> None:
+def _upward(hands: NodeRewriter, old: Schema | None, crossed: int) -> None:
     node = hands.node
     before = node.op_type
     for name in _DEAD:
@@ -270,7 +270,7 @@ def _upward(hands: Hands, old: Schema | None, crossed: int) -> None:
     _require_fit(hands, new)
 
 
-def _downward(hands: Hands, crossed: int) -> None:
+def _downward(hands: NodeRewriter, crossed: int) -> None:
     node = hands.node
     before = node.op_type
     new, old = schemas.find(node.op_type, crossed), schemas.find(node.op_type, crossed - 1)
@@ -294,7 +294,7 @@ def _says(before: str, after: str, version: int) -> str:
     return f"{before} became {after}" if before != after else f"{before} is written as in version {version}"
 
 
-def _keep_defaults(hands: Hands, old: Schema, new: Schema) -> None:
+def _keep_defaults(hands: NodeRewriter, old: Schema, new: Schema) -> None:
     """Say what was meant by leaving an attribute out, where the other version would mean something else."""
     for name, formal in old.attributes.items():
         other = new.attributes.get(name)
@@ -305,14 +305,14 @@ def _keep_defaults(hands: Hands, old: Schema, new: Schema) -> None:
             hands.report.changed(f"{hands.node.op_type} says its {name}", hands.node)
 
 
-def _drop_defaults(hands: Hands, new: Schema, old: Schema) -> None:
+def _drop_defaults(hands: NodeRewriter, new: Schema, old: Schema) -> None:
     """Take away attributes the older version lacks, where they say nothing."""
     for name, attribute in list(hands.node.attributes.items()):
         if name not in old.attributes and new.is_default(attribute):
             hands.drop(name)
 
 
-def _require_fit(hands: Hands, schema: Schema) -> None:
+def _require_fit(hands: NodeRewriter, schema: Schema) -> None:
     """Refuse what a version has no place for."""
     node = hands.node
     extra = [name for name in node.attributes if name not in schema.attributes]
@@ -326,7 +326,7 @@ def _require_fit(hands: Hands, schema: Schema) -> None:
         raise hands.refuse(f"it has {len(node.outputs)} outputs; {schema} has at most {schema.max_outputs}")
 
 
-def _require_types(hands: Hands, schema: Schema) -> None:
+def _require_types(hands: NodeRewriter, schema: Schema) -> None:
     for values, formal, word in (
         (hands.node.inputs, schema.input, "input"),
         (hands.node.outputs, schema.output, "output"),

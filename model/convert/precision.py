@@ -18,8 +18,8 @@ from onnx_workbench.model.convert.function_calls import (
     innermost,
     is_told_by_calls,
 )
-from onnx_workbench.model.convert.report import Report
-from onnx_workbench.model.convert.rewriter import Names
+from onnx_workbench.model.convert.report import ConversionReport
+from onnx_workbench.model.convert.rewriter import FreshNames
 from onnx_workbench.model.edits.nodes import bridge
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
@@ -65,7 +65,7 @@ _FLOAT_BY_DEFAULT = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PrecisionOptions:
     """What to convert. `keep` holds operator types or patterns of node names that stay as they are.
 
     With `among` these nodes alone turn, with their bodies, and functions that nothing else calls; casts stand around
@@ -79,7 +79,9 @@ class Wish:
     among: Collection[Node] | None = None
 
 
-def convert_precision(edit: Transaction, wish: Wish, type_of: TypeOf, progress: Progress = SILENT) -> Report:
+def convert_precision(
+    edit: Transaction, wish: PrecisionOptions, type_of: TypeOf, progress: Progress = SILENT
+) -> ConversionReport:
     """Convert every float tensor from one precision to another. Reads the weights it converts; not for the GUI thread.
 
     What a node's operator does not take in the target type stays, with casts around it; unknown operators too.
@@ -92,13 +94,13 @@ def convert_precision(edit: Transaction, wish: Wish, type_of: TypeOf, progress: 
 
 
 class _Conversion:
-    def __init__(self, edit: Transaction, wish: Wish, type_of: TypeOf, progress: Progress) -> None:
+    def __init__(self, edit: Transaction, wish: PrecisionOptions, type_of: TypeOf, progress: Progress) -> None:
         self._edit = edit
         self._wish = wish
         self._type_of = type_of
         self._progress = progress
-        self._names = Names()
-        self._report = Report()
+        self._names = FreshNames()
+        self._report = ConversionReport()
         self._now: dict[Value, ElementType] = {}  # what a value that was of the source type is
         self._casts: dict[tuple[Value, ElementType], Value] = {}
         self._kept: dict[Node, bool] = {}
@@ -128,7 +130,7 @@ class _Conversion:
         given, made = (None if v is None else innermost(self._type_of(v)) for v in (*node.inputs, *node.outputs))
         return given == kind and made in (self._wish.source, self._wish.target) and made != kind
 
-    def run(self) -> Report:
+    def run(self) -> ConversionReport:
         """Decide what every value becomes, then convert and cast."""
         self._refuse_calls_that_differ()
         roots = list(self._edit.model.root_graphs())
@@ -528,4 +530,4 @@ def _largest(kind: ElementType) -> float:
     return _LARGEST.get(kind, math.inf)
 
 
-__all__ = ["PRECISIONS", "Wish", "convert_precision"]
+__all__ = ["PRECISIONS", "PrecisionOptions", "convert_precision"]

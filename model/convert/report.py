@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class ConversionNote:
     """One line about one place."""
 
     text: str
@@ -15,19 +15,19 @@ class Remark:
 
 
 @dataclass(slots=True)
-class Report:
+class ConversionReport:
     """`changes` are done, `warnings` are for the person to judge: what may compute something else now."""
 
-    changes: list[Remark] = field(default_factory=list)
-    warnings: list[Remark] = field(default_factory=list)
+    changes: list[ConversionNote] = field(default_factory=list)
+    warnings: list[ConversionNote] = field(default_factory=list)
 
     def changed(self, text: str, place: Any = None) -> None:
         """Note something done."""
-        self.changes.append(Remark(text, place))
+        self.changes.append(ConversionNote(text, place))
 
     def warn(self, text: str, place: Any = None) -> None:
         """Note something to look at."""
-        self.warnings.append(Remark(text, place))
+        self.warnings.append(ConversionNote(text, place))
 
     def summary(self) -> list[tuple[str, int]]:
         """Equal lines of changes with how often each was noted, most frequent first."""

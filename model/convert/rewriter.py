@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model.analysis.scoping import Taken, names_taken, node_names, unique_name
-from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.analysis.scoping import TakenNames, names_taken, node_names, unique_name
+from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
@@ -32,17 +32,17 @@ _LARGEST_CONSTANT = 1 << 16  # elements of an input that could become an attribu
 _INITIALIZERS_ALONE_SINCE = 4  # IR version: before it every initializer is an input too
 
 
-class Unable(ModelError):
+class NotConvertible(ModelError):
     """A node that no adapter here can convert, though another converter may."""
 
 
-class Names:
+class FreshNames:
     """Free names in a model; looked up once, then kept up to date."""
 
     def __init__(self) -> None:
-        self._taken: dict[Graph, tuple[Taken, Taken]] = {}
+        self._taken: dict[Graph, tuple[TakenNames, TakenNames]] = {}
 
-    def _of(self, graph: Graph) -> tuple[Taken, Taken]:
+    def _of(self, graph: Graph) -> tuple[TakenNames, TakenNames]:
         root = graph.root
         if root not in self._taken:
             self._taken[root] = names_taken(root), node_names(root)
@@ -82,7 +82,7 @@ def _is_needed(node: Node) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversion:
+class OpsetConversion:
     """What the conversion of one node has in common with that of the others.
 
     `contents` holds small integer values as they were before: numbers, and symbols where they are not known.
@@ -90,15 +90,15 @@ class Conversion:
 
     edit: Transaction
     type_of: Callable[[Value], Type | None]
-    report: Report
-    names: Names = field(default_factory=Names)
+    report: ConversionReport
+    names: FreshNames = field(default_factory=FreshNames)
     contents: Mapping[Value, NDArray[Any]] = field(default_factory=dict)
 
 
-class Hands:
+class NodeRewriter:
     """One node under conversion."""
 
-    def __init__(self, conversion: Conversion, node: Node) -> None:
+    def __init__(self, conversion: OpsetConversion, node: Node) -> None:
         assert node.graph is not None
         self.conversion = conversion
         self.edit = conversion.edit
@@ -108,10 +108,10 @@ class Hands:
         self._names = conversion.names
         self._added: list[Node] = []
 
-    def take_added(self) -> list[Hands]:
+    def take_added(self) -> list[NodeRewriter]:
         """The nodes put in since the last call: written as the version just reached has them, they go on from there."""
         added, self._added = self._added, []
-        return [Hands(self.conversion, node) for node in added if node.graph is not None]
+        return [NodeRewriter(self.conversion, node) for node in added if node.graph is not None]
 
     def _add(self, node: Node, before: Node | None) -> None:
         self.edit.do(InsertNode(self.graph, node, before))
@@ -123,10 +123,10 @@ class Hands:
         """The error that names this node: the other version cannot say what it does."""
         return ModelError(f"{self.node.op_type} cannot be converted", f"{self.node.title}: {reason}", self.node)
 
-    def unable(self, reason: str) -> Unable:
+    def unable(self, reason: str) -> NotConvertible:
         """The same where it might be said, but it is not known here how."""
         error = self.refuse(reason)
-        return Unable(error.title, error.detail, error.place)
+        return NotConvertible(error.title, error.detail, error.place)
 
     def has(self, index: int) -> bool:
         """Whether an input is there."""

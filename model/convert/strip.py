@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from onnx_workbench.model.analysis.node_subset import is_made, is_used
-from onnx_workbench.model.convert.report import Report
+from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.interface import remove_unused_inputs
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
@@ -26,12 +26,12 @@ PARTS = {
 OF_THE_MODEL = frozenset({"producer", "inputs"})
 
 
-def strip(edit: Transaction, parts: Collection[str], among: Collection[Node] | None = None) -> Report:
+def strip(edit: Transaction, parts: Collection[str], among: Collection[Node] | None = None) -> ConversionReport:
     """Take parts away; ModelError for one that is not in PARTS.
 
     With `among` of these nodes alone, with their bodies, what they make and the constants they take.
     """
-    report = Report()
+    report = ConversionReport()
     for part in parts:
         if part not in PARTS:
             raise ModelError(f"There is no part {part!r}", f"There are: {', '.join(PARTS)}.")
@@ -67,14 +67,14 @@ def _is_among(item: Node | Value, among: Collection[Node]) -> bool:
     return is_made(item, among) or (item.initializer is not None and is_used(item, among))
 
 
-def _clear(edit: Transaction, item: Target, names: Collection[str], report: Report) -> None:
+def _clear(edit: Transaction, item: Target, names: Collection[str], report: ConversionReport) -> None:
     for name in names:
         if getattr(item, name):
             edit.do(SetField(item, name, {} if name == "metadata" else ""))
             report.changed("description taken away" if name == "doc_string" else "metadata taken away", item)
 
 
-def _forget_types(edit: Transaction, graph: Graph, among: Collection[Node] | None, report: Report) -> None:
+def _forget_types(edit: Transaction, graph: Graph, among: Collection[Node] | None, report: ConversionReport) -> None:
     shown = {*graph.inputs, *graph.outputs}
     for value in graph.declared:
         if value not in shown and value.type is not None and (among is None or _is_among(value, among)):

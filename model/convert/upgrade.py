@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from onnx_workbench.model.convert.rewriter import Hands
+from onnx_workbench.model.convert.rewriter import NodeRewriter
 from onnx_workbench.model.ir.types import ElementType
 
-Adapter = Callable[[Hands], None]
+Adapter = Callable[[NodeRewriter], None]
 
 
-def _ints(hands: Hands, name: str, index: int) -> None:
+def _ints(hands: NodeRewriter, name: str, index: int) -> None:
     """An attribute of integers becomes an input."""
     import numpy as np
 
@@ -23,22 +23,22 @@ def _ints(hands: Hands, name: str, index: int) -> None:
         hands.give(index, np.array(value, np.int64), name)
 
 
-def axes_to_input(hands: Hands) -> None:
+def axes_to_input(hands: NodeRewriter) -> None:
     """Squeeze, Unsqueeze, Reduce*: axes."""
     _ints(hands, "axes", 1)
 
 
-def _split_2_to_13(hands: Hands) -> None:
+def _split_2_to_13(hands: NodeRewriter) -> None:
     _ints(hands, "split", 1)
 
 
-def _split_to_18(hands: Hands) -> None:
+def _split_to_18(hands: NodeRewriter) -> None:
     """Without sizes the number of outputs must be said."""
     if not hands.has(1):
         hands.set("num_outputs", len(hands.node.outputs))
 
 
-def _clip_to_11(hands: Hands) -> None:
+def _clip_to_11(hands: NodeRewriter) -> None:
     import numpy as np
 
     dtype = hands.dtype(0)
@@ -53,14 +53,14 @@ def _clip_to_11(hands: Hands) -> None:
 _OPEN = 3.402823e38
 
 
-def _pad_1_to_2(hands: Hands) -> None:
+def _pad_1_to_2(hands: NodeRewriter) -> None:
     pads = hands.attribute("paddings")
     hands.drop("paddings")
     if pads is not None:
         hands.set("pads", pads)
 
 
-def _pad_to_11(hands: Hands) -> None:
+def _pad_to_11(hands: NodeRewriter) -> None:
     import numpy as np
 
     pads, value = hands.attribute("pads", ()), hands.attribute("value", 0.0)
@@ -71,12 +71,12 @@ def _pad_to_11(hands: Hands) -> None:
         hands.give(2, np.array(value, dtype), "value")
 
 
-def _slice_to_10(hands: Hands) -> None:
+def _slice_to_10(hands: NodeRewriter) -> None:
     for index, name in ((1, "starts"), (2, "ends"), (3, "axes")):
         _ints(hands, name, index)
 
 
-def _topk_to_10(hands: Hands) -> None:
+def _topk_to_10(hands: NodeRewriter) -> None:
     import numpy as np
 
     k = hands.attribute("k", 1)
@@ -84,13 +84,13 @@ def _topk_to_10(hands: Hands) -> None:
     hands.give(1, np.array([k], np.int64), "k")
 
 
-def _dropout_to_7(hands: Hands) -> None:
+def _dropout_to_7(hands: NodeRewriter) -> None:
     if not hands.attribute("is_test", 0):
         hands.report.warn("Dropout was in training mode; it does nothing when run now", hands.node)
     hands.drop("is_test")
 
 
-def cast_mask(hands: Hands, expected: ElementType) -> None:
+def cast_mask(hands: NodeRewriter, expected: ElementType) -> None:
     """Let the mask of Dropout, of another type in the other version, be what the model expects it to be."""
     mask = hands.node.outputs[1] if len(hands.node.outputs) > 1 else None
     if mask is not None and mask.uses:
@@ -99,12 +99,12 @@ def cast_mask(hands: Hands, expected: ElementType) -> None:
         hands.drop_outputs(1)
 
 
-def _dropout_to_10(hands: Hands) -> None:
+def _dropout_to_10(hands: NodeRewriter) -> None:
     if len(hands.node.outputs) > 1:
         cast_mask(hands, ElementType.from_numpy(hands.dtype(0)))
 
 
-def _dropout_to_12(hands: Hands) -> None:
+def _dropout_to_12(hands: NodeRewriter) -> None:
     """In inference, which is all that version knew, the ratio has no effect; it is kept all the same."""
     import numpy as np
 
@@ -114,11 +114,11 @@ def _dropout_to_12(hands: Hands) -> None:
         hands.give(1, np.array(ratio, np.float32), "ratio")
 
 
-def _reshape_to_5(hands: Hands) -> None:
+def _reshape_to_5(hands: NodeRewriter) -> None:
     _ints(hands, "shape", 1)
 
 
-def _cast_to_6(hands: Hands) -> None:
+def _cast_to_6(hands: NodeRewriter) -> None:
     name = hands.attribute("to", "FLOAT")
     if isinstance(name, str):
         try:
@@ -127,7 +127,7 @@ def _cast_to_6(hands: Hands) -> None:
             raise hands.refuse(f"it casts to {name!r}, which is no element type") from None
 
 
-def _broadcast_to_7(hands: Hands) -> None:
+def _broadcast_to_7(hands: NodeRewriter) -> None:
     """Before, the second input was laid along `axis` of the first; now shapes meet at their ends."""
     axis = hands.attribute("axis")
     is_broadcast = hands.attribute("broadcast", 0)
@@ -141,35 +141,35 @@ def _broadcast_to_7(hands: Hands) -> None:
         hands.set_inputs([hands.input(0), hands.before("Unsqueeze", [hands.input(1)], axes=axes)])
 
 
-def _slope_to_7(hands: Hands) -> None:
+def _slope_to_7(hands: NodeRewriter) -> None:
     """One slope for each channel lay along axis 1; now shapes meet at their ends."""
     if hands.rank(1) == 1 and hands.known_rank(0) > 2:
         axes = tuple(range(1, hands.known_rank(0) - 1))
         hands.set_inputs([hands.input(0), hands.before("Unsqueeze", [hands.input(1)], axes=axes)])
 
 
-def _gemm_to_7(hands: Hands) -> None:
+def _gemm_to_7(hands: NodeRewriter) -> None:
     hands.drop("broadcast")
 
 
-def _normalization_to_7(hands: Hands) -> None:
+def _normalization_to_7(hands: NodeRewriter) -> None:
     if not hands.attribute("is_test", 0) and len([v for v in hands.node.outputs if v is not None and v.uses]) > 1:
         raise hands.refuse("it is in training mode, whose outputs have changed")
     hands.drop("is_test")
     hands.drop_outputs(1)
 
 
-def _normalization_to_9(hands: Hands) -> None:
+def _normalization_to_9(hands: NodeRewriter) -> None:
     if hands.attribute("spatial", 1) == 0:
         raise hands.refuse("spatial=0 does not exist any more")
     hands.drop("spatial")
 
 
-def _normalization_to_14(hands: Hands) -> None:
+def _normalization_to_14(hands: NodeRewriter) -> None:
     hands.drop_outputs(1)
 
 
-def _coerced_axis(hands: Hands) -> None:
+def _coerced_axis(hands: NodeRewriter) -> None:
     """Softmax and its kin flattened to two dimensions at `axis`; now they work along one axis alone."""
     axis = hands.attribute("axis", 1)
     rank = hands.rank(0)
@@ -184,13 +184,13 @@ def _coerced_axis(hands: Hands) -> None:
     hands.after("Reshape", [shape])
 
 
-def _upsample_to_7(hands: Hands) -> None:
+def _upsample_to_7(hands: NodeRewriter) -> None:
     height, width = hands.attribute("height_scale", 1.0), hands.attribute("width_scale", 1.0)
     hands.drop("height_scale", "width_scale")
     hands.set("scales", (1.0, 1.0, float(height), float(width)))
 
 
-def _upsample_to_9(hands: Hands) -> None:
+def _upsample_to_9(hands: NodeRewriter) -> None:
     import numpy as np
 
     scales = hands.attribute("scales", ())
@@ -198,13 +198,13 @@ def _upsample_to_9(hands: Hands) -> None:
     hands.give(1, np.array(scales, np.float32), "scales")
 
 
-def _upsample_to_10(hands: Hands) -> None:
+def _upsample_to_10(hands: NodeRewriter) -> None:
     if hands.attribute("mode") == "bilinear":
         hands.set("mode", "linear")
     hands.rename("Resize")
 
 
-def _resize_to_11(hands: Hands) -> None:
+def _resize_to_11(hands: NodeRewriter) -> None:
     """Version 10 knew one way of finding coordinates only."""
     scales = hands.input(1)
     hands.set_inputs([hands.input(0), None, scales])
@@ -220,11 +220,11 @@ def _resize_to_11(hands: Hands) -> None:
     hands.set_inputs(inputs)
 
 
-def _scatter_to_11(hands: Hands) -> None:
+def _scatter_to_11(hands: NodeRewriter) -> None:
     hands.rename("ScatterElements")
 
 
-def _pool_norm_to_2(hands: Hands) -> None:
+def _pool_norm_to_2(hands: NodeRewriter) -> None:
     power = hands.attribute("p")
     if power is not None:
         if power != int(power):
@@ -232,7 +232,7 @@ def _pool_norm_to_2(hands: Hands) -> None:
         hands.set("p", int(power))
 
 
-def _dft_to_20(hands: Hands) -> None:
+def _dft_to_20(hands: NodeRewriter) -> None:
     import numpy as np
 
     axis = hands.attribute("axis", 1)
@@ -240,27 +240,27 @@ def _dft_to_20(hands: Hands) -> None:
     hands.give(2, np.array(axis, np.int64), "axis")
 
 
-def _one_hot_to_11(hands: Hands) -> None:
+def _one_hot_to_11(hands: NodeRewriter) -> None:
     hands.report.warn("OneHot counts negative indices from the end; before version 11 they stood for none", hands.node)
 
 
-def _roi_align_to_16(hands: Hands) -> None:
+def _roi_align_to_16(hands: NodeRewriter) -> None:
     """Coordinates were not shifted by half a pixel, which is what leaving it out says now."""
     hands.set("coordinate_transformation_mode", "output_half_pixel")
 
 
-def _recurrent_to_7(hands: Hands) -> None:
+def _recurrent_to_7(hands: NodeRewriter) -> None:
     hands.drop("output_sequence")
 
 
 _SAMPLINGS = {"bilinear": "linear", "bicubic": "cubic"}
 
 
-def _gridsample_to_20(hands: Hands) -> None:
+def _gridsample_to_20(hands: NodeRewriter) -> None:
     hands.set("mode", _SAMPLINGS.get(hands.attribute("mode", "bilinear"), "nearest"))
 
 
-def _group_normalization_to_21(hands: Hands) -> None:
+def _group_normalization_to_21(hands: NodeRewriter) -> None:
     """Scale and bias had one number for each group; now they have one for each channel."""
     import numpy as np
 
@@ -276,7 +276,7 @@ def _group_normalization_to_21(hands: Hands) -> None:
     hands.set_inputs(inputs)
 
 
-def _scan_to_9(hands: Hands) -> None:
+def _scan_to_9(hands: NodeRewriter) -> None:
     """Version 8 worked on batches, which no later one does; a batch of one is taken apart and put together again."""
     if hands.node.inputs[0] is not None:
         raise hands.refuse("its sequences have lengths of their own, which no later version knows")
@@ -294,7 +294,7 @@ def _scan_to_9(hands: Hands) -> None:
 
 
 def _unknown(reason: str) -> Adapter:
-    def adapter(hands: Hands) -> None:
+    def adapter(hands: NodeRewriter) -> None:
         raise hands.unable(reason)
 
     return adapter

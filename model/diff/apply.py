@@ -29,7 +29,7 @@ from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 Side = Literal["old", "new"]
 
 
-def take_over(edit: Transaction, comparison: Comparison, difference: Difference, into: Side) -> None:
+def apply_difference(edit: Transaction, comparison: Comparison, difference: Difference, into: Side) -> None:
     """Make one side like the other in this one respect; `edit` must be of the model of side `into`.
 
     ModelError when something else must be taken over first, naming it. Cost: as the edit it makes.
@@ -37,7 +37,7 @@ def take_over(edit: Transaction, comparison: Comparison, difference: Difference,
     _TakeOver(edit, comparison, into).one(difference)
 
 
-def take_over_all(
+def apply_differences(
     edit: Transaction, comparison: Comparison, differences: Iterable[Difference], into: Side
 ) -> list[tuple[Difference, ModelError]]:
     """Take over many, in an order that works; returns those that could not be, with the reason."""
@@ -301,4 +301,4 @@ _ASPECTS: dict[str, Callable[[_TakeOver, Any, Any], None]] = {
     "order of outputs": _TakeOver._graph_outputs,
 }
 
-__all__ = ["Side", "take_over", "take_over_all"]
+__all__ = ["Side", "apply_difference", "apply_differences"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from onnx_workbench.model.diff.function_matching import pair_functions
-from onnx_workbench.model.diff.graph_matching import Key, Matching, match_graphs
+from onnx_workbench.model.diff.graph_matching import GraphMatching, Key, match_graphs
 from onnx_workbench.model.diff.tensors import TensorDifference, compare_constants, form_text
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
@@ -54,7 +54,7 @@ class Comparison:
     old: Model
     new: Model
     differences: list[Difference] = field(default_factory=list)
-    matching: Matching = field(default_factory=Matching)
+    matching: GraphMatching = field(default_factory=GraphMatching)
 
     def __bool__(self) -> bool:
         return bool(self.differences)

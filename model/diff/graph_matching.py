@@ -25,7 +25,7 @@ _MOST_PAIRS = 4_000  # of leftover nodes of one operator that are held against e
 
 
 @dataclass(slots=True)
-class Matching:
+class GraphMatching:
     """Objects of the old model and their partners in the new one, both ways."""
 
     new_of: dict[object, object] = field(default_factory=dict)
@@ -54,13 +54,13 @@ class Matching:
         """The partner of an object of either model."""
         return self.new_of.get(item) or self.old_of.get(item)
 
-    def take(self, other: Matching) -> None:
+    def take(self, other: GraphMatching) -> None:
         """Add what another matching found."""
         self.new_of.update(other.new_of)
         self.old_of.update(other.old_of)
 
 
-def match_graphs(old: Graph, new: Graph, known: Matching, progress: Progress = SILENT) -> None:
+def match_graphs(old: Graph, new: Graph, known: GraphMatching, progress: Progress = SILENT) -> None:
     """Find partners for the nodes and values of two graphs and add them to `known`, which holds outer values."""
     sides = (_Side(old, known.calls), _Side(new, {}))
     best = _Attempt(*sides, known, names_first=True, progress=progress)
@@ -121,9 +121,9 @@ class _Side:
 class _Attempt:
     """One way of matching two graphs."""
 
-    def __init__(self, old: _Side, new: _Side, outer: Matching, *, names_first: bool, progress: Progress) -> None:
+    def __init__(self, old: _Side, new: _Side, outer: GraphMatching, *, names_first: bool, progress: Progress) -> None:
         self.old, self.new = old, new
-        self.found = Matching()
+        self.found = GraphMatching()
         self._outer = outer
         self._names_first = names_first
         self._progress = progress

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
-from onnx_workbench.model.analysis.topology import Wire
+from onnx_workbench.model.analysis.topology import Connection
 from onnx_workbench.model.diff.compare import Comparison
 from onnx_workbench.model.history.steps import InsertNode, SetGraphOutputs
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
@@ -40,8 +40,8 @@ class Union:
     model: Model
     sides: dict[object, Sides] = field(default_factory=dict)
     of: dict[object, Any] = field(default_factory=dict)
-    added: list[Wire | Value] = field(default_factory=list)
-    removed: list[Wire | Value] = field(default_factory=list)
+    added: list[Connection | Value] = field(default_factory=list)
+    removed: list[Connection | Value] = field(default_factory=list)
 
     def note(self, made: object, old: Any, new: Any) -> None:
         """Say what an object stands for."""
@@ -195,8 +195,8 @@ class _Work:
         )
         self._describe(made, old, new, shown)
         self.result.note(made, old, new)
-        self.result.added += [Wire(v, made) for v in _beyond(before, after)]
-        self.result.removed += [Wire(v, made) for v in _beyond(after, before)]
+        self.result.added += [Connection(v, made) for v in _beyond(before, after)]
+        self.result.removed += [Connection(v, made) for v in _beyond(after, before)]
         return made
 
     def _both(self, old: Graph | Node | None, new: Graph | Node | None, part: str) -> list[list[Value | None]]:

@@ -26,7 +26,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Extraction:
     """Nodes of one graph, in its order; what goes in and comes out, and the constants that come along."""
 
     graph: Graph
@@ -36,7 +36,7 @@ class Cut:
     constants: tuple[Value, ...] = ()
 
 
-def cut_selection(nodes: Collection[Node]) -> Cut:
+def cut_selection(nodes: Collection[Node]) -> Extraction:
     """Around nodes: what comes in from outside, and what is used outside or by nobody. Constant nodes come along."""
     graph, chosen = in_graph_order(nodes)
     along = set(constants_taken(chosen, graph))
@@ -49,7 +49,7 @@ def cut_selection(nodes: Collection[Node]) -> Cut:
     return _cut(graph, ordered, taken, [*(v for v in outputs if v.producer not in along), *ends])
 
 
-def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Value]) -> Cut:
+def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Value]) -> Extraction:
     """What computes `outputs` from `inputs`; outer values that bodies use become inputs too.
 
     ModelError names graph inputs that would be needed beyond the given ones.
@@ -79,7 +79,7 @@ def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Val
     return _cut(graph, [n for n in graph.nodes if n in nodes], [*used, *(v for v in needed if v not in given)], outputs)
 
 
-def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
+def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Extraction, Extraction]:
     """Before and after values. The first part computes them, and all else before them that is used after them.
 
     Constants used on both sides are in both parts; inputs and constants that nothing uses are in the first.
@@ -113,10 +113,10 @@ def _inputs_in_order(graph: Graph, taken: Iterable[Value]) -> list[Value]:
     return sorted(taken, key=lambda value: place.get(value, -1))
 
 
-def _cut(graph: Graph, nodes: Sequence[Node], taken: Iterable[Value], outputs: Iterable[Value]) -> Cut:
+def _cut(graph: Graph, nodes: Sequence[Node], taken: Iterable[Value], outputs: Iterable[Value]) -> Extraction:
     inside = set(nodes)
     taken = list(dict.fromkeys(taken))
-    return Cut(
+    return Extraction(
         graph,
         tuple(nodes),
         tuple(v for v in taken if v.initializer is None),
@@ -125,7 +125,9 @@ def _cut(graph: Graph, nodes: Sequence[Node], taken: Iterable[Value], outputs: I
     )
 
 
-def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type, progress: Progress = SILENT) -> Model:
+def cut_out(
+    model: Model, cut: Extraction, type_of: TypeOf = lambda value: value.type, progress: Progress = SILENT
+) -> Model:
     """The new model. Weights stay in the file until someone looks; the model it came from is not changed.
 
     What the model and the graph say of themselves, the new ones say too. `type_of` should know inferred types, as
@@ -155,7 +157,7 @@ def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type, 
 _TOLD = ("producer_name", "producer_version", "domain", "model_version", "doc_string", "configurations")
 
 
-def _declare_ends(part: Graph, cut: Cut, type_of: TypeOf, names: Collection[str]) -> tuple[list[str], list[str]]:
+def _declare_ends(part: Graph, cut: Extraction, type_of: TypeOf, names: Collection[str]) -> tuple[list[str], list[str]]:
     """Give inputs and outputs a type that have none, and a shape; returns the names of the ones and the others."""
     undeclared, shapeless = [], []
     for inner, value in (*zip(part.inputs, cut.inputs, strict=True), *zip(part.outputs, cut.outputs, strict=True)):

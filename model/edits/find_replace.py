@@ -16,10 +16,10 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetAttribute, SetField
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
-from onnx_workbench.model.ir.name_index import Lookup
+from onnx_workbench.model.ir.name_index import NameIndex
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.text.attributes import attribute_source, has_text, parse_attribute
-from onnx_workbench.model.text.regular_expressions import Expression
+from onnx_workbench.model.text.regular_expressions import RegularExpression
 
 Where = Literal["node names", "value names", "operator types", "attribute names", "attribute values", "texts"]
 _Substitute = Callable[[str], str]
@@ -57,7 +57,7 @@ def find_replacements(
     """
     if not pattern:
         raise ModelError("Nothing to find", "Write what to look for.")
-    expression = Expression(pattern if regex else re.escape(pattern), ignores_case=not case)
+    expression = RegularExpression(pattern if regex else re.escape(pattern), ignores_case=not case)
     template = replacement if regex else replacement.replace("\\", r"\\")
     return _found(graphs, expression.replacing(template, whole=whole), where, nodes)
 
@@ -147,7 +147,7 @@ def _refuse_clashes(replacements: list[Replacement]) -> None:
             continue
         holders: Iterable[Node | Value]
         if isinstance(target, Node):
-            holders = Lookup.of(target.graph).nodes(name)
+            holders = NameIndex.of(target.graph).nodes(name)
         else:
             holders = values_named(target.graph, name)
         first = given.setdefault((_space(target, target.graph), type(target), name), target)

@@ -71,7 +71,7 @@ def set_tensor(edit: Transaction, value: Value, tensor: Tensor | SparseTensor) -
 
 
 @dataclass(frozen=True, slots=True)
-class ConversionReport:
+class RoundingReport:
     """What a change of element type did to the values."""
 
     total: int
@@ -82,7 +82,7 @@ class ConversionReport:
 
 def convert(
     tensor: Tensor, element_type: ElementType, cast: Callable[[NDArray[Any], ElementType], NDArray[Any]]
-) -> tuple[ArrayTensor, ConversionReport]:
+) -> tuple[ArrayTensor, RoundingReport]:
     """The tensor in another element type, with what was lost.
 
     `cast` is exec's ONNX cast, handed in since model knows no kernels. Reads the values: not on the GUI thread
@@ -100,12 +100,12 @@ def convert(
     return copy, report
 
 
-def _report(old: NDArray[Any], new: NDArray[Any], kind: ElementType) -> ConversionReport:
+def _report(old: NDArray[Any], new: NDArray[Any], kind: ElementType) -> RoundingReport:
     import numpy as np
 
     if old.dtype == object or new.dtype == object:
         changed = int(np.count_nonzero(old.astype(str) != new.astype(str)))
-        return ConversionReport(old.size, changed, 0, 0.0)
+        return RoundingReport(old.size, changed, 0, 0.0)
     wide = np.complex128 if old.dtype.kind == "c" or new.dtype.kind == "c" else np.float64
     before, after = old.astype(wide).reshape(-1), new.astype(wide).reshape(-1)
     same = (before == after) | (np.isnan(before) & np.isnan(after))
@@ -118,7 +118,7 @@ def _report(old: NDArray[Any], new: NDArray[Any], kind: ElementType) -> Conversi
         ends = finite & (error >= 1)  # what was cut off is less
     else:
         ends = np.isfinite(after) & (np.abs(before) > 1) & (np.abs(after) < np.abs(before) / 2)
-    return ConversionReport(
+    return RoundingReport(
         old.size,
         int(old.size - np.count_nonzero(same)),
         overflowed + int(np.count_nonzero(ends)),

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.node_subset import is_used
-from onnx_workbench.model.analysis.scoping import Taken, names_taken, node_names, unique_name
+from onnx_workbench.model.analysis.scoping import TakenNames, names_taken, node_names, unique_name
 from onnx_workbench.model.edits.values import follow_names
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
@@ -29,7 +29,7 @@ def regenerate_node_names(
     count = 0
     for root in model.root_graphs():
         seen: set[str] = set()
-        taken: Taken | set[str] = node_names(root) if only_missing else _names_of_others(root, among)
+        taken: TakenNames | set[str] = node_names(root) if only_missing else _names_of_others(root, among)
         for graph in root.walk():
             for node in progress.paced(graph.nodes, of=len(graph.nodes)):
                 if among is not None and node not in among:

@@ -19,7 +19,7 @@ from onnx_workbench.model.edits import (
     properties,
 )
 from onnx_workbench.model.edits.attributes import remove_attribute, set_attribute
-from onnx_workbench.model.edits.raw_fields import Place, host_of, parse_item, place_of, set_field, with_reference
+from onnx_workbench.model.edits.raw_fields import FieldPath, host_of, parse_item, place_of, set_field, with_reference
 from onnx_workbench.model.edits.raw_messages import swapped, value_of
 from onnx_workbench.model.edits.unknown_fields import add_unknown, change_unknown, is_unknown
 from onnx_workbench.model.edits.values import connect, set_type
@@ -63,7 +63,7 @@ def addable(model: Model, path: Path) -> dict[str, str]:
     return {name: ask for name, (ask, _) in _additions(place).items()}
 
 
-def missing_fields_of(place: Place) -> dict[str, bool]:
+def missing_fields_of(place: FieldPath) -> dict[str, bool]:
     """The fields a part of its own does not have yet, and whether each takes a text."""
     part = place.part
     assert part is not None
@@ -111,7 +111,7 @@ def _removal(model: Model, path: Path) -> Remove | None:
     return _removal_below(place, path)
 
 
-def _removal_of_object(place: Place, path: Path) -> Remove | None:
+def _removal_of_object(place: FieldPath, path: Path) -> Remove | None:
     target: Any = place.target
     match target, place.field:
         case Node(), "node":
@@ -147,7 +147,7 @@ def _removal_from_interface(value: Value, field: str, path: Path) -> Remove:
     return remove
 
 
-def _removal_below(place: Place, path: Path) -> Remove | None:
+def _removal_below(place: FieldPath, path: Path) -> Remove | None:
     target: Any = place.target
     (name, index), *below = place.rest
     match target, name, len(below):
@@ -222,7 +222,7 @@ def _attribute_without(attribute: Attribute, field: str, index: int) -> Attribut
 _Additions = Mapping[str, tuple[str, Add]]  # by field: what to ask for, and what to do with it
 
 
-def _additions(place: Place) -> _Additions:
+def _additions(place: FieldPath) -> _Additions:
     target: Any = place.target
     if place.rest:
         return _additions_below(place)
@@ -388,7 +388,7 @@ def _pair(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def _additions_below(place: Place) -> _Additions:
+def _additions_below(place: FieldPath) -> _Additions:
     """Entries of lists in attributes, and what else an attribute can have."""
     target: Any = place.target
     name, index = place.rest[0]

@@ -17,7 +17,7 @@ from onnx_workbench.model.edits.attributes import rename_attribute, set_attribut
 from onnx_workbench.model.edits.function_attributes import set_default
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.edits.raw_messages import (
-    Part,
+    MessagePart,
     Setter,
     annotation_setter,
     binding_setter,
@@ -203,7 +203,7 @@ def host_of(model: Model, path: Path) -> tuple[Host, Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FieldPath:
     """Where a path leads: the innermost object, the field it was met in, and the path below it.
 
     `part` is the message of its own that holds the field, where there is one.
@@ -212,10 +212,10 @@ class Place:
     target: Target
     field: str
     rest: Path
-    part: Part | None
+    part: MessagePart | None
 
 
-def place_of(model: Model, path: Path) -> Place | None:
+def place_of(model: Model, path: Path) -> FieldPath | None:
     """Where a path of the raw view leads; None for what cannot be told apart in the model."""
     plain = plain_path(path)
     if plain is None:
@@ -224,7 +224,7 @@ def place_of(model: Model, path: Path) -> Place | None:
     at = len(plain) - len(rest) - 1
     field = plain[at][0] if at >= 0 else ""
     renamed = field.endswith("initializer") and _is_name(field, rest)
-    return Place(target, field, rest, None if renamed else part_at(target, field, rest))
+    return FieldPath(target, field, rest, None if renamed else part_at(target, field, rest))
 
 
 def plain_path(path: Path) -> Path | None:

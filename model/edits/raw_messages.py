@@ -74,7 +74,7 @@ class _Plain:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MessagePart:
     """A part of the model that is a message of its own: `path` leads on inside it, `put` takes it back changed."""
 
     open: Callable[[], Editable]
@@ -88,7 +88,7 @@ class Part:
         self.put(edit, copy)
 
 
-def part_at(target: object, field: str, rest: Path) -> Part | None:
+def part_at(target: object, field: str, rest: Path) -> MessagePart | None:
     """The part that holds a field below an object, which was met as a `field` of the message around it."""
     name, index = rest[0] if rest else ("", 0)
     match target, name:
@@ -110,23 +110,23 @@ def part_at(target: object, field: str, rest: Path) -> Part | None:
     return None
 
 
-def _type_part(kind: Type | None, put: Callable[[Transaction, Type | None], None], path: Path) -> Part:
+def _type_part(kind: Type | None, put: Callable[[Transaction, Type | None], None], path: Path) -> MessagePart:
     def read() -> Editable:
         message = TypeProto()
         if kind is not None:
             write_type(message, kind)
         return _Plain(message)
 
-    return Part(read, lambda edit, copy: put(edit, read_type(copy.message)), path)
+    return MessagePart(read, lambda edit, copy: put(edit, read_type(copy.message)), path)
 
 
 def _any_tensor_part(
     held: Tensor | SparseTensor | None, put: Callable[[Transaction, Any], None], path: Path
-) -> Part | None:
+) -> MessagePart | None:
     if isinstance(held, Tensor):
         if not isinstance(held, ProtoTensor) and is_stored_outside(held):
             return None  # its values go to a data file that is not written yet
-        return Part(lambda: TensorMessage(held), lambda edit, copy: put(edit, copy.tensor), path)
+        return MessagePart(lambda: TensorMessage(held), lambda edit, copy: put(edit, copy.tensor), path)
     if held is None or not path:
         return None
 
@@ -135,7 +135,7 @@ def _any_tensor_part(
 
     match path[0][0]:
         case "dims":
-            return Part(
+            return MessagePart(
                 lambda: _Plain(SparseTensorProto(dims=held.shape)),
                 lambda edit, copy: with_part(edit, held.values, held.indices, tuple(copy.message.dims)),
                 path,
@@ -157,7 +157,9 @@ _TENSOR_FIELDS = {
 }  # fmt: skip
 
 
-def _attribute_part(attribute: Attribute, put: Callable[[Transaction, Attribute], None], path: Path) -> Part | None:
+def _attribute_part(
+    attribute: Attribute, put: Callable[[Transaction, Attribute], None], path: Path
+) -> MessagePart | None:
     """A tensor or type in an attribute."""
     field, index = path[0] if path else ("", 0)
     kind, value = attribute.kind, attribute.value
@@ -181,12 +183,12 @@ def _attribute_part(attribute: Attribute, put: Callable[[Transaction, Attribute]
 def _put_attribute(edit: Transaction, node: Node, attribute: Attribute) -> None:
     if attribute.kind in (AttributeKind.TENSOR, AttributeKind.SPARSE_TENSOR):
         made: Any = attribute.value
-        tensors.put(edit, tensors.Place(node, attribute.name), made)
+        tensors.put(edit, tensors.TensorLocation(node, attribute.name), made)
     else:
         edit.do(SetAttribute(node, attribute.name, attribute))
 
 
-def _device_part(node: Node, index: int, path: Path) -> Part:
+def _device_part(node: Node, index: int, path: Path) -> MessagePart:
     """One of a node's device configurations; what is not possible there is refused as in the inspector."""
     old = node.device_configurations[index]
 
@@ -207,7 +209,7 @@ def _device_part(node: Node, index: int, path: Path) -> Part:
         else:
             devices.put_device_configuration(edit, node, index, made)
 
-    return Part(read, put, path)
+    return MessagePart(read, put, path)
 
 
 # -- the model, functions, graphs, training -------------------------------------------------------------------

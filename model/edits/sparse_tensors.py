@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnx_workbench.model.edits.initializers import ConversionReport
+from onnx_workbench.model.edits.initializers import RoundingReport
 from onnx_workbench.model.edits.tensors import kind_of, linear_indices, remade, to_dense, to_sparse
 from onnx_workbench.model.edits.tensors import retype as retype_dense
 from onnx_workbench.model.errors import ModelError
@@ -50,7 +50,7 @@ def reshape(tensor: SparseTensor, shape: tuple[int, ...]) -> SparseTensor:
 
 def retype(
     tensor: SparseTensor, kind: ElementType, cast: Callable[[NDArray[Any], ElementType], NDArray[Any]]
-) -> tuple[SparseTensor, ConversionReport]:
+) -> tuple[SparseTensor, RoundingReport]:
     """The sparse tensor in another element type, and what its entries lose; `cast` is exec's, handed in."""
     if kind is ElementType.STRING:
         raise ModelError("Strings cannot be sparse", "Sparse tensors hold numbers.")

@@ -26,7 +26,7 @@ KEY = "onnx_workbench.whole"
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class SplitOrigin:
     """The graph that parts were cut out of, and where the nodes of one part stood in it."""
 
     nodes: int
@@ -39,7 +39,7 @@ class Whole:
     apart: str = ""  # what no part has: see `remnants`
     shapeless: tuple[str, ...] = ()  # values whose type the whole declares without a shape, where a part needs one
 
-    def is_that_of(self, other: Whole | None) -> bool:
+    def is_that_of(self, other: SplitOrigin | None) -> bool:
         """Whether two parts are of one whole."""
         return other is not None and (self.nodes, self.inputs, self.outputs) == (
             other.nodes,
@@ -54,7 +54,7 @@ class Whole:
         made: Iterable[str],
         undeclared: Iterable[str],
         shapeless: Iterable[str],
-    ) -> Whole:
+    ) -> SplitOrigin:
         """The same whole, as a part with these nodes remembers it."""
         runs: list[tuple[int, str]] = []
         expected = -1
@@ -79,7 +79,7 @@ class Whole:
         return found
 
 
-def whole_of(model: Model) -> Whole | None:
+def whole_of(model: Model) -> SplitOrigin | None:
     """What a model remembers of a whole; None where it is no part, or the entry cannot be understood."""
     try:
         told: Any = json.loads(model.metadata.get(KEY, ""))
@@ -90,7 +90,7 @@ def whole_of(model: Model) -> Whole | None:
         functions = tuple(map(str, told.get("functions", ())))
         apart = str(told.get("apart", ""))
         shapeless = tuple(map(str, told.get("shapeless", ())))
-        return Whole(int(told["nodes"]), inputs, outputs, made, undeclared, runs, functions, apart, shapeless)
+        return SplitOrigin(int(told["nodes"]), inputs, outputs, made, undeclared, runs, functions, apart, shapeless)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
 
@@ -114,7 +114,7 @@ def remembering(
     whole = whole_of(model)
     if whole is None:
         labels = tuple(label_of(function.key) for function in model.functions)
-        whole = Whole(len(graph.nodes), inputs, results, (), (), (), labels, packed(model))
+        whole = SplitOrigin(len(graph.nodes), inputs, results, (), (), (), labels, packed(model))
     place = dict(zip(graph.nodes, whole.places(graph.nodes), strict=True))
     made = {*whole.made, *outputs}.difference(whole.outputs)
     unsaid = {*whole.undeclared, *undeclared}
@@ -141,7 +141,7 @@ class Joint:
     """Two parts of one whole that are about to become one: remembers where the nodes of both stood."""
 
     graph: Graph
-    whole: Whole
+    whole: SplitOrigin
     made: frozenset[str]
     undeclared: frozenset[str]
     shapeless: frozenset[str]

@@ -23,7 +23,7 @@ _LARGEST = 1 << 24  # bytes; metadata are no place for more
 def packed(model: Model) -> str:
     """What no part of a model takes along, as text; empty where there is nothing of the kind, or too much."""
     from onnx_workbench.model.io.writer.save import to_bytes
-    from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+    from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 
     functions, idle = uncalled(model), unused(model)
     graphs = [g for t in model.training_info for g in _graphs(t)]
@@ -36,7 +36,7 @@ def packed(model: Model) -> str:
     rest.opset_imports = dict(model.opset_imports)
     rest.functions, rest.training_info = functions, model.training_info
     try:
-        data = to_bytes(rest, Storage(Layout.INLINE))
+        data = to_bytes(rest, Storage(DataLayout.INLINE))
     except (ModelError, OSError):
         return ""  # weights that cannot be read
     return base64.b64encode(zlib.compress(data)).decode() if len(data) <= _LARGEST else ""

@@ -66,7 +66,7 @@ HINT: Final = (
 )
 
 
-class Expression:
+class TensorExpression:
     """A parsed expression. ModelError when the text is not one, naming what is wrong with it."""
 
     def __init__(self, text: str) -> None:

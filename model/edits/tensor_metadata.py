@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from onnx_workbench.model.edits.properties import with_entry, with_key
-from onnx_workbench.model.edits.tensors import Place, put, tensor_at
+from onnx_workbench.model.edits.tensors import TensorLocation, put, tensor_at
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Value
@@ -16,29 +16,31 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 Part = Literal["values", "indices"]
 
 
-def set_tensor_name(edit: Transaction, place: Place, text: str, part: Part = "values") -> None:
+def set_tensor_name(edit: Transaction, place: TensorLocation, text: str, part: Part = "values") -> None:
     """Name a tensor; refused for an initializer, which goes by the name of its value."""
     if isinstance(place.owner, Value) and part == "values":
         raise ModelError("An initializer has the name of its value", "Rename the value instead.", place.owner)
     _put(edit, place, part, _part(place, part).with_texts(name=text))
 
 
-def describe_tensor(edit: Transaction, place: Place, text: str, part: Part = "values") -> None:
+def describe_tensor(edit: Transaction, place: TensorLocation, text: str, part: Part = "values") -> None:
     """Set the doc_string of a tensor."""
     _put(edit, place, part, _part(place, part).with_texts(doc_string=text))
 
 
-def set_tensor_metadata(edit: Transaction, place: Place, key: str, text: str | None, part: Part = "values") -> None:
+def set_tensor_metadata(
+    edit: Transaction, place: TensorLocation, key: str, text: str | None, part: Part = "values"
+) -> None:
     """Set or (None) remove one entry of a tensor's metadata_props."""
     _put_metadata(edit, place, part, with_entry(_part(place, part).metadata, key, text, place.owner))
 
 
-def rename_tensor_metadata(edit: Transaction, place: Place, old: str, new: str, part: Part = "values") -> None:
+def rename_tensor_metadata(edit: Transaction, place: TensorLocation, old: str, new: str, part: Part = "values") -> None:
     """Change a key of a tensor's metadata_props, keeping its place among the others."""
     _put_metadata(edit, place, part, with_key(_part(place, part).metadata, old, new, place.owner))
 
 
-def _part(place: Place, part: Part) -> Tensor:
+def _part(place: TensorLocation, part: Part) -> Tensor:
     tensor = tensor_at(place)
     if isinstance(tensor, SparseTensor):
         return tensor.values if part == "values" else tensor.indices
@@ -47,11 +49,11 @@ def _part(place: Place, part: Part) -> Tensor:
     return tensor
 
 
-def _put_metadata(edit: Transaction, place: Place, part: Part, entries: Mapping[str, str]) -> None:
+def _put_metadata(edit: Transaction, place: TensorLocation, part: Part, entries: Mapping[str, str]) -> None:
     _put(edit, place, part, _part(place, part).with_texts(metadata=entries))
 
 
-def _put(edit: Transaction, place: Place, part: Part, made: Tensor) -> None:
+def _put(edit: Transaction, place: TensorLocation, part: Part, made: Tensor) -> None:
     old = tensor_at(place)
     if not isinstance(old, SparseTensor):
         put(edit, place, made)

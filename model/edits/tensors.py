@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnx_workbench.model.edits.initializers import (
-    ConversionReport,
+    RoundingReport,
     constant_tensor,
     convert,
     set_constant_tensor,
     set_tensor,
 )
-from onnx_workbench.model.edits.tensor_expressions import Expression
+from onnx_workbench.model.edits.tensor_expressions import TensorExpression
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetAttribute, SetField
@@ -46,7 +46,7 @@ _MOST_DENSE = 1 << 31  # bytes that are made of a sparse tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TensorLocation:
     """Where a tensor stands: an initializer, a Constant node, or an attribute of a node (one of a list by `index`)."""
 
     owner: Value | Node
@@ -54,7 +54,7 @@ class Place:
     index: int | None = None
 
 
-def tensor_at(place: Place) -> Tensor | SparseTensor | None:
+def tensor_at(place: TensorLocation) -> Tensor | SparseTensor | None:
     """The tensor that stands there now, or None."""
     owner = place.owner
     if isinstance(owner, Value):
@@ -68,7 +68,7 @@ def tensor_at(place: Place) -> Tensor | SparseTensor | None:
     return found if isinstance(found, (Tensor, SparseTensor)) else None
 
 
-def put(edit: Transaction, place: Place, tensor: Tensor | SparseTensor) -> None:
+def put(edit: Transaction, place: TensorLocation, tensor: Tensor | SparseTensor) -> None:
     """Replace the tensor at a place; declared types that would be wrong follow."""
     owner = place.owner
     if isinstance(owner, Value):
@@ -80,13 +80,13 @@ def put(edit: Transaction, place: Place, tensor: Tensor | SparseTensor) -> None:
         _declare(edit, owner, tensor)
 
 
-def _put_attribute(edit: Transaction, node: Node, place: Place, tensor: Tensor | SparseTensor) -> None:
+def _put_attribute(edit: Transaction, node: Node, place: TensorLocation, tensor: Tensor | SparseTensor) -> None:
     old = node.attributes.get(place.attribute)
     if old is None:
         raise ModelError(f"{node.title} has no attribute {place.attribute}", "It was removed.", node)
     kind = AttributeKind.SPARSE_TENSOR if isinstance(tensor, SparseTensor) else AttributeKind.TENSOR
     if kind is not old.kind.element and node.op_type == "Constant" and not node.domain:
-        put(edit, Place(node), tensor)
+        put(edit, TensorLocation(node), tensor)
         return
     value: Any = tensor
     if place.index is not None:
@@ -203,7 +203,7 @@ def compute(tensor: Tensor, text: str, regions: Sequence[Region] = ()) -> tuple[
     kind = kind_of(tensor)
     if kind is ElementType.STRING:
         raise ModelError("Strings cannot be computed with", "Expressions work on numbers.")
-    expression = Expression(text)
+    expression = TensorExpression(text)
     array = np.array(tensor.numpy())
     reduced = expression.reduce(_wide(array.reshape(-1), kind)) if expression.reductions else {}
     rounded = 0
@@ -221,7 +221,11 @@ def compute(tensor: Tensor, text: str, regions: Sequence[Region] = ()) -> tuple[
 
 
 def _evaluated(
-    expression: Expression, block: NDArray[Any], positions: NDArray[Any], reduced: dict[str, Any], kind: ElementType
+    expression: TensorExpression,
+    block: NDArray[Any],
+    positions: NDArray[Any],
+    reduced: dict[str, Any],
+    kind: ElementType,
 ) -> NDArray[Any]:
     result = expression(_wide(block, kind), positions, reduced)
     if kind.is_integer and result.dtype.kind in "iu":
@@ -293,7 +297,7 @@ def reshape(tensor: Tensor, shape: tuple[int, ...]) -> ArrayTensor:
 
 def retype(
     tensor: Tensor, kind: ElementType, cast: Callable[[NDArray[Any], ElementType], NDArray[Any]]
-) -> tuple[ArrayTensor, ConversionReport]:
+) -> tuple[ArrayTensor, RoundingReport]:
     """The tensor in another element type and what that loses; `cast` is exec's, handed in."""
     kind_of(tensor)
     try:
@@ -391,23 +395,23 @@ def _flat(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
     return flat
 
 
-def places(owner: Value | Node) -> Iterator[Place]:
+def places(owner: Value | Node) -> Iterator[TensorLocation]:
     """Every tensor that stands at a value or node."""
     if isinstance(owner, Value):
         if owner.initializer is not None:
-            yield Place(owner)
+            yield TensorLocation(owner)
         elif owner.producer is not None and constant_tensor(owner.producer) is not None:
-            yield Place(owner.producer)
+            yield TensorLocation(owner.producer)
         return
     if constant_tensor(owner) is not None:
-        yield Place(owner)
+        yield TensorLocation(owner)
         return
     for name, attribute in owner.attributes.items():
         if attribute.reference:
             continue
         if isinstance(attribute.value, (Tensor, SparseTensor)):
-            yield Place(owner, name)
+            yield TensorLocation(owner, name)
         elif isinstance(attribute.value, tuple):
             for index, one in enumerate(attribute.value):
                 if isinstance(one, (Tensor, SparseTensor)):
-                    yield Place(owner, name, index)
+                    yield TensorLocation(owner, name, index)

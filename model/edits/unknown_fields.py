@@ -12,7 +12,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.message_fields import Path, hexadecimal, integer
-from onnx_workbench.model.io.raw_view import Contents, RawField, contents_of, fields, root
+from onnx_workbench.model.io.raw_view import RawContents, RawField, contents_of, fields, root
 from onnx_workbench.model.io.unknown_fields import identifying, unnamed
 from onnx_workbench.model.io.wire import FIXED32, FIXED64, LENGTH, START_GROUP, VARINT, encode_tag, encode_varint
 from onnx_workbench.model.ir.graph import Function, Model, Node, Value
@@ -69,7 +69,7 @@ def add_unknown(edit: Transaction, host: Host, inner: Path, path: Path, number: 
     edit.do(SetField(host, "unknown_changes", (*host.unknown_changes, change)))
 
 
-def _held(contents: Contents, path: Path) -> tuple[list[str], RawField, list[RawField]]:
+def _held(contents: RawContents, path: Path) -> tuple[list[str], RawField, list[RawField]]:
     """What the messages on a path go by, the one at its end, and the fields in that."""
     keys: list[str] = []
     held, found = root(contents), list(fields(contents, root(contents)))
@@ -85,7 +85,7 @@ def _held(contents: Contents, path: Path) -> tuple[list[str], RawField, list[Raw
     return keys, held, found
 
 
-def _key(contents: Contents, message: RawField, found: list[RawField], count: int) -> str:
+def _key(contents: RawContents, message: RawField, found: list[RawField], count: int) -> str:
     """What a message of these fields goes by, in a list of so many: see `UnknownChange`."""
     if message.schema is None or message.message is None:
         return ""
@@ -103,7 +103,7 @@ def _named(inner: Path, keys: list[str]) -> tuple[tuple[str, int, str], ...]:
     return tuple((*step, key) for step, key in zip(inner, keys[len(keys) - len(inner) :], strict=True))
 
 
-def _message(contents: Contents, path: Path) -> tuple[list[str], list[RawField]]:
+def _message(contents: RawContents, path: Path) -> tuple[list[str], list[RawField]]:
     """The fields beside the one at a path, with it, and what the messages on the way go by."""
     keys, _, found = _held(contents, path[:-1])
     if not any(field.key == path[-1] and field.schema is None for field in found):

@@ -23,7 +23,7 @@ from onnx_workbench.model.text.text_validation import refuse_half_characters
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class HistoryEntry:
     """One edit in the history. `id` also names the state of the model right after it; 0 is the state as opened.
 
     `children` are the edits made from this state, oldest first: undoing and editing anew starts a branch, and
@@ -32,11 +32,11 @@ class Entry:
 
     id: int
     title: str
-    parent: Entry | None
+    parent: HistoryEntry | None
     steps: list[Step] = field(default_factory=list)
     inverses: list[Step] = field(default_factory=list)  # inverses[i] takes steps[i] back
-    children: list[Entry] = field(default_factory=list)
-    latest: Entry | None = None
+    children: list[HistoryEntry] = field(default_factory=list)
+    latest: HistoryEntry | None = None
     merge: str = ""
     time: float = 0.0
 
@@ -121,7 +121,7 @@ class Document:
         self.model = model
         self.path = path
         self.revision = 0  # goes up with every change, undo and redo included
-        self.root = Entry(0, "Open" if path else "New", None)
+        self.root = HistoryEntry(0, "Open" if path else "New", None)
         self.current = self.root
         self._entries = {0: self.root}
         self._next_id = 1
@@ -168,7 +168,7 @@ class Document:
         if merge and self._gesture_open and entry.merge == merge and entry is not self.root and not entry.children:
             self._merge_into(entry, transaction)
         else:
-            entry = Entry(0, title, self.current, merge=merge, time=time.time())
+            entry = HistoryEntry(0, title, self.current, merge=merge, time=time.time())
             entry.steps, entry.inverses = transaction._steps, transaction._inverses
             self._number(entry)
             self.current.children.append(entry)
@@ -177,14 +177,14 @@ class Document:
         self._gesture_open = bool(merge)
         self._tell(tuple(transaction._steps), tuple(transaction._inverses), title, "edit")
 
-    def _number(self, entry: Entry) -> None:
+    def _number(self, entry: HistoryEntry) -> None:
         """Give an entry an id of its own; each state of the model has one."""
         self._entries.pop(entry.id or -1, None)
         entry.id = self._next_id
         self._next_id += 1
         self._entries[entry.id] = entry
 
-    def _merge_into(self, entry: Entry, transaction: Transaction) -> None:
+    def _merge_into(self, entry: HistoryEntry, transaction: Transaction) -> None:
         """Join a later part of a gesture to its entry, keeping of steps on one thing the first and last state."""
         self._number(entry)
         for step, inverse in zip(transaction._steps, transaction._inverses, strict=True):
@@ -243,12 +243,12 @@ class Document:
         self._tell(steps, tuple(entry.inverses), entry.title, "redo")
         return True
 
-    def go_to(self, entry: Entry) -> None:
+    def go_to(self, entry: HistoryEntry) -> None:
         """Undo and redo along the history tree until the model is in the state after `entry`."""
         for _ in self.steps_to(entry):
             pass
 
-    def steps_to(self, entry: Entry) -> Iterator[None]:
+    def steps_to(self, entry: HistoryEntry) -> Iterator[None]:
         """Go there edit by edit, as this is gone through; where somebody else edits in between, it ends."""
         wanted = list(_path(entry))
         ahead = set(wanted)
@@ -266,7 +266,7 @@ class Document:
             here = step
             yield
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[HistoryEntry]:
         """Every state there is, as opened first, in the order they were made, abandoned branches included."""
         for entry in self._entries.values():
             if entry.parent is None or entry in entry.parent.children:
@@ -297,15 +297,15 @@ class Document:
         return self._saved == 0 and not self.root.children and not self.left_out
 
     @property
-    def saved_entry(self) -> Entry | None:
+    def saved_entry(self) -> HistoryEntry | None:
         """The state that the file holds; None when it is in no file."""
         return None if self._saved is None else self.entry(self._saved)
 
-    def entry(self, state: int) -> Entry | None:
+    def entry(self, state: int) -> HistoryEntry | None:
         """The edit that led to a state of the model, by the id of that; None when it was dropped or merged since."""
         return self._entries.get(state)
 
-    def way(self, start: Entry) -> list[tuple[Entry, tuple[Step, ...], tuple[Step, ...]]]:
+    def way(self, start: HistoryEntry) -> list[tuple[HistoryEntry, tuple[Step, ...], tuple[Step, ...]]]:
         """How the model gets from a state of the history to the one now: states reached, steps, what undoes them.
 
         ``inverses[i]`` takes ``steps[i]`` back. Changes nothing.
@@ -320,7 +320,7 @@ class Document:
         return [*back, *((entry, tuple(entry.steps), tuple(entry.inverses)) for entry in after[shared:])]
 
     @contextmanager
-    def at(self, state: Entry) -> Iterator[None]:
+    def at(self, state: HistoryEntry) -> Iterator[None]:
         """Within it the model is as in a state of the history, to be looked at; nobody is told."""
         since = self.way(state)
         for _, _, inverses in reversed(since):
@@ -384,7 +384,7 @@ def _tell_all(listeners: Iterable[Callable[..., object]], *news: Change) -> None
             calls.callback(listener, *news)
 
 
-def _path(entry: Entry) -> list[Entry]:
+def _path(entry: HistoryEntry) -> list[HistoryEntry]:
     """From the root to an entry."""
     path = [entry]
     while path[-1].parent is not None:

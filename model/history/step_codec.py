@@ -21,11 +21,11 @@ from onnx_workbench.model.history.steps import (
     SetOutputs,
     Step,
 )
-from onnx_workbench.model.history.value_decoder import Decoder, device_configuration
-from onnx_workbench.model.history.value_encoder import Encoder
+from onnx_workbench.model.history.value_decoder import ValueDecoder, device_configuration
+from onnx_workbench.model.history.value_encoder import ValueEncoder
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from onnx_workbench.model.recovery.object_ids import Numbers
+from onnx_workbench.model.recovery.object_ids import ObjectIds
 
 #: What fields belong to, as entries name it.
 KINDS: Mapping[str, type[Any]] = {
@@ -36,7 +36,7 @@ _NAMES = {kind: name for name, kind in KINDS.items()}
 
 def encode(step: Step, references: References) -> dict[str, Any]:
     """Write a step that is about to be applied (or, with numbered references, was)."""
-    write = Encoder(references)
+    write = ValueEncoder(references)
     of = references.of
     match step:
         case SetField():
@@ -79,7 +79,7 @@ def _placed(entry: dict[str, Any], index: int | None) -> dict[str, Any]:
     return entry if index is None else {**entry, "at": index}
 
 
-def encode_in_place(step: Step, numbers: Numbers) -> list[dict[str, Any]]:
+def encode_in_place(step: Step, numbers: ObjectIds) -> list[dict[str, Any]]:
     """What is written of a step, after what is met with it: nothing when what it changes was out of the model."""
     written = [encode(step, numbers)] if is_known(step, numbers) else []
     met = numbers.take_met()
@@ -102,7 +102,7 @@ def is_known(step: Step, references: References) -> bool:
             return references.of(step.node) is not None
 
 
-def _field(step: SetField, write: Encoder) -> Any:
+def _field(step: SetField, write: ValueEncoder) -> Any:
     content: Any = step.value
     match step.field:
         case "type":
@@ -131,7 +131,7 @@ def _field(step: SetField, write: Encoder) -> Any:
 
 def decode(entry: Mapping[str, Any], references: References) -> Step:
     """The step a JSON object describes; ModelError when what it names is not in the model."""
-    read = Decoder(references)
+    read = ValueDecoder(references)
     find = references.find
     match entry["do"]:
         case "set attribute":
@@ -164,7 +164,7 @@ def decode(entry: Mapping[str, Any], references: References) -> Step:
     return _decode_field(entry, read, references)
 
 
-def _decode_field(entry: Mapping[str, Any], read: Decoder, references: References) -> SetField:
+def _decode_field(entry: Mapping[str, Any], read: ValueDecoder, references: References) -> SetField:
     kind = next((k for k in KINDS if k in entry), None)
     field = str(entry["do"]).removeprefix("set ")
     if kind is None or field not in FIELDS[KINDS[kind]]:

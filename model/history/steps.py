@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from onnx_workbench.model.ir.attributes import Attribute, is_same
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Use, Value, Values
 from onnx_workbench.model.ir.lazy_details import Details
-from onnx_workbench.model.ir.name_index import Lookup
+from onnx_workbench.model.ir.name_index import NameIndex
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
 _Used = TypeVar("_Used", Value, Value | None)
@@ -509,7 +509,7 @@ def _detach_graph(root: Graph) -> None:
                     used._not_used_by(node, index)
 
 
-def _lookup(graph: Graph | None) -> Lookup | None:
+def _lookup(graph: Graph | None) -> NameIndex | None:
     """What someone already asked to know about the tree a graph is in, to be told of what changes."""
     return None if graph is None else graph.root._lookup
 

@@ -56,7 +56,7 @@ _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 _DEEPEST = 100
 
 
-class Decoder:
+class ValueDecoder:
     """Reads what an Encoder wrote. ModelError, KeyError, TypeError or ValueError for what nobody wrote."""
 
     def __init__(self, references: References) -> None:
@@ -310,9 +310,9 @@ def device_configuration(entry: Sequence[Any]) -> DeviceConfiguration:
 
 
 _DECODE: Mapping[AttributeKind, Any] = {
-    AttributeKind.FLOAT: Decoder.number,
-    AttributeKind.TENSOR: Decoder.tensor,
-    AttributeKind.SPARSE_TENSOR: Decoder.sparse_tensor,
-    AttributeKind.GRAPH: Decoder.graph,
-    AttributeKind.TYPE_PROTO: Decoder.type,
+    AttributeKind.FLOAT: ValueDecoder.number,
+    AttributeKind.TENSOR: ValueDecoder.tensor,
+    AttributeKind.SPARSE_TENSOR: ValueDecoder.sparse_tensor,
+    AttributeKind.GRAPH: ValueDecoder.graph,
+    AttributeKind.TYPE_PROTO: ValueDecoder.type,
 }

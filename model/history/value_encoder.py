@@ -10,7 +10,7 @@ from typing import Any
 from onnx_workbench.model.history.references import References
 from onnx_workbench.model.io.message_fields import message_pieces
 from onnx_workbench.model.io.protobuf import AttributeProto
-from onnx_workbench.model.io.reader.decode import Origin
+from onnx_workbench.model.io.reader.decode import MessageOrigin
 from onnx_workbench.model.io.reader.payloads import Payload
 from onnx_workbench.model.io.reader.source import BytesSource
 from onnx_workbench.model.io.tensors.packed_source import PackedSource
@@ -37,7 +37,7 @@ _SMALL = 64  # elements that are written as numbers a person can read
 _LARGE = 1 << 16  # bytes of values from which on they are kept beside a journal
 
 
-class Encoder:
+class ValueEncoder:
     """Writes content as JSON values."""
 
     def __init__(self, references: References) -> None:
@@ -52,7 +52,7 @@ class Encoder:
             entry["value"] = self._value_of(attribute)
         if attribute.doc_string:
             entry["doc_string"] = attribute.doc_string
-        if isinstance(attribute.source, Origin) and has_unknown(attribute.source.proto):
+        if isinstance(attribute.source, MessageOrigin) and has_unknown(attribute.source.proto):
             entry["source"] = _base64(_rest_of(attribute.source.proto))
         return entry
 
@@ -286,11 +286,11 @@ _READABLE = frozenset({
 })  # fmt: skip
 
 _ENCODE: Mapping[AttributeKind, Any] = {
-    AttributeKind.FLOAT: Encoder.number,
-    AttributeKind.TENSOR: Encoder.tensor,
-    AttributeKind.SPARSE_TENSOR: Encoder.sparse_tensor,
-    AttributeKind.GRAPH: Encoder.graph,
-    AttributeKind.TYPE_PROTO: Encoder.type,
+    AttributeKind.FLOAT: ValueEncoder.number,
+    AttributeKind.TENSOR: ValueEncoder.tensor,
+    AttributeKind.SPARSE_TENSOR: ValueEncoder.sparse_tensor,
+    AttributeKind.GRAPH: ValueEncoder.graph,
+    AttributeKind.TYPE_PROTO: ValueEncoder.type,
 }
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Rehearsal:
+class WorkingCopy:
     """A copy of a model with a document of its own, and the way back to the original's objects.
 
     Making one costs about as much as opening the model, about 15 µs a node; `progress` is checked at every node, so

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from onnx_workbench.model.analysis import symbolic
 from onnx_workbench.model.analysis.symbolic import AnySize, read
-from onnx_workbench.model.inference.node_call import Call, Rule, at, broadcast, tensor, told
+from onnx_workbench.model.inference.node_call import NodeCall, Rule, at, broadcast, tensor, told
 from onnx_workbench.model.ir.types import Dimension, ElementType, Type
 
 
-def aten(call: Call) -> Sequence[Type | None]:
+def aten(call: NodeCall) -> Sequence[Type | None]:
     """The rule of the operator that the node stands for."""
     rule = _RULES.get(call.attribute("operator", ""))
     return () if rule is None or call.tensor(0) is None else rule(call)
@@ -20,28 +20,28 @@ def _size(dim: Dimension) -> AnySize | None:
     return read(dim) if isinstance(dim, str) else dim
 
 
-def _number(call: Call, index: int) -> int | None:
+def _number(call: NodeCall, index: int) -> int | None:
     """A constant input that is one number."""
     given = call.values[index] if index < len(call.values) else None
     found = given[0] if given is not None and len(given) == 1 else None
     return found if isinstance(found, int) else None
 
 
-def _kind(call: Call) -> ElementType | int:
+def _kind(call: NodeCall) -> ElementType | int:
     data = call.tensor(0)
     return ElementType.UNDEFINED if data is None else data.element_type
 
 
-def _embedding(call: Call) -> Sequence[Type | None]:
+def _embedding(call: NodeCall) -> Sequence[Type | None]:
     table, indices = call.dims(0), call.dims(1)
     return (tensor(_kind(call), None if table is None or indices is None else (*indices, *table[1:])),)
 
 
-def _broadcast(call: Call) -> Sequence[Type | None]:
+def _broadcast(call: NodeCall) -> Sequence[Type | None]:
     return (tensor(_kind(call), broadcast(call.dims(0), call.dims(1))),)
 
 
-def _diagonal(call: Call) -> Sequence[Type | None]:
+def _diagonal(call: NodeCall) -> Sequence[Type | None]:
     dims, offset, one, two = call.dims(0), *(_number(call, i) for i in (1, 2, 3))
     if dims is None:
         return (tensor(_kind(call), None),)
@@ -57,7 +57,7 @@ def _diagonal(call: Call) -> Sequence[Type | None]:
     return (tensor(_kind(call), (*rest, told(length))),)
 
 
-def _reduced(call: Call) -> tuple[Dimension, ...] | None:
+def _reduced(call: NodeCall) -> tuple[Dimension, ...] | None:
     """What is left of the dimensions when the one that is given as an input is gone, or 1."""
     dims, axis, keep = call.dims(0), _number(call, 1), _number(call, 2)
     if dims is None or keep is None:
@@ -68,27 +68,27 @@ def _reduced(call: Call) -> tuple[Dimension, ...] | None:
     return (*dims[:axis], *((1,) if keep else ()), *dims[axis + 1 :])
 
 
-def _extreme(call: Call) -> Sequence[Type | None]:
+def _extreme(call: NodeCall) -> Sequence[Type | None]:
     if len(call.inputs) == 1:
         return (tensor(_kind(call), ()),)
     return (tensor(_kind(call), _reduced(call)), tensor(ElementType.INT64, _reduced(call)))
 
 
-def _argmax(call: Call) -> Sequence[Type | None]:
+def _argmax(call: NodeCall) -> Sequence[Type | None]:
     is_flat = len(call.inputs) < 2 or call.inputs[1] is None
     return (tensor(ElementType.INT64, () if is_flat else _reduced(call)),)
 
 
-def _multinomial(call: Call) -> Sequence[Type | None]:
+def _multinomial(call: NodeCall) -> Sequence[Type | None]:
     dims = call.dims(0)
     return (tensor(ElementType.INT64, None if dims is None else (*dims[:-1], _number(call, 1))),)
 
 
-def _unfold(call: Call) -> Sequence[Type | None]:
+def _unfold(call: NodeCall) -> Sequence[Type | None]:
     return unfolded(call, _number(call, 1), _number(call, 2), _number(call, 3))
 
 
-def unfolded(call: Call, axis: int | None, size: int | None, step: int | None) -> Sequence[Type | None]:
+def unfolded(call: NodeCall, axis: int | None, size: int | None, step: int | None) -> Sequence[Type | None]:
     """Windows along a dimension, each of them along a new last one."""
     dims = call.dims(0)
     if dims is None:
@@ -102,23 +102,23 @@ def unfolded(call: Call, axis: int | None, size: int | None, step: int | None) -
     return (tensor(_kind(call), (*dims[:axis], count, *dims[axis + 1 :], size)),)
 
 
-def _pooled(call: Call) -> Sequence[Type | None]:
+def _pooled(call: NodeCall) -> Sequence[Type | None]:
     dims = call.dims(0)
     found = None if dims is None else (*dims[:-2], None, None)
     return (tensor(_kind(call), found), tensor(ElementType.INT64, found))
 
 
-def _transposed(call: Call) -> Sequence[Type | None]:
+def _transposed(call: NodeCall) -> Sequence[Type | None]:
     dims = call.dims(0)
     return (tensor(_kind(call), None if dims is None else tuple(reversed(dims))),)
 
 
-def _group_norm(call: Call) -> Sequence[Type | None]:
+def _group_norm(call: NodeCall) -> Sequence[Type | None]:
     statistics = tensor(_kind(call), (at(call.dims(0), 0), _number(call, 6)))
     return (call.inputs[0], statistics, statistics)
 
 
-def _upsampled(call: Call) -> Sequence[Type | None]:
+def _upsampled(call: NodeCall) -> Sequence[Type | None]:
     dims = call.dims(0)
     wanted = call.values[1] if len(call.values) > 1 else None
     if dims is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx_workbench.model.inference.node_call import Call, at, divided, product, same_as, tensor, total
+from onnx_workbench.model.inference.node_call import NodeCall, at, divided, product, same_as, tensor, total
 from onnx_workbench.model.ir.types import Dimension, ElementType, TensorType, Type
 
 E = ElementType
@@ -12,7 +12,7 @@ E = ElementType
 _Dims = tuple[Dimension, ...] | None
 
 
-def _value_width(call: Call) -> Dimension:
+def _value_width(call: NodeCall) -> Dimension:
     """How wide values are that one matrix makes, with queries and keys."""
     sizes = call.attribute("qkv_hidden_sizes")
     if sizes:
@@ -21,7 +21,7 @@ def _value_width(call: Call) -> Dimension:
     return divided(biases if isinstance(biases, int) else columns, 3)
 
 
-def _attention(call: Call) -> Sequence[Type | None]:
+def _attention(call: NodeCall) -> Sequence[Type | None]:
     data, dims, past = call.tensor(0), call.dims(0), call.dims(4)
     if data is None or dims is None or len(dims) != 3:
         return ()
@@ -31,14 +31,14 @@ def _attention(call: Call) -> Sequence[Type | None]:
     return (tensor(data.element_type, (*dims[:2], width)), tensor(data.element_type, (2, dims[0], heads, length, head)))
 
 
-def _packed_attention(call: Call) -> Sequence[Type | None]:
+def _packed_attention(call: NodeCall) -> Sequence[Type | None]:
     data, dims = call.tensor(0), call.dims(0)
     if data is None or dims is None or len(dims) != 2:
         return ()
     return (tensor(data.element_type, (dims[0], _value_width(call))),)
 
 
-def _multi_head_attention(call: Call) -> Sequence[Type | None]:
+def _multi_head_attention(call: NodeCall) -> Sequence[Type | None]:
     query, dims, key, value, past = call.tensor(0), call.dims(0), call.dims(1), call.dims(2), call.dims(6)
     if query is None or dims is None or len(dims) not in (3, 5):
         return ()
@@ -63,7 +63,7 @@ def _length_of_keys(query: Sequence[Dimension], key: _Dims) -> Dimension:
     return key[2] if len(key) == 4 else key[1]
 
 
-def _decoder_masked(call: Call) -> Sequence[Type | None]:
+def _decoder_masked(call: NodeCall) -> Sequence[Type | None]:
     """One token more: keys and values have room for all that will come."""
     query, dims, value = call.tensor(0), call.dims(0), call.dims(2)
     past = call.inputs[5] if len(call.inputs) > 5 else None
@@ -73,7 +73,7 @@ def _decoder_masked(call: Call) -> Sequence[Type | None]:
     return (tensor(query.element_type, (*dims[:-1], wide)), past, past)
 
 
-def _packed_multi_head(call: Call) -> Sequence[Type | None]:
+def _packed_multi_head(call: NodeCall) -> Sequence[Type | None]:
     query, dims, value = call.tensor(0), call.dims(0), call.dims(2)
     if query is None:
         return ()
@@ -84,7 +84,7 @@ def _packed_multi_head(call: Call) -> Sequence[Type | None]:
     return (tensor(query.element_type, (dims[0], product(dims[1], dims[3]))),)
 
 
-def _unpacked(call: Call) -> _Dims:
+def _unpacked(call: NodeCall) -> _Dims:
     """The dimensions of queries, where queries, keys and values may come as one tensor."""
     dims = call.dims(0)
     is_packed = len(call.inputs) < 3 or (call.inputs[1] is None and call.inputs[2] is None)
@@ -94,7 +94,7 @@ def _unpacked(call: Call) -> _Dims:
     return (*dims[:-1], product(divided(dims[-1], heads + 2 * others), heads))
 
 
-def _group_query_attention(call: Call) -> Sequence[Type | None]:
+def _group_query_attention(call: NodeCall) -> Sequence[Type | None]:
     """Like the queries; and keys and values so far, of which only the run knows whether they become longer."""
     query, dims, past = call.tensor(0), _unpacked(call), call.tensor(3)
     if query is None:
@@ -110,12 +110,12 @@ def _group_query_attention(call: Call) -> Sequence[Type | None]:
     return (result, present, present)
 
 
-def _sparse_attention(call: Call) -> Sequence[Type | None]:
+def _sparse_attention(call: NodeCall) -> Sequence[Type | None]:
     """Past keys and values have room for all that will come."""
     return (*_group_query_attention(call)[:1], *call.inputs[3:5])
 
 
-def _paged_attention(call: Call) -> Sequence[Type | None]:
+def _paged_attention(call: NodeCall) -> Sequence[Type | None]:
     """Tokens of all sequences in a row; the caches come out as they went in."""
     query, dims = call.tensor(0), _unpacked(call)
     if query is None:
@@ -128,7 +128,7 @@ def _paged_attention(call: Call) -> Sequence[Type | None]:
     return (tensor(query.element_type, dims), *caches)
 
 
-def _gated_relative_position_bias(call: Call) -> Sequence[Type | None]:
+def _gated_relative_position_bias(call: NodeCall) -> Sequence[Type | None]:
     query, dims, offset = call.tensor(0), call.dims(0), call.dims(6)
     if query is None:
         return ()
@@ -136,7 +136,7 @@ def _gated_relative_position_bias(call: Call) -> Sequence[Type | None]:
     return (tensor(query.element_type, (at(place, 0), call.attribute("num_heads"), at(place, 1), at(place, 1))),)
 
 
-def _relative_position_bias(call: Call) -> Sequence[Type | None]:
+def _relative_position_bias(call: NodeCall) -> Sequence[Type | None]:
     """A table of buckets and heads, and how many queries and keys there are."""
     table, dims = call.tensor(0), call.dims(0)
     if table is None:
@@ -145,7 +145,7 @@ def _relative_position_bias(call: Call) -> Sequence[Type | None]:
     return (tensor(table.element_type, (1, dims[1] if dims is not None and len(dims) == 2 else None, *lengths)),)
 
 
-def _remove_padding(call: Call) -> Sequence[Type | None]:
+def _remove_padding(call: NodeCall) -> Sequence[Type | None]:
     """How many tokens are left, only the run knows."""
     data, dims = call.tensor(0), call.dims(0)
     if data is None or dims is None or len(dims) != 3:
@@ -158,21 +158,21 @@ def _remove_padding(call: Call) -> Sequence[Type | None]:
     )
 
 
-def _restore_padding(call: Call) -> Sequence[Type | None]:
+def _restore_padding(call: NodeCall) -> Sequence[Type | None]:
     data, dims, offset = call.tensor(0), call.dims(0), call.dims(1)
     if data is None:
         return ()
     return (tensor(data.element_type, (at(offset, 0), at(offset, 1), at(dims, -1))),)
 
 
-def _capacity(call: Call) -> Dimension:
+def _capacity(call: NodeCall) -> Dimension:
     if call.attribute("policy_mode") == "qsa":
         return total(call.attribute("token_budget", 0), call.attribute("compress_ratio", 0), -1)
     size: int = call.attribute("index_topk", 0)
     return size
 
 
-def _sparse_indexer(call: Call) -> Sequence[Type | None]:
+def _sparse_indexer(call: NodeCall) -> Sequence[Type | None]:
     """Which keys each query looks at; then keys so far, which become longer, and what waits to become one."""
     query, dims, past, waiting = call.tensor(0), call.dims(0), call.dims(7), call.dims(13)
     if query is None or dims is None:
@@ -187,7 +187,7 @@ def _sparse_indexer(call: Call) -> Sequence[Type | None]:
     return (chosen, present, None if is_simple else tensor(query.element_type, (2, dims[0], left, at(waiting, 3))))
 
 
-def _compressed(call: Call, waiting: Dimension, length: Dimension) -> tuple[Dimension, Dimension]:
+def _compressed(call: NodeCall, waiting: Dimension, length: Dimension) -> tuple[Dimension, Dimension]:
     """How many windows of keys get full, one key each, and how many keys wait then; the last window is kept."""
     ratio = call.attribute("compress_ratio", 0)
     if not isinstance(waiting, int) or not isinstance(length, int) or ratio <= 0:
@@ -197,7 +197,7 @@ def _compressed(call: Call, waiting: Dimension, length: Dimension) -> tuple[Dime
     return full, ratio + pending % ratio if full else waiting + length
 
 
-def _packed_sparse_indexer(call: Call) -> Sequence[Type | None]:
+def _packed_sparse_indexer(call: NodeCall) -> Sequence[Type | None]:
     """The same for tokens in a row; what it remembers keeps its size."""
     query, tokens = call.tensor(0), at(call.dims(0), 0)
     if query is None:

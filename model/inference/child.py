@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from onnx_workbench.model.inference.control_flow import formal_types, joined
-from onnx_workbench.model.inference.node_call import Call, Rule
-from onnx_workbench.model.inference.onnx_library import Refused, infer_model, infer_node, with_attributes
-from onnx_workbench.model.inference.protocol import Fault, Spot, encode
+from onnx_workbench.model.inference.node_call import NodeCall, Rule
+from onnx_workbench.model.inference.onnx_library import InferenceRefused, infer_model, infer_node, with_attributes
+from onnx_workbench.model.inference.protocol import Spot, TypeFault, encode
 from onnx_workbench.model.inference.rules import RULES, user_rule
 from onnx_workbench.model.inference.shape_values import ShapeValues
 from onnx_workbench.model.inference.size_formulas import fill
-from onnx_workbench.model.inference.type_errors import Faults
+from onnx_workbench.model.inference.type_errors import TypeErrors
 from onnx_workbench.model.inference.type_lattice import (
     common,
     is_better,
@@ -91,9 +91,9 @@ class Inference:
         self._told: Mapping[str, Any] = {}  # attributes that the call gives whose function is looked at
         self._improved = False  # whether the last sweep found more than was known
         self._again = False  # whether it is not the first call of a function whose inside is looked at
-        self._faults = Faults()
+        self._faults = TypeErrors()
         self._looked: set[tuple[Any, ...]] = set()  # signatures of calls
-        self._answers: dict[Any, tuple[list[Type | None], dict[Any, Fault]]] = {}  # of calls, in one sweep of all
+        self._answers: dict[Any, tuple[list[Type | None], dict[Any, TypeFault]]] = {}  # of calls, in one sweep of all
         # The runtime hands out one Python object per message only while that object lives, so all of them are kept.
         self._alive = [graph for root in self._all_roots() for graph in _walk(root)]
         self._main = list(_walk(model.graph))
@@ -145,7 +145,7 @@ class Inference:
             for graph in self._alive
         ]
 
-    def faults(self) -> list[Fault]:
+    def faults(self) -> list[TypeFault]:
         """Nodes that do not take what they get; graphs are counted as in `result`."""
         numbers = {id(graph): number for number, graph in enumerate(self._alive)}
 
@@ -299,7 +299,7 @@ class Inference:
         found = self._ask_onnx(graph, node, visible, imports, values)
         rule = self._rules.get((domain, node.op_type)) or self._rules.get((node.domain, node.op_type))
         if rule is not None and (len(found) < len(node.output) or not all(map(is_full, found))):
-            call = Call(
+            call = NodeCall(
                 [visible.get(name) if name else None for name in node.input],
                 _attributes(node),
                 len(node.output),
@@ -331,7 +331,7 @@ class Inference:
         constants = {name: t for name in node.input if (t := values.tensor(name)) is not None}
         try:
             found = infer_node(node, _domain(node), given, constants, imports)
-        except Refused as refused:
+        except InferenceRefused as refused:
             self._faults.note(graph, node, visible, refused)
             return []
         self._faults.note(graph, node, visible, None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.model.analysis.value_types import declared_type
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.inference.protocol import Fault, decode
+from onnx_workbench.model.inference.protocol import TypeFault, decode
 from onnx_workbench.model.inference.type_lattice import refined
 from onnx_workbench.model.ir.types import TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
@@ -28,7 +28,7 @@ _BETWEEN_CHECKS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class InferenceRequest:
     """A model as the child gets it, made on the thread that owns the model; and the values, in the same order."""
 
     payload: bytes
@@ -36,7 +36,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class TypeMismatch:
     """A node that does not take the types of its inputs, or (`is_type` False) their sizes, in onnx's words.
 
     Inside a function `calls` lead there, outer ones first. It is not sure where the node may never run.
@@ -51,14 +51,14 @@ class Misfit:
 
 
 @dataclass(frozen=True, slots=True)
-class Inferred:
+class InferredTypes:
     """What was found out. `types` holds only what is known; `problem` says why there is nothing at all.
 
     `said` is a digest of what the child said of the values `asked` for, by which the same is known without comparing.
     """
 
     types: dict[Value, Type] = field(default_factory=dict)
-    misfits: tuple[Misfit, ...] = ()
+    misfits: tuple[TypeMismatch, ...] = ()
     problem: str = ""
     said: bytes = field(default=b"", repr=False)
     asked: tuple[dict[str, Value], ...] = field(default=(), repr=False)
@@ -71,19 +71,19 @@ class Inferred:
 
 def request(
     model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT, *, formulas: bool = True
-) -> Request:
+) -> InferenceRequest:
     """Prepare inference; `rules` gives operators nobody knows a rule: ``{"my.domain::Op": "same as input 0"}``.
 
     `formulas` says whether sizes that follow from named ones may be formulas, such as ``2*batch``.
     Costs about 5 µs a node; checks `progress` every millisecond or two.
     """
     from onnx_workbench.model.io.writer.save import to_bytes
-    from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+    from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 
     header = json.dumps({"rules": dict(rules or {}), "formulas": formulas}).encode()
-    data = to_bytes(model, Storage(Layout.STRIPPED, _STRIP_FROM), progress=progress)
+    data = to_bytes(model, Storage(DataLayout.STRIPPED, _STRIP_FROM), progress=progress)
     values = tuple(_by_name(graph, progress) for graph in model.graphs())
-    return Request(header + b"\n" + data, values)
+    return InferenceRequest(header + b"\n" + data, values)
 
 
 def _by_name(graph: Graph, progress: Progress) -> dict[str, Value]:
@@ -109,13 +109,13 @@ def _wired(graph: Graph, progress: Progress) -> Iterator[Value]:
 
 
 def answer(
-    asked: Request,
+    asked: InferenceRequest,
     progress: Progress = SILENT,
-    before: Inferred | None = None,
+    before: InferredTypes | None = None,
     *,
     seconds: int = 120,
     in_background: bool = False,
-) -> Inferred:
+) -> InferredTypes:
     """Run the inference of a request; gives `before` itself where nothing else is found than there.
 
     `in_background` lets the window and runs come first. Any thread; blocks. Never raises for the model's sake.
@@ -130,7 +130,7 @@ def answer(
             in_background=in_background,
         )
     except ModelError as error:
-        return Inferred(problem=str(error))
+        return InferredTypes(problem=str(error))
     digest = sha256(reply).digest()
     if before is not None and (before.said, before.asked) == (digest, asked.values):
         return before
@@ -141,24 +141,26 @@ def answer(
             if name in values:
                 found[values[name]] = kind
     misfits = tuple(_misfits(faults, asked.values))
-    return Inferred(found, misfits=misfits, said=digest, asked=asked.values)
+    return InferredTypes(found, misfits=misfits, said=digest, asked=asked.values)
 
 
-def _misfits(faults: Iterable[Fault], values: Sequence[Mapping[str, Value]]) -> Iterator[Misfit]:
+def _misfits(faults: Iterable[TypeFault], values: Sequence[Mapping[str, Value]]) -> Iterator[TypeMismatch]:
     for fault in faults:
         outputs = [values[number].get(name) for number, name in (fault.spot, *fault.calls)]
         node, *calls = (None if value is None else value.producer for value in outputs)
         known = tuple(call for call in calls if call is not None)
         if node is not None and len(known) == len(calls):
-            yield Misfit(node, known, fault.reason, fault.is_type, fault.is_sure, fault.types)
+            yield TypeMismatch(node, known, fault.reason, fault.is_type, fault.is_sure, fault.types)
 
 
-def infer(model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT) -> Inferred:
+def infer(model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT) -> InferredTypes:
     """Both at once, where nobody else uses the model: scripts, the command line, a rehearsal."""
     return answer(request(model, rules), progress)
 
 
-def disagreements(model: Model, inferred: Inferred, progress: Progress = SILENT) -> Iterator[tuple[Value, Type, Type]]:
+def disagreements(
+    model: Model, inferred: InferredTypes, progress: Progress = SILENT
+) -> Iterator[tuple[Value, Type, Type]]:
     """Values whose declared type cannot be the inferred one: (value, declared, inferred)."""
     for graph in model.graphs():
         for value in _values(graph, progress):
@@ -184,7 +186,7 @@ def compatible(a: Type, b: Type) -> bool:
 
 
 def declare_all(
-    edit: Transaction, inferred: Inferred, among: Collection[Node] | None = None, progress: Progress = SILENT
+    edit: Transaction, inferred: InferredTypes, among: Collection[Node] | None = None, progress: Progress = SILENT
 ) -> int:
     """Write inferred types into the model where they say more or otherwise; returns how many values changed.
 

@@ -11,7 +11,7 @@ from onnx_workbench.model.ir.types import Dimension, ElementType, Shape, TensorT
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NodeCall:
     """A node as a rule sees it: types of its inputs (None: unknown or left out), attributes as Python values."""
 
     inputs: Sequence[Type | None]
@@ -35,7 +35,7 @@ class Call:
         return self.attributes.get(name, default)
 
 
-Rule = Callable[[Call], Sequence[Type | None]]
+Rule = Callable[[NodeCall], Sequence[Type | None]]
 
 
 def tensor(element_type: ElementType | int, dims: Sequence[Dimension] | None) -> TensorType:
@@ -46,7 +46,7 @@ def tensor(element_type: ElementType | int, dims: Sequence[Dimension] | None) ->
 def same_as(index: int, element_type: ElementType | None = None) -> Rule:
     """First output like an input, in another element type if one is given."""
 
-    def rule(call: Call) -> Sequence[Type | None]:
+    def rule(call: NodeCall) -> Sequence[Type | None]:
         given = call.inputs[index] if index < len(call.inputs) else None
         if element_type is None or not isinstance(given, TensorType):
             return (given,)

@@ -40,7 +40,7 @@ def infer_model(model: ModelProto) -> ModelProto | None:
     return None
 
 
-class Refused(Exception):
+class InferenceRefused(Exception):
     """A node does not take the types it is given (`is_type`), or their sizes; other faults of its are not told."""
 
     def __init__(self, reason: str, is_type: bool) -> None:
@@ -80,10 +80,10 @@ def infer_node(
                 _IR_VERSION,
             )
         except inference.InferenceError as error:
-            refused = Refused(_TAG.sub("", str(error)).strip(), is_type=False)
+            refused = InferenceRefused(_TAG.sub("", str(error)).strip(), is_type=False)
         except checker.ValidationError as error:  # most of these a look at the signature tells as well
             if any(words in str(error) for words in _ABOUT_TYPES):
-                refused = Refused(str(error), is_type=True)
+                refused = InferenceRefused(str(error), is_type=True)
     if refused is not None:
         raise refused
     return [TypeProto.FromString(found[name]) if name in found else None for name in node.output] if found else []

@@ -15,7 +15,7 @@ Spot = tuple[Any, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class TypeFault:
     """A node that does not take the types it gets, or their sizes; `calls` lead to its function, outer ones first."""
 
     spot: Spot
@@ -26,7 +26,7 @@ class Fault:
     types: tuple[Type | None, ...]
 
 
-def encode(graphs: Sequence[Mapping[str, Type]], faults: Iterable[Fault] = ()) -> bytes:
+def encode(graphs: Sequence[Mapping[str, Type]], faults: Iterable[TypeFault] = ()) -> bytes:
     """Types by value name, graph by graph, and faults, whose spots count these graphs. Runs in the child."""
     numbers: dict[Type | None, int] = {}
     named = [{name: numbers.setdefault(kind, len(numbers)) for name, kind in types.items()} for types in graphs]
@@ -37,13 +37,13 @@ def encode(graphs: Sequence[Mapping[str, Type]], faults: Iterable[Fault] = ()) -
     return json.dumps([[_written(kind) for kind in numbers], named, told]).encode()
 
 
-def decode(reply: bytes) -> tuple[list[dict[str, Type]], list[Fault]]:
+def decode(reply: bytes) -> tuple[list[dict[str, Type]], list[TypeFault]]:
     """The same, as `encode` was given them."""
     written, named, told = json.loads(reply)
     kinds = [_read(content) for content in written]
     graphs = [{name: t for name, number in graph.items() if (t := kinds[number]) is not None} for graph in named]
     faults = [
-        Fault(tuple(spot), tuple(map(tuple, calls)), reason, is_type, is_sure, tuple(kinds[n] for n in types))
+        TypeFault(tuple(spot), tuple(map(tuple, calls)), reason, is_type, is_sure, tuple(kinds[n] for n in types))
         for spot, calls, reason, is_type, is_sure, types in told
     ]
     return graphs, faults

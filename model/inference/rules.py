@@ -1,6 +1,6 @@
 """Types of operators that onnx's own inference leaves open: com.microsoft, ai.onnx.ml, and what a person declared.
 
-A rule takes a `Call` and returns the types of the outputs, as many as it knows.
+A rule takes a `NodeCall` and returns the types of the outputs, as many as it knows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from onnx_workbench.model.inference.aten import aten, unfolded
 from onnx_workbench.model.inference.attention import ATTENTION
 from onnx_workbench.model.inference.node_call import (
-    Call,
+    NodeCall,
     Rule,
     broadcast,
     divided,
@@ -25,7 +25,7 @@ from onnx_workbench.model.ir.types import Dimension, ElementType, MapType, Seque
 E = ElementType
 
 
-def _dropout(call: Call) -> Sequence[Type | None]:
+def _dropout(call: NodeCall) -> Sequence[Type | None]:
     data = call.tensor(0)
     if data is None:
         return ()
@@ -33,7 +33,7 @@ def _dropout(call: Call) -> Sequence[Type | None]:
     return (data, TensorType(mask, data.shape))
 
 
-def _normalization(call: Call) -> Sequence[Type | None]:
+def _normalization(call: NodeCall) -> Sequence[Type | None]:
     """Like the input; mean and deviation have 1 where it was normalized, in 32 bits at least."""
     data, dims = call.tensor(0), call.dims(0)
     if data is None:
@@ -45,12 +45,12 @@ def _normalization(call: Call) -> Sequence[Type | None]:
     return (data, statistics, statistics)
 
 
-def _rotary(call: Call) -> Sequence[Type | None]:
+def _rotary(call: NodeCall) -> Sequence[Type | None]:
     """Like the input, which comes last where an exporter made a function of it that gives its positions too."""
     return [*list(call.inputs[1:2]) * (call.outputs - 1), *call.inputs[:1]]
 
 
-def _loss(call: Call) -> Sequence[Type | None]:
+def _loss(call: NodeCall) -> Sequence[Type | None]:
     scores, labels = call.tensor(0), call.dims(1)
     if scores is None:
         return ()
@@ -59,7 +59,7 @@ def _loss(call: Call) -> Sequence[Type | None]:
     return (loss, TensorType(kind, scores.shape))
 
 
-def _pre_mix(call: Call) -> Sequence[Type | None]:
+def _pre_mix(call: NodeCall) -> Sequence[Type | None]:
     """Branches are summed up: parts of the last dimension, or along the one before it."""
     data, dims, branches = call.tensor(0), call.dims(0), call.attribute("num_branches", 0)
     if data is None or dims is None or len(dims) < 2:
@@ -69,14 +69,14 @@ def _pre_mix(call: Call) -> Sequence[Type | None]:
     )
 
 
-def _python_op(call: Call) -> Sequence[Type | None]:
+def _python_op(call: NodeCall) -> Sequence[Type | None]:
     """First what it needs to run backwards; then tensors of which attributes tell the ranks."""
     kinds, ranks = call.attribute("output_tensor_types", ()), call.attribute("output_tensor_ranks", ())
     made = (tensor(kind, (None,) * min(rank, 64)) for kind, rank in zip(kinds, ranks, strict=False))
     return (tensor(E.INT64, ()), *made)
 
 
-def _skip_normalization(call: Call) -> Sequence[Type | None]:
+def _skip_normalization(call: NodeCall) -> Sequence[Type | None]:
     data = call.tensor(0)
     if data is None:
         return ()
@@ -85,7 +85,7 @@ def _skip_normalization(call: Call) -> Sequence[Type | None]:
 
 
 def _matmul(element_type: ElementType | None = None) -> Rule:
-    def rule(call: Call) -> Sequence[Type | None]:
+    def rule(call: NodeCall) -> Sequence[Type | None]:
         a = call.tensor(0)
         if a is None:
             return ()
@@ -96,14 +96,14 @@ def _matmul(element_type: ElementType | None = None) -> Rule:
     return rule
 
 
-def _matmul_nbits(call: Call) -> Sequence[Type | None]:
+def _matmul_nbits(call: NodeCall) -> Sequence[Type | None]:
     a, dims = call.tensor(0), call.dims(0)
     if a is None:
         return ()
     return (tensor(a.element_type, None if dims is None else (*dims[:-1], call.attribute("N"))),)
 
 
-def _gemm(call: Call) -> Sequence[Type | None]:
+def _gemm(call: NodeCall) -> Sequence[Type | None]:
     a, left, right = call.tensor(0), call.dims(0), call.dims(1)
     if a is None:
         return ()
@@ -117,17 +117,17 @@ def _gemm(call: Call) -> Sequence[Type | None]:
     )
 
 
-def _elementwise(call: Call) -> Sequence[Type | None]:
+def _elementwise(call: NodeCall) -> Sequence[Type | None]:
     a = call.tensor(0)
     return () if a is None else (tensor(a.element_type, broadcast(call.dims(0), call.dims(1))),)
 
 
-def _qlinear_binary(call: Call) -> Sequence[Type | None]:
+def _qlinear_binary(call: NodeCall) -> Sequence[Type | None]:
     a = call.tensor(0)
     return () if a is None else (tensor(a.element_type, broadcast(call.dims(0), call.dims(3))),)
 
 
-def _embed_layer_normalization(call: Call) -> Sequence[Type | None]:
+def _embed_layer_normalization(call: NodeCall) -> Sequence[Type | None]:
     ids, words = call.dims(0), call.dims(2)
     table = call.tensor(2)
     if ids is None or table is None:
@@ -136,7 +136,7 @@ def _embed_layer_normalization(call: Call) -> Sequence[Type | None]:
     return (out, tensor(E.INT32, ids[:1]), out)
 
 
-def _dynamic_quantize_lstm(call: Call) -> Sequence[Type | None]:
+def _dynamic_quantize_lstm(call: NodeCall) -> Sequence[Type | None]:
     data, dims = call.tensor(0), call.dims(0)
     if data is None:
         return ()
@@ -147,12 +147,12 @@ def _dynamic_quantize_lstm(call: Call) -> Sequence[Type | None]:
     return (tensor(data.element_type, (length, directions, batch, hidden)), state, state)
 
 
-def _tokenizer(call: Call) -> Sequence[Type | None]:
+def _tokenizer(call: NodeCall) -> Sequence[Type | None]:
     dims = call.dims(0)
     return (tensor(E.STRING, None if dims is None else (*dims, None)),)
 
 
-def _fused_conv(call: Call) -> Sequence[Type | None]:
+def _fused_conv(call: NodeCall) -> Sequence[Type | None]:
     data, dims, weights = call.tensor(0), call.dims(0), call.dims(1)
     if data is None or dims is None:
         return ()
@@ -162,21 +162,21 @@ def _fused_conv(call: Call) -> Sequence[Type | None]:
 def _quantized(index: int, default: ElementType) -> Rule:
     """Shaped like the first input, in the type of another, of the scale or the zero point."""
 
-    def rule(call: Call) -> Sequence[Type | None]:
+    def rule(call: NodeCall) -> Sequence[Type | None]:
         other = call.tensor(index)
         return (tensor(default if other is None else other.element_type, call.dims(0)),)
 
     return rule
 
 
-def _gemm_float8(call: Call) -> Sequence[Type | None]:
+def _gemm_float8(call: NodeCall) -> Sequence[Type | None]:
     return tuple(
         TensorType(E(call.attribute("dtype", E.FLOAT)), found.shape) if isinstance(found, TensorType) else None
         for found in _gemm(call)
     )
 
 
-def _bias_split_gelu(call: Call) -> Sequence[Type | None]:
+def _bias_split_gelu(call: NodeCall) -> Sequence[Type | None]:
     """The halves of the last dimension are multiplied."""
     data, dims = call.tensor(0), call.dims(0)
     if data is None or not dims:
@@ -184,14 +184,14 @@ def _bias_split_gelu(call: Call) -> Sequence[Type | None]:
     return (tensor(data.element_type, (*dims[:-1], dims[-1] // 2 if isinstance(dims[-1], int) else None)),)
 
 
-def _nhwc_conv(call: Call) -> Sequence[Type | None]:
+def _nhwc_conv(call: NodeCall) -> Sequence[Type | None]:
     data, dims, weights = call.tensor(0), call.dims(0), call.dims(1)
     if data is None or dims is None or len(dims) < 2:
         return ()
     return (tensor(data.element_type, (dims[0], *([None] * (len(dims) - 2)), weights[0] if weights else None)),)
 
 
-def _gather_block_quantized(call: Call) -> Sequence[Type | None]:
+def _gather_block_quantized(call: NodeCall) -> Sequence[Type | None]:
     """In the type of the scales; a byte may hold several elements, along the last dimension."""
     data, dims, indices, scales = call.tensor(0), call.dims(0), call.dims(1), call.tensor(2)
     if data is None or scales is None:
@@ -207,14 +207,14 @@ def _gather_block_quantized(call: Call) -> Sequence[Type | None]:
 # -- ai.onnx.ml -----------------------------------------------------------------------------------------------
 
 
-def _rows(call: Call) -> Dimension:
+def _rows(call: NodeCall) -> Dimension:
     dims = call.dims(0)
     if dims is None:
         return None
     return dims[0] if len(dims) > 1 else 1
 
 
-def _classifier(call: Call) -> Sequence[Type | None]:
+def _classifier(call: NodeCall) -> Sequence[Type | None]:
     strings = call.attribute("classlabels_strings")
     integers = call.attribute("classlabels_int64s") or call.attribute("classlabels_ints")
     labels = strings or integers
@@ -229,12 +229,12 @@ def _regressor(attribute: str) -> Rule:
     return lambda call: (tensor(E.FLOAT, (_rows(call), call.attribute(attribute, 1))),)
 
 
-def _tree_ensemble(call: Call) -> Sequence[Type | None]:
+def _tree_ensemble(call: NodeCall) -> Sequence[Type | None]:
     data = call.tensor(0)
     return () if data is None else (tensor(data.element_type, (_rows(call), call.attribute("n_targets"))),)
 
 
-def _label_encoder(call: Call) -> Sequence[Type | None]:
+def _label_encoder(call: NodeCall) -> Sequence[Type | None]:
     if call.opset < 2:
         given = call.tensor(0)
         to_number = given is not None and given.element_type is E.STRING
@@ -245,25 +245,25 @@ def _label_encoder(call: Call) -> Sequence[Type | None]:
     return ()
 
 
-def _one_hot_encoder(call: Call) -> Sequence[Type | None]:
+def _one_hot_encoder(call: NodeCall) -> Sequence[Type | None]:
     dims = call.dims(0)
     categories = call.attribute("cats_int64s") or call.attribute("cats_strings") or ()
     return (tensor(E.FLOAT, None if dims is None else (*dims, len(categories))),)
 
 
-def _zip_map(call: Call) -> Sequence[Type | None]:
+def _zip_map(call: NodeCall) -> Sequence[Type | None]:
     key = E.STRING if call.attribute("classlabels_strings") else E.INT64
     return (SequenceType(MapType(key, TensorType(E.FLOAT, Shape()))),)
 
 
-def _category_mapper(call: Call) -> Sequence[Type | None]:
+def _category_mapper(call: NodeCall) -> Sequence[Type | None]:
     given = call.tensor(0)
     if given is None:
         return ()
     return (tensor(E.INT64 if given.element_type is E.STRING else E.STRING, call.dims(0)),)
 
 
-def _dict_vectorizer(call: Call) -> Sequence[Type | None]:
+def _dict_vectorizer(call: NodeCall) -> Sequence[Type | None]:
     words = call.attribute("string_vocabulary") or call.attribute("int64_vocabulary") or ()
     given = call.inputs[0] if call.inputs else None
     value = given.value if isinstance(given, MapType) else None
@@ -271,12 +271,12 @@ def _dict_vectorizer(call: Call) -> Sequence[Type | None]:
     return (tensor(kind, (1, len(words))),)
 
 
-def _feature_vectorizer(call: Call) -> Sequence[Type | None]:
+def _feature_vectorizer(call: NodeCall) -> Sequence[Type | None]:
     sizes = call.attribute("inputdimensions")
     return (tensor(E.FLOAT, (_rows(call), sum(sizes) if sizes else None)),)
 
 
-def _array_feature_extractor(call: Call) -> Sequence[Type | None]:
+def _array_feature_extractor(call: NodeCall) -> Sequence[Type | None]:
     data, dims, picked = call.tensor(0), call.dims(0), call.dims(1)
     if data is None or dims is None:
         return ()
@@ -284,14 +284,14 @@ def _array_feature_extractor(call: Call) -> Sequence[Type | None]:
     return (tensor(data.element_type, (*dims[:-1], count) if len(dims) > 1 else (1, count)),)
 
 
-def _quantized_gemm(call: Call) -> Sequence[Type | None]:
+def _quantized_gemm(call: NodeCall) -> Sequence[Type | None]:
     """A, its scale and zero point, B and its; then C, and scale and zero point of a result that stays quantized."""
     a, b, zero = _swapped_gemm(call, 0, "transA"), _swapped_gemm(call, 3, "transB"), call.tensor(8)
     dims = None if a is None or b is None else (a[0], b[1])
     return (tensor(E.FLOAT if zero is None else zero.element_type, dims),)
 
 
-def _swapped_gemm(call: Call, index: int, name: str) -> tuple[Dimension, ...] | None:
+def _swapped_gemm(call: NodeCall, index: int, name: str) -> tuple[Dimension, ...] | None:
     dims = swapped(call.dims(index), bool(call.attribute(name, 0)))
     return dims if dims is not None and len(dims) == 2 else None
 

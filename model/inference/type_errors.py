@@ -7,29 +7,29 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from onnx_workbench.model.inference.onnx_library import Refused, infer_node
-from onnx_workbench.model.inference.protocol import Fault, Spot
+from onnx_workbench.model.inference.onnx_library import InferenceRefused, infer_node
+from onnx_workbench.model.inference.protocol import Spot, TypeFault
 from onnx_workbench.model.io.protobuf import TypeProto
 from onnx_workbench.model.io.writer.encode import write_type
 from onnx_workbench.model.ir.types import TensorType, Type
 
 
-class Faults:
+class TypeErrors:
     """Collects them. What a function's body does with equal types is asked once."""
 
     def __init__(self) -> None:
-        self.found: dict[tuple[Spot, tuple[Spot, ...]], Fault] = {}
+        self.found: dict[tuple[Spot, tuple[Spot, ...]], TypeFault] = {}
         self._calls: tuple[Spot, ...] = ()
         self._is_sure = True
-        self._taken: dict[Any, Refused | None] = {}  # by operator, version and types of inputs
+        self._taken: dict[Any, InferenceRefused | None] = {}  # by operator, version and types of inputs
 
-    def reset(self, found: Mapping[tuple[Spot, tuple[Spot, ...]], Fault]) -> None:
+    def reset(self, found: Mapping[tuple[Spot, tuple[Spot, ...]], TypeFault]) -> None:
         """Forget what a guess made of the same place."""
         self.found.clear()
         self.found.update(found)
 
     @contextmanager
-    def within(self, graph: Any, node: Any) -> Iterator[dict[tuple[Spot, tuple[Spot, ...]], Fault]]:
+    def within(self, graph: Any, node: Any) -> Iterator[dict[tuple[Spot, tuple[Spot, ...]], TypeFault]]:
         """Look into a function that a node calls; gives what is found there, as sure as if the call is made."""
         outer, before = self.found, (self._calls, self._is_sure)
         self.found = {}
@@ -37,7 +37,7 @@ class Faults:
         yield self.found
         self.found, (self._calls, self._is_sure) = outer, before
 
-    def take(self, found: Mapping[tuple[Spot, tuple[Spot, ...]], Fault]) -> None:
+    def take(self, found: Mapping[tuple[Spot, tuple[Spot, ...]], TypeFault]) -> None:
         """Take over what was found in a function for a call, which in a branch is perhaps never made."""
         for key, fault in found.items():
             known = self.found.get(key)
@@ -51,14 +51,14 @@ class Faults:
         yield
         self._is_sure = before
 
-    def note(self, graph: Any, node: Any, visible: Mapping[str, Type], refused: Refused | None) -> None:
+    def note(self, graph: Any, node: Any, visible: Mapping[str, Type], refused: InferenceRefused | None) -> None:
         """Keep why a node is refused, or forget it."""
         key = (id(graph), _name(node)), self._calls
         if refused is None:
             self.found.pop(key, None)
         elif key[0][1] and not any(a.ref_attr_name for a in node.attribute):  # else what no call gives is missing
             types = tuple(visible.get(name) for name in node.input)
-            self.found[key] = Fault(*key, refused.reason, refused.is_type, self._is_sure, types)
+            self.found[key] = TypeFault(*key, refused.reason, refused.is_type, self._is_sure, types)
 
     def check_types(self, graph: Any, node: Any, domain: str, visible: Mapping[str, Type], imports: Any) -> None:
         """Whether a node of which nothing is left to find out takes its types: onnx's inference does not ask that."""
@@ -71,7 +71,7 @@ class Faults:
             self.note(graph, node, visible, refused)
 
     @staticmethod
-    def _ask(node: Any, domain: str, kinds: Sequence[Any], imports: Mapping[str, int]) -> Refused | None:
+    def _ask(node: Any, domain: str, kinds: Sequence[Any], imports: Mapping[str, int]) -> InferenceRefused | None:
         given = {}
         for name, kind in zip(node.input, kinds, strict=True):
             if name and kind is None:
@@ -81,7 +81,7 @@ class Faults:
                 write_type(given[name], kind if isinstance(kind, Type) else TensorType(kind))
         try:
             infer_node(node, domain, given, {}, imports)
-        except Refused as refused:
+        except InferenceRefused as refused:
             return refused if refused.is_type else None
         return None
 

@@ -16,7 +16,7 @@ from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFile
 from onnx_workbench.model.io.wire import FIXED32, FIXED64, LENGTH, encode_tag, encode_varint, read_field, schemas
 from onnx_workbench.model.io.writer.encode import set_text
 from onnx_workbench.model.io.writer.export_graph import write_tensor
-from onnx_workbench.model.io.writer.storage_plan import Layout, Placement, Storage
+from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage, StoragePlan
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.text.attributes import parse_float
 
@@ -192,7 +192,7 @@ class TensorMessage:
             self.message.CopyFrom(tensor.source)
             self._files = tensor.files
         else:
-            placement = Placement(Storage(Layout.INLINE))
+            placement = StoragePlan(Storage(DataLayout.INLINE))
             self.message = write_tensor(tensor, placement)
             self._files = TensorFiles(placement.table, None)
 

@@ -50,7 +50,7 @@ _LONGEST = 20_000  # bytes of a text that are edited in place
 _HEADER = 20  # a tag and a length take no more
 
 
-class Contents:
+class RawContents:
     """The bytes of a model as one sequence, whether they are in memory or still in a file."""
 
     def __init__(self, pieces: Pieces) -> None:
@@ -80,9 +80,9 @@ class Contents:
         return b"".join(parts)
 
 
-def contents_of(model: Model, progress: Progress = SILENT) -> Contents:
+def contents_of(model: Model, progress: Progress = SILENT) -> RawContents:
     """What saving the model now would write. On the thread that owns the model; reads no weights."""
-    return Contents(prepare(model, "unsaved.onnx", progress=progress).pieces)
+    return RawContents(prepare(model, "unsaved.onnx", progress=progress).pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def has_parts(field: RawField) -> bool:
     return (field.is_packed or field.is_bytes) and field.end > field.content and not field.problem
 
 
-def parts(contents: Contents, whole: RawField | RawPart) -> Iterator[RawPart]:
+def parts(contents: RawContents, whole: RawField | RawPart) -> Iterator[RawPart]:
     """The numbers or lines of a field or page; pages of them where there are many. Reads as it goes."""
     field = whole.field if isinstance(whole, RawPart) else whole
     start, end = (whole.start, whole.end) if isinstance(whole, RawPart) else (whole.content, whole.end)
@@ -218,7 +218,7 @@ def parts(contents: Contents, whole: RawField | RawPart) -> Iterator[RawPart]:
         first += count
 
 
-def _runs(contents: Contents, field: RawField, start: int, end: int, size: int) -> Iterator[tuple[int, int, int]]:
+def _runs(contents: RawContents, field: RawField, start: int, end: int, size: int) -> Iterator[tuple[int, int, int]]:
     """So many numbers at a time: how many there are, where they begin and end. What is cut at the end is left out."""
     assert field.schema is not None
     width = {FIXED32: 4, FIXED64: 8}.get(field.schema.wire_type)
@@ -239,7 +239,7 @@ def _runs(contents: Contents, field: RawField, start: int, end: int, size: int) 
         yield count, begun, end
 
 
-def part_text(contents: Contents, part: RawPart) -> str:
+def part_text(contents: RawContents, part: RawPart) -> str:
     """What a part holds, in short: the first numbers of a page, the whole of a line."""
     if part.field.is_bytes:
         data = contents.read(part.start, min(part.end - part.start, LINE))
@@ -249,7 +249,7 @@ def part_text(contents: Contents, part: RawPart) -> str:
     return _numbers(contents, part.field, part.start, part.end)
 
 
-def part_source(contents: Contents, part: RawPart) -> str | None:
+def part_source(contents: RawContents, part: RawPart) -> str | None:
     """What a number or line holds, as a person edits it; None for a page."""
     if part.kind == PAGE:
         return None
@@ -258,7 +258,7 @@ def part_source(contents: Contents, part: RawPart) -> str | None:
     return _number(contents.read(part.start, part.end - part.start), part.field, whole=True)
 
 
-def _numbers(contents: Contents, field: RawField, start: int, end: int) -> str:
+def _numbers(contents: RawContents, field: RawField, start: int, end: int) -> str:
     """The first few numbers between two places."""
     runs = list(islice(_runs(contents, field, start, min(end, start + _OVERVIEW), 1), _FEW))
     shown = [_number(contents.read(at, stop - at), field) for _, at, stop in runs]
@@ -283,13 +283,13 @@ def _integer_text(value: int, schema: FieldSchema) -> str:
     return str(value if schema.name == "uint64_data" else signed(value))
 
 
-def root(contents: Contents, message: str = "ModelProto") -> RawField:
+def root(contents: RawContents, message: str = "ModelProto") -> RawField:
     """The whole file as a field of nothing."""
     schema = FieldSchema(0, message, LENGTH, False, False, schemas()[message])
     return RawField(0, LENGTH, 0, 0, contents.size, contents.size, 0, schema, 0)
 
 
-def fields(contents: Contents, parent: RawField, within: RawStretch | None = None) -> Iterator[RawField]:
+def fields(contents: RawContents, parent: RawField, within: RawStretch | None = None) -> Iterator[RawField]:
     """The fields of a message, or of a stretch of it, in file order; the last one tells of damage, if there is any."""
     schema = parent.message
     if schema is None:
@@ -317,7 +317,7 @@ def fields(contents: Contents, parent: RawField, within: RawStretch | None = Non
         position = end
 
 
-def branch(contents: Contents, parent: RawField) -> Iterator[RawField | RawStretch]:
+def branch(contents: RawContents, parent: RawField) -> Iterator[RawField | RawStretch]:
     """The fields of a message in file order, in stretches where very many of one name follow each other."""
     run: list[RawField] = []  # of one name, not told of yet
     divided = False  # whether stretches of the same run were told of
@@ -336,7 +336,7 @@ def branch(contents: Contents, parent: RawField) -> Iterator[RawField | RawStret
 Branches = dict[int, list[RawField | RawStretch]]
 
 
-def long_branches(contents: Contents, progress: Progress = SILENT) -> Branches:
+def long_branches(contents: RawContents, progress: Progress = SILENT) -> Branches:
     """The branches in stretches of the model and of its graphs, but for those of nodes. Goes through their fields."""
     found: Branches = {}
     pending = [root(contents)]
@@ -385,7 +385,7 @@ def _header(buffer: bytes, position: int, base: int) -> tuple[int, int, int, int
     raise WireError(position, "a group ends that was never begun")
 
 
-def value_text(contents: Contents, field: RawField) -> str:
+def value_text(contents: RawContents, field: RawField) -> str:
     """What a field holds, in short; reads at most a few dozen bytes."""
     if field.problem:
         return field.problem
@@ -406,7 +406,7 @@ def value_text(contents: Contents, field: RawField) -> str:
     return str(signed(field.value)) if field.schema is None else _integer_text(field.value, field.schema)
 
 
-def source_text(contents: Contents, field: RawField) -> str | None:
+def source_text(contents: RawContents, field: RawField) -> str | None:
     """What a field holds, in full, as a person edits it; None for what is no number or text, or is too long."""
     if field.problem or field.message is not None:
         return None
@@ -425,7 +425,7 @@ def source_text(contents: Contents, field: RawField) -> str | None:
     return _integer_text(field.value, field.schema)
 
 
-def _unknown_source(contents: Contents, field: RawField) -> str | None:
+def _unknown_source(contents: RawContents, field: RawField) -> str | None:
     """An unknown field as a person edits it: a number, or bytes."""
     if field.wire_type == VARINT:
         return str(signed(field.value))
@@ -439,7 +439,7 @@ def signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def readings(contents: Contents, field: RawField) -> list[tuple[str, str]]:
+def readings(contents: RawContents, field: RawField) -> list[tuple[str, str]]:
     """Everything an unknown field could mean: (how it is read, what it says)."""
     if field.wire_type == VARINT:
         zigzag = (field.value >> 1) ^ -(field.value & 1)

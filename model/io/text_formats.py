@@ -8,18 +8,18 @@ from google.protobuf import json_format, text_format
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io import protobuf
-from onnx_workbench.model.io.reader.sniff import Form, Format
+from onnx_workbench.model.io.reader.sniff import FileForm, FileFormat
 from onnx_workbench.model.progress import SILENT, Progress
 
 _DEEPEST = 100  # as in the binary form
 
 
-def parse(data: bytes, found: Format, progress: Progress = SILENT) -> Any:
+def parse(data: bytes, found: FileFormat, progress: Progress = SILENT) -> Any:
     """The message in a text; ModelError with line and column where the text is wrong.
 
     ONNX's own syntax is parsed by its C++ library, in a child process.
     """
-    if found.form is Form.ONNX_TEXT:
+    if found.form is FileForm.ONNX_TEXT:
         return _class(found.message).FromString(_in_child("parse", data, found.message, progress))
     try:
         content = data.decode("utf-8-sig")
@@ -27,7 +27,7 @@ def parse(data: bytes, found: Format, progress: Progress = SILENT) -> Any:
         raise ModelError("The text is not UTF-8", f"Byte {error.start:,} is part of no character.") from error
     message = _class(found.message)()
     try:
-        if found.form is Form.JSON:
+        if found.form is FileForm.JSON:
             json_format.Parse(content, message, max_recursion_depth=_DEEPEST)
         else:
             text_format.Parse(content, message)
@@ -45,9 +45,9 @@ class Printed(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
-def print_message(message: Any, form: Form, progress: Progress = SILENT) -> Printed:
+def print_message(message: Any, form: FileForm, progress: Progress = SILENT) -> Printed:
     """A message as text in one of the forms; ModelError where the form cannot hold it."""
-    if form is Form.ONNX_TEXT:
+    if form is FileForm.ONNX_TEXT:
         data = _in_child("print_text", message.SerializeToString(), type(message).__name__, progress)
         missing, _, text = data.partition(b"\n")
         lossy = f"ONNX text has no words for {missing.decode('ascii')}. Keep the binary file too."
@@ -59,7 +59,7 @@ def print_message(message: Any, form: Form, progress: Progress = SILENT) -> Prin
     known.CopyFrom(message)
     known.DiscardUnknownFields()
     try:
-        if form is Form.JSON:
+        if form is FileForm.JSON:
             written = json_format.MessageToJson(known)
         else:
             written = text_format.MessageToString(known, as_utf8=True)

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from onnx_workbench.model.io.protobuf import text
-from onnx_workbench.model.io.wire import LENGTH, Field, FieldSchema, MessageSchema, read_field, schemas
+from onnx_workbench.model.io.wire import LENGTH, FieldSchema, MessageSchema, WireField, read_field, schemas
 from onnx_workbench.model.ir.unknown_fields import UnknownChange
 
 
@@ -155,7 +155,7 @@ def _parted(message: Any) -> tuple[bytes, bytes]:
     return bytes(known), bytes(unknown)
 
 
-def fields_of(data: bytes) -> Iterator[Field]:
+def fields_of(data: bytes) -> Iterator[WireField]:
     """The fields that follow each other in bytes; WireError when they are something else."""
     position = 0
     while position < len(data):

@@ -90,7 +90,7 @@ def _add_schema(descriptor: Any, found: dict[str, MessageSchema]) -> MessageSche
     return schema
 
 
-class Field(NamedTuple):
+class WireField(NamedTuple):
     """One field met on the wire.
 
     `value` is the number of a varint or fixed field; for the others it is the length of the content,
@@ -134,7 +134,7 @@ def read_tag(data: bytes | memoryview, position: int) -> tuple[int, int, int]:
     return number, wire_type, after
 
 
-def read_field(data: bytes | memoryview, position: int) -> Field:
+def read_field(data: bytes | memoryview, position: int) -> WireField:
     """The field at a position, groups included; WireError when it does not end within the data."""
     number, wire_type, content = read_tag(data, position)
     value = 0
@@ -153,7 +153,7 @@ def read_field(data: bytes | memoryview, position: int) -> Field:
         raise WireError(position, f"field {number} claims {end - content} bytes, {len(data) - content} remain")
     if wire_type in (FIXED32, FIXED64):
         value = int.from_bytes(data[content:end], "little")
-    return Field(number, wire_type, position, content, end, value)
+    return WireField(number, wire_type, position, content, end, value)
 
 
 def _skip_group(data: bytes | memoryview, position: int, number: int) -> int:

@@ -17,8 +17,8 @@ from onnx_workbench.model.ir.node_list import NodeList
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.attributes import Attribute
     from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration
-    from onnx_workbench.model.ir.lazy_details import Decoder, Details
-    from onnx_workbench.model.ir.name_index import Lookup
+    from onnx_workbench.model.ir.lazy_details import Details, DetailsDecoder
+    from onnx_workbench.model.ir.name_index import NameIndex
     from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
     from onnx_workbench.model.ir.types import Type
     from onnx_workbench.model.ir.unknown_fields import UnknownChange
@@ -52,7 +52,7 @@ class Value:
         self._returns = 0  # how many of the uses are by graphs; see is_output
         self._type = type
         self._source: Any = None
-        self._decoder: Decoder | None = None  # set: the type is still in the message
+        self._decoder: DetailsDecoder | None = None  # set: the type is still in the message
         self._details: Details | None = NO_DETAILS
 
     @property
@@ -197,7 +197,7 @@ class Node:
         self._attributes: dict[str, Attribute] | None = dict(attributes) if attributes else {}
         self._details: Details | None = NO_DETAILS
         self._source: Any = None
-        self._decoder: Decoder | None = None
+        self._decoder: DetailsDecoder | None = None
         self._previous: Node | None = None
         self._next: Node | None = None
         for graph in self.bodies:
@@ -316,7 +316,7 @@ class Graph:
         self.owner: Owner | None = None
         self._source: Any = None
         self._places: dict[Value, int] = {}  # of initializers, each known up to a few places; see steps
-        self._lookup: Lookup | None = None  # of the whole tree; only an outermost graph keeps one
+        self._lookup: NameIndex | None = None  # of the whole tree; only an outermost graph keeps one
 
     @property
     def parent(self) -> Graph | None:

@@ -26,7 +26,7 @@ class Details:
 NO_DETAILS = Details()
 
 
-class Decoder(Protocol):
+class DetailsDecoder(Protocol):
     """Reads, on first use, what opening a file left in the messages. One per file, in model.io."""
 
     def attributes(self, source: Any) -> dict[str, Attribute]:

@@ -21,7 +21,7 @@ _BREATH = 256
 _FEW = 2000  # nodes that came, so that an edit of hundreds may still look at them at once
 
 
-class Lookup:
+class NameIndex:
     """The values and nodes of a tree of graphs by name, and whether every node comes after what it needs.
 
     Making one costs a walk over the tree; `of` makes it only once.
@@ -41,7 +41,7 @@ class Lookup:
             self._graph_came(root)
 
     @classmethod
-    def of(cls, graph: Graph) -> Lookup:
+    def of(cls, graph: Graph) -> NameIndex:
         """What is known of the tree that `graph` is in."""
         root = graph.root
         if root._lookup is None:
@@ -49,7 +49,7 @@ class Lookup:
         return root._lookup
 
     @classmethod
-    def made(cls, graph: Graph) -> Lookup | None:
+    def made(cls, graph: Graph) -> NameIndex | None:
         """What `of` returns if that costs nothing."""
         return graph.root._lookup
 

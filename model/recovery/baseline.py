@@ -23,55 +23,55 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class Baseline:
     """A model in no file as it began, beside where its journal will be; or the `problem` that keeps it from there."""
 
     journal: Path
     problem: str = ""
 
     @classmethod
-    def missing(cls, folder: Path, problem: str = "that was stopped") -> Beginning:
+    def missing(cls, folder: Path, problem: str = "that was stopped") -> Baseline:
         """None is there, for a reason."""
         return cls(new_path(folder), problem)
 
 
-def write_beginning(model: Model, folder: Path, progress: Progress = SILENT) -> Beginning:
+def write_baseline(model: Model, folder: Path, progress: Progress = SILENT) -> Baseline:
     """Write down a model that nobody else has yet. Blocks as a save does; any thread. Nothing is raised.
 
     It is there whole or not at all. `progress` hears how far it is; to stop it is a problem like any other.
     """
     journal = new_path(folder)
-    return _written(journal, lambda: prepare_beginning(model, journal, progress), progress)
+    return _written(journal, lambda: prepare_baseline(model, journal, progress), progress)
 
 
-def prepare_beginning(model: Model, journal: Path, progress: Progress = SILENT) -> Saving:
-    """Look at a model that is edited on, as `model.io.writer.save.prepare` does; `finish_beginning` then writes it.
+def prepare_baseline(model: Model, journal: Path, progress: Progress = SILENT) -> Saving:
+    """Look at a model that is edited on, as `model.io.writer.save.prepare` does; `finish_baseline` then writes it.
 
     Each tensor will be where it is, in the model or beside it; all beside it where they do not fit into one file.
     """
     from onnx_workbench.model.io.writer.save import prepare
-    from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+    from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 
     path = base_path(journal)
     try:
         return prepare(model, path, Storage(apart=True), progress=progress)  # what it was recovered from will go
     except ModelError:
-        return prepare(model, path, Storage(Layout.ONE_FILE), progress=progress)
+        return prepare(model, path, Storage(DataLayout.ONE_FILE), progress=progress)
 
 
-def finish_beginning(journal: Path, saving: Saving, progress: Progress = SILENT) -> Beginning:
-    """Write down what was prepared, for this journal, as `write_beginning` does."""
+def finish_baseline(journal: Path, saving: Saving, progress: Progress = SILENT) -> Baseline:
+    """Write down what was prepared, for this journal, as `write_baseline` does."""
     return _written(journal, lambda: saving, progress)
 
 
-def _written(journal: Path, prepared: Callable[[], Saving], progress: Progress) -> Beginning:
+def _written(journal: Path, prepared: Callable[[], Saving], progress: Progress) -> Baseline:
     problems = list[Exception]()
     with errors_to(problems.append):
         journal.parent.mkdir(parents=True, exist_ok=True)
         saved = prepared().run(progress, durable=False)
         for path in (saved.path, *saved.data_files):
             sync(os.open(path, os.O_RDONLY))
-    return Beginning.missing(journal.parent, reason_of(problems[0])) if problems else Beginning(journal)
+    return Baseline.missing(journal.parent, reason_of(problems[0])) if problems else Baseline(journal)
 
 
 def reason_of(error: Exception) -> str:

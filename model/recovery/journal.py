@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import errors_to
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.recovery.baseline import Beginning, write_beginning
+from onnx_workbench.model.recovery.baseline import Baseline, write_baseline
 from onnx_workbench.model.recovery.journal_files import new_path
-from onnx_workbench.model.recovery.log import BaseFile, Log
-from onnx_workbench.model.recovery.write_ahead import Ahead, Recording
+from onnx_workbench.model.recovery.log import BaseFile, JournalLog
+from onnx_workbench.model.recovery.write_ahead import Recording, WriteAheadLog
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from onnx_workbench.model.history.document import Change, Document, Entry
+    from onnx_workbench.model.history.document import Change, Document, HistoryEntry
     from onnx_workbench.model.ir.graph import Model
 
 
@@ -44,29 +44,29 @@ class Journal:
         folder: Path,
         base: BaseFile | None = None,
         *,
-        beginning: Beginning | None = None,
+        beginning: Baseline | None = None,
         failed: Callable[[], object] = lambda: None,
     ) -> None:
         self._document = document
         self._folder = folder
         self._failed = failed
-        self.ahead: Ahead | None = None  # whose steps are being made
+        self.ahead: WriteAheadLog | None = None  # whose steps are being made
         self._until_kept: list[Callable[[], object]] = []
-        self._next: Log | None = None  # on a file that is about to be there
+        self._next: JournalLog | None = None  # on a file that is about to be there
         self._log = self._first(BaseFile.of(document.path) if base is None else base, beginning)
         self._note_unsaved()
         self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
 
-    def _first(self, base: BaseFile, beginning: Beginning | None) -> Log:
+    def _first(self, base: BaseFile, beginning: Baseline | None) -> JournalLog:
         document = self._document
         if not base.path:
-            return self._log_on(beginning or write_beginning(document.model, self._folder), document.current)
+            return self._log_on(beginning or write_baseline(document.model, self._folder), document.current)
         source = None if document.model.source is None else document.model.source.data
         path, is_copy = new_path(self._folder), document.path is None
-        return Log(document, document.current, base, path, source=source, failed=self._failed, is_copy=is_copy)
+        return JournalLog(document, document.current, base, path, source=source, failed=self._failed, is_copy=is_copy)
 
-    def _log_on(self, beginning: Beginning, state: Entry, follows: Path | None = None) -> Log:
-        log = Log(self._document, state, BaseFile(""), beginning.journal, failed=self._failed, follows=follows)
+    def _log_on(self, beginning: Baseline, state: HistoryEntry, follows: Path | None = None) -> JournalLog:
+        log = JournalLog(self._document, state, BaseFile(""), beginning.journal, failed=self._failed, follows=follows)
         if beginning.problem:
             log.give_up(beginning.problem)
         return log
@@ -111,7 +111,7 @@ class Journal:
         """What is to take down what is done to a copy of the model as it is now, or will be done to the model."""
         return Recording(self, copy, self._log.source)
 
-    def write_ahead(self, recording: Recording, progress: Progress = SILENT) -> Ahead | None:
+    def write_ahead(self, recording: Recording, progress: Progress = SILENT) -> WriteAheadLog | None:
         """Write edits in the background that were made to a copy of the model as it is now, and will be made here.
 
         None when they can be written only as they are made. `progress` hears how far it is, and can stop it.
@@ -119,7 +119,7 @@ class Journal:
         ahead = None
         if recording.problem is None and recording.base is self._log.source and recording.steps and not self.problem:
             with errors_to(self._log.run_into):
-                ahead = Ahead(self, self._log.store(), recording, progress)
+                ahead = WriteAheadLog(self, self._log.store(), recording, progress)
         return ahead
 
     def look(self) -> None:
@@ -142,13 +142,13 @@ class Journal:
 
     # -- saving --------------------------------------------------------------------------------------------------
 
-    def expect(self, base: BaseFile, state: Entry) -> None:
+    def expect(self, base: BaseFile, state: HistoryEntry) -> None:
         """A file is about to be there that holds a state of the document: then the document is told that it is saved.
 
         When the program ends before, that file tells at the next start which log is to be done again.
         """
         self.expect_nothing()
-        self._next = Log(
+        self._next = JournalLog(
             self._document, state, base, new_path(self._folder), failed=self._failed, follows=self._log.path
         )
         if self._log.is_on_file:
@@ -160,7 +160,7 @@ class Journal:
             self._next.remove()
             self._next = None
 
-    def begin_anew(self, beginning: Beginning, state: Entry) -> None:
+    def begin_anew(self, beginning: Baseline, state: HistoryEntry) -> None:
         """A state of the document, whose file is not there as it was, was written like that of one in no file."""
         old, self._log = self._log, self._log_on(beginning, state, follows=self._log.path)
         self._log.open()
@@ -185,7 +185,7 @@ class Journal:
                 log.remove()
         self._pass_on()
 
-    def _log_on_saved(self, saved: Entry) -> Log:
+    def _log_on_saved(self, saved: HistoryEntry) -> JournalLog:
         """The one that was begun for this file, if that is as was expected and something was done since."""
         base, problems = BaseFile(str(self._document.path)), list[Exception]()
         with errors_to(problems.append):
@@ -194,7 +194,7 @@ class Journal:
         was_edited = saved is not self._document.current
         if was_edited and log is not None and log.state is saved and log.base == base and not log.problem:
             return log
-        log = Log(self._document, saved, base, new_path(self._folder), failed=self._failed)
+        log = JournalLog(self._document, saved, base, new_path(self._folder), failed=self._failed)
         for problem in problems:
             log.run_into(problem)
         return log

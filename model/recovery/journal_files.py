@@ -98,7 +98,7 @@ def lone_files(folder: Path) -> Iterator[Path]:
             yield from paths
 
 
-class Store:
+class JournalFiles:
     """An open journal. On the thread that owns the model; `problem` tells what writing in the background ran into.
 
     `failed` is then called, on the thread that writes.

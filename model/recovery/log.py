@@ -19,15 +19,15 @@ from onnx_workbench.model.history.steps import SetField, Step
 from onnx_workbench.model.io.reader.source import identity_of
 from onnx_workbench.model.progress import Cancelled
 from onnx_workbench.model.recovery.baseline import reason_of
-from onnx_workbench.model.recovery.journal_files import Store, remove_files
-from onnx_workbench.model.recovery.object_ids import Numbers
+from onnx_workbench.model.recovery.journal_files import JournalFiles, remove_files
+from onnx_workbench.model.recovery.object_ids import ObjectIds
 from onnx_workbench.model.sandbox import start_of
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.history.document import Change, Document, Entry
+    from onnx_workbench.model.history.document import Change, Document, HistoryEntry
     from onnx_workbench.model.io.reader.payloads import Payload
     from onnx_workbench.model.io.reader.source import Identity, Source
-    from onnx_workbench.model.recovery.write_ahead import Ahead
+    from onnx_workbench.model.recovery.write_ahead import WriteAheadLog
 
 FORMAT: Final = "onnx-workbench journal"
 VERSION: Final = 7
@@ -80,7 +80,7 @@ class _Line:
     inverses: Sequence[Step]
 
 
-class Log:
+class JournalLog:
     """What is done to a document from a state of its history on. On the thread that owns the model.
 
     Costs the size of each edit; `failed` is called, on any thread, when something could not be written in the
@@ -95,7 +95,7 @@ class Log:
     def __init__(
         self,
         document: Document,
-        state: Entry,
+        state: HistoryEntry,
         base: BaseFile,
         path: Path,
         *,
@@ -113,8 +113,8 @@ class Log:
         self._failed = failed
         self._is_copy = is_copy
         self._follows = follows
-        self._store: Store | None = None
-        self._numbers: Numbers | None = None
+        self._store: JournalFiles | None = None
+        self._numbers: ObjectIds | None = None
         self._entry = document.current
         self._at = _State()
         self._states = {state: self._at}
@@ -144,7 +144,7 @@ class Log:
         if self._numbers is None and first is not None:
             self._known().of(first)
 
-    def add(self, change: Change, ahead: Ahead | None) -> None:
+    def add(self, change: Change, ahead: WriteAheadLog | None) -> None:
         """Write a change that was just made, whose steps may be on file from `ahead`."""
         if not self.problem:
             line = _Line(self._line(change), change.steps, change.inverses)
@@ -160,14 +160,14 @@ class Log:
             with errors_to(self.run_into):
                 self.store()
 
-    def store(self) -> Store:
+    def store(self) -> JournalFiles:
         """The files, made when there is something to do again: an edit, or a model that nobody has saved.
 
         Raises what writing to them in the background ran into.
         """
         if self._store is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._store = Store(self._path, self._failed)
+            self._store = JournalFiles(self._path, self._failed)
             self._store.line(self._header())
         elif self._store.problem is not None:
             raise self._store.problem
@@ -206,7 +206,7 @@ class Log:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def _confirm(self, change: _Line, ahead: Ahead) -> None:
+    def _confirm(self, change: _Line, ahead: WriteAheadLog) -> None:
         """Write a change whose steps are on file."""
         change.line |= {"confirms": ahead.confirm(len(change.steps)), "of": ahead.number}
         if self._numbers is not None and (met := self._numbers.take_met()):  # before all that changes their places
@@ -269,10 +269,10 @@ class Log:
             self._at = outer
         return line
 
-    def _known(self) -> Numbers:
+    def _known(self) -> ObjectIds:
         """What was met since the state; nothing before anything is written."""
         if self._numbers is None:
-            self._numbers = Numbers(self._document.model, self.source, self._keep)
+            self._numbers = ObjectIds(self._document.model, self.source, self._keep)
         return self._numbers
 
     def _keep(self, payload: Payload) -> tuple[int, int]:

@@ -30,7 +30,7 @@ _LOOKS: Final = 8  # in one long list during an edit, after which it is noted wh
 _SHARE: Final = 8  # an edit with a step for one in so many nodes of the main graph meets all of it
 
 
-class Place(NamedTuple):
+class ObjectPath(NamedTuple):
     """Where an object is: in which field of which numbered one, at which index, and what it is called there."""
 
     owner: int
@@ -39,7 +39,7 @@ class Place(NamedTuple):
     name: str = ""
 
 
-class Numbers:
+class ObjectIds:
     """Numbers objects as they are met. What is in the model already is told by its place, see `take_met`.
 
     Whoever reads the journal meets the same objects in the same state of the model, so finds each at its place. New
@@ -119,7 +119,7 @@ class Numbers:
             if field in ("some", "all"):
                 self._enter_some(self.find(owner, Graph), field, number)
                 continue
-            found = self._at(Place(owner, field, index, name))
+            found = self._at(ObjectPath(owner, field, index, name))
             if found is None or not isinstance(number, int) or number in self._objects:
                 said = f"There is no {name!r} where it was ({field} {index})."
                 raise ModelError("The journal does not fit this model", said)
@@ -163,7 +163,7 @@ class Numbers:
         """The number of what holds another object, if whoever reads the journal has it by then."""
         return None if target is None or target in self._fresh else self.of(target)
 
-    def _place(self, target: Any) -> Place | None:
+    def _place(self, target: Any) -> ObjectPath | None:
         match target:
             case Value():
                 return self._place_of_value(target)
@@ -177,13 +177,13 @@ class Numbers:
                 return self._listed(self._model, "training_info", target)
         return None
 
-    def _listed(self, owner: Any, field: str, target: Any) -> Place | None:
+    def _listed(self, owner: Any, field: str, target: Any) -> ObjectPath | None:
         """The place in a list, if it is there and who has the list is known."""
         number = self._owner(owner)
         if number is None:
             return None
         try:
-            return Place(number, field, self._index(number, owner, field, target), getattr(target, "name", ""))
+            return ObjectPath(number, field, self._index(number, owner, field, target), getattr(target, "name", ""))
         except ValueError:
             return None
 
@@ -199,15 +199,15 @@ class Numbers:
         at = self._orders.get(key, {}).get(target, len(listed))
         return at if at < len(listed) and listed[at] is target else listed.index(target)
 
-    def _place_of_graph(self, graph: Graph) -> Place | None:
+    def _place_of_graph(self, graph: Graph) -> ObjectPath | None:
         owner = graph.owner
         if isinstance(owner, Node):
             return self._listed(owner, "bodies", graph)
         field = next((f for f in _GRAPHS if getattr(owner, f, None) is graph), None)
         number = None if field is None else self._owner(owner)
-        return None if number is None or field is None else Place(number, field)
+        return None if number is None or field is None else ObjectPath(number, field)
 
-    def _place_of_node(self, node: Node) -> Place | None:
+    def _place_of_node(self, node: Node) -> ObjectPath | None:
         graph = node.graph
         number = self._owner(graph)
         if graph is None or number is None:
@@ -218,7 +218,7 @@ class Numbers:
             near = self._near(node)
         return near
 
-    def _near(self, node: Node) -> Place | None:
+    def _near(self, node: Node) -> ObjectPath | None:
         """The place as seen from a node nearby that has a number; None when there is none."""
         numbers = self._numbers
         before: Node | None = node
@@ -226,11 +226,11 @@ class Numbers:
         for count in range(_APART):
             if before is not None:
                 if before in numbers:
-                    return Place(numbers[before], "neighbour", count, node.name)
+                    return ObjectPath(numbers[before], "neighbour", count, node.name)
                 before = before.previous
             if after is not None:
                 if after in numbers:
-                    return Place(numbers[after], "neighbour", -count, node.name)
+                    return ObjectPath(numbers[after], "neighbour", -count, node.name)
                 after = after.next
         return None
 
@@ -247,7 +247,7 @@ class Numbers:
         for following, target in enumerate((t for t in met if t not in self._numbers), number):
             self._enter(target, following)
 
-    def _place_of_value(self, value: Value) -> Place | None:
+    def _place_of_value(self, value: Value) -> ObjectPath | None:
         graph = value.graph
         if value.producer is not None:
             return self._listed(value.producer, "outputs", value)
@@ -258,12 +258,12 @@ class Numbers:
         for user, index in value.uses:  # nothing defines it: a name where it is used
             number = self._owner(user)
             if number is not None:
-                return Place(number, "inputs" if isinstance(user, Node) else "outputs", index, value.name)
+                return ObjectPath(number, "inputs" if isinstance(user, Node) else "outputs", index, value.name)
         if graph is not None and value in graph.declared and value in kept_declarations(graph):
             return self._listed(graph, "declared", value)
         return None  # a file that was saved by now has not got it
 
-    def _at(self, place: Place) -> Any:
+    def _at(self, place: ObjectPath) -> Any:
         """What is at a place now; None when that is not what it is called."""
         owner, (_, field, index, name) = self._objects.get(place.owner), place
         found: Any = None

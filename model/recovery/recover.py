@@ -19,7 +19,7 @@ from onnx_workbench.model.history.step_codec import decode
 from onnx_workbench.model.io.reader.source import Source, open_file
 from onnx_workbench.model.recovery.journal_files import SUFFIX, base_path, data_path, lone_files, remove, remove_files
 from onnx_workbench.model.recovery.log import FORMAT, VERSION, BaseFile
-from onnx_workbench.model.recovery.object_ids import Numbers
+from onnx_workbench.model.recovery.object_ids import ObjectIds
 from onnx_workbench.model.sandbox import is_running, start_of
 
 _TRIED = ".tried"  # it could not be read, or not all of it be done again, which was told
@@ -28,7 +28,7 @@ DAYS_KEPT: Final = 30  # for which it stays for whoever wants to look at it
 
 
 @dataclass(frozen=True, slots=True)
-class Leftover:
+class RecoverableJournal:
     """A journal of a program that died: what it belongs to and what was done."""
 
     path: Path
@@ -57,7 +57,7 @@ class Leftover:
         return path if not self.base.path and path.exists() else None
 
 
-def leftovers(folder: Path, tell: Callable[[Path, str], object] | None = None) -> Iterator[Leftover]:
+def find_journals(folder: Path, tell: Callable[[Path, str], object] | None = None) -> Iterator[RecoverableJournal]:
     """Journals in a folder whose program is not running any more, newest first.
 
     Unreadable ones are set aside for `DAYS_KEPT`, of which `tell` hears: where each is now, and why it cannot be read.
@@ -90,7 +90,7 @@ def _why(error: Exception) -> str:
     return str(error) if isinstance(error, OSError) else "Its first line does not say all that one of a journal does."
 
 
-def _of_the_files_there(found: Sequence[Leftover]) -> list[Leftover]:
+def _of_the_files_there(found: Sequence[RecoverableJournal]) -> list[RecoverableJournal]:
     """Without those that a save which was about to end has overtaken, or that were to hold what is after it."""
     named = {leftover.path.name.partition(".")[0]: leftover for leftover in found}
     gone = []
@@ -109,7 +109,7 @@ def _is_in_use(path: Path) -> bool:
     return number.isascii() and number.isdigit() and is_running(int(number))
 
 
-def _read_header(path: Path) -> Leftover | None:
+def _read_header(path: Path) -> RecoverableJournal | None:
     lines = list(_lines(path))
     header = lines[0] if lines else {}
     if header.get("format") != FORMAT:
@@ -130,7 +130,7 @@ def _read_header(path: Path) -> Leftover | None:
         elif "redo" in line and undone:
             titles.append(undone.pop())
     base = BaseFile(str(header["path"]), int(header["size"]), int(header["mtime_ns"]))
-    return Leftover(
+    return RecoverableJournal(
         path,
         base,
         float(header["time"]),
@@ -158,7 +158,9 @@ def _lines(path: Path) -> Generator[dict[str, Any]]:
 
 
 def recover(
-    document: Document, leftover: Leftover, when_kept: Callable[[Callable[[], object]], object] = lambda call: call()
+    document: Document,
+    leftover: RecoverableJournal,
+    when_kept: Callable[[Callable[[], object]], object] = lambda call: call(),
 ) -> int:
     """Do again what a journal holds, on the document of its file as just opened; returns how many lines.
 
@@ -220,14 +222,14 @@ class _Replay:
     def __init__(self, document: Document, base: Source | None, kept: Source | None) -> None:
         self.document = document
         self._base, self._kept = base, kept
-        self._numbers = Numbers(document.model, base, kept=kept)
-        self._ahead: dict[int, tuple[Iterator[dict[str, Any]], Numbers]] = {}  # steps written before they were made
+        self._numbers = ObjectIds(document.model, base, kept=kept)
+        self._ahead: dict[int, tuple[Iterator[dict[str, Any]], ObjectIds]] = {}  # steps written before they were made
 
     def do(self, line: dict[str, Any]) -> bool:
         """One line; whether it changed the document."""
         document = self.document
         if "ahead" in line:
-            numbers = Numbers(document.model, self._base, kept=self._kept, kept_from=int(line["bytes"]))
+            numbers = ObjectIds(document.model, self._base, kept=self._kept, kept_from=int(line["bytes"]))
             self._ahead[line["ahead"]] = (iter(line["steps"]), numbers)
             return False
         if "undo" in line:
@@ -258,7 +260,7 @@ class _Replay:
                     edit.do(decode(step, numbers))
 
 
-def discard(leftover: Leftover) -> None:
+def discard(leftover: RecoverableJournal) -> None:
     """Throw a journal away."""
     remove_files(leftover.path)
 

@@ -15,8 +15,8 @@ from onnx_workbench.model.errors import errors_to
 from onnx_workbench.model.history.step_codec import encode_in_place
 from onnx_workbench.model.io.reader.payloads import Payload
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.recovery.journal_files import Store, json_text
-from onnx_workbench.model.recovery.object_ids import Numbers
+from onnx_workbench.model.recovery.journal_files import JournalFiles, json_text
+from onnx_workbench.model.recovery.object_ids import ObjectIds
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.steps import Step
@@ -42,7 +42,7 @@ class Recording:
         self.steps = 0
         self.problem: Exception | None = None  # then it is of no use
         self.size = 0  # of the payloads together
-        self._numbers = Numbers(copy, base, self._keep)
+        self._numbers = ObjectIds(copy, base, self._keep)
         self._part: list[dict[str, Any]] = []
         self._ends = [0]  # how much is written when so many steps are done
 
@@ -80,7 +80,7 @@ class Recording:
             with errors_to(self._run_into):
                 self._put_part()
 
-    def write_ahead(self, progress: Progress = SILENT) -> Ahead | None:
+    def write_ahead(self, progress: Progress = SILENT) -> WriteAheadLog | None:
         """Have the journal write it, the model being as the copy was; on the thread that owns the model.
 
         None when the steps can be written only as they are made. `progress` hears how far it is, and can stop it.
@@ -104,10 +104,10 @@ class Recording:
         self.problem = error
 
 
-class Ahead:
+class WriteAheadLog:
     """A recording that is on its way into a journal. On the thread that owns the model."""
 
-    def __init__(self, journal: Journal, store: Store, recording: Recording, progress: Progress) -> None:
+    def __init__(self, journal: Journal, store: JournalFiles, recording: Recording, progress: Progress) -> None:
         self.store = store
         self._journal = journal
         self._recording = recording

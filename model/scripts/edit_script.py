@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.document import Document, Entry
+from onnx_workbench.model.history.document import Document, HistoryEntry
 from onnx_workbench.model.history.step_codec import decode, is_known
-from onnx_workbench.model.scripts.object_names import Names
+from onnx_workbench.model.scripts.object_names import ObjectNames
 from onnx_workbench.model.scripts.three_way_merge import adapted, noted
 
 FORMAT = "onnx-workbench edit script"
@@ -25,7 +25,7 @@ def export(document: Document) -> str:
     path = _path(document.current)
     here = document.current
     document.go_to(document.root)
-    names = Names(document.model)
+    names = ObjectNames(document.model)
     lines = [json.dumps({"format": FORMAT, "version": _VERSION, "model": document.model.graph.name})]
     try:
         for parent, entry in path:
@@ -36,7 +36,7 @@ def export(document: Document) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _steps(document: Document, entry: Entry, names: Names) -> list[dict[str, Any]]:
+def _steps(document: Document, entry: HistoryEntry, names: ObjectNames) -> list[dict[str, Any]]:
     """Encode each step while the model is in the state it applies to."""
     applied = []
     encoded = []
@@ -54,7 +54,7 @@ def _steps(document: Document, entry: Entry, names: Names) -> list[dict[str, Any
     return encoded
 
 
-def _path(entry: Entry) -> list[tuple[Entry, Entry]]:
+def _path(entry: HistoryEntry) -> list[tuple[HistoryEntry, HistoryEntry]]:
     """The way from the root, each entry with the one before it."""
     path = []
     while entry.parent is not None:
@@ -107,7 +107,7 @@ def replay(document: Document, text: str) -> int:
 
 
 def _replay_all(document: Document, edits: Iterable[tuple[int, dict[str, Any]]]) -> int:
-    names = Names(document.model)
+    names = ObjectNames(document.model)
     start = document.current
     count = 0
     try:
@@ -120,7 +120,7 @@ def _replay_all(document: Document, edits: Iterable[tuple[int, dict[str, Any]]])
     return count
 
 
-def _replay_one(document: Document, names: Names, number: int, entry: dict[str, Any]) -> None:
+def _replay_one(document: Document, names: ObjectNames, number: int, entry: dict[str, Any]) -> None:
     document.end_gesture()
     with document.edit(str(entry["edit"])) as edit:
         for line in entry["steps"]:

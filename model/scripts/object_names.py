@@ -15,7 +15,7 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Training
 from onnx_workbench.model.ir.tensors import Tensor
 
 
-class Names:
+class ObjectNames:
     """Refers to what is in the model by the name it has when an edit begins, and by ``new 1`` to what comes with it.
 
     So the steps of an edit may take anything away, rename it, wire it elsewhere and bring it back: it goes by one name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.scoping import is_visible, run_order
-from onnx_workbench.model.analysis.values import Facts
+from onnx_workbench.model.analysis.values import KnownValues
 from onnx_workbench.model.edits.initializers import constant_tensor
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
@@ -15,7 +15,7 @@ from onnx_workbench.model.ir.name_index import ancestor_in
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType, Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.simplify.passes import Evaluate, Match, Options, Refusal, is_there
+from onnx_workbench.model.simplify.passes import Evaluate, Match, PassRefusal, SimplifyOptions, is_there
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ STOCHASTIC = frozenset({
 })  # fmt: skip
 
 
-class Context:
+class MatchContext:
     """A model being simplified. Belongs to the thread that works on the model."""
 
     def __init__(
@@ -37,14 +37,14 @@ class Context:
         types: Mapping[Value, Type],
         *,
         evaluate: Evaluate | None = None,
-        options: Options | None = None,
+        options: SimplifyOptions | None = None,
         progress: Progress = SILENT,
     ) -> None:
         self.model = model
-        self.options = options or Options()
+        self.options = options or SimplifyOptions()
         self.evaluate = evaluate
         self.progress = progress
-        self.refusals: dict[tuple[str, str, Node | Value], Refusal] = {}
+        self.refusals: dict[tuple[str, str, Node | Value], PassRefusal] = {}
         self.growth = 0  # bytes by which folding has enlarged the constants so far
         self.made: set[Node] = set()  # nodes that passes made
         self._waiting = {identifier: list(chosen) for identifier, chosen in self.options.only.items()}
@@ -57,7 +57,7 @@ class Context:
         self._arrays: dict[Tensor, NDArray[Any]] = {}
         self._index: dict[str, dict[Node, None]] = {}
         self._fewest: dict[tuple[str, int], tuple[int, int] | None] = {}  # inputs and outputs; None: no such operator
-        self.facts = Facts({value: kind for value, kind in types.items() if self._is_main(value.graph)})
+        self.facts = KnownValues({value: kind for value, kind in types.items() if self._is_main(value.graph)})
         self.graphs = [g for root in self._roots() for g in root.walk()]
         for graph in self.graphs:
             for node in graph.nodes:
@@ -328,7 +328,7 @@ class Context:
 
     def refuse(self, pass_id: str, place: Node | Value, reason: str) -> None:
         """Note that a pass held back."""
-        self.refusals.setdefault((pass_id, reason, place), Refusal(pass_id, place, reason))
+        self.refusals.setdefault((pass_id, reason, place), PassRefusal(pass_id, place, reason))
 
 
 def _protected_names(model: Model) -> set[str]:

@@ -11,8 +11,8 @@ from onnx_workbench.model.ir.graph import Node, Value
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onnx_workbench.model.simplify.context import Context
-    from onnx_workbench.model.simplify.rewriter import Rewriter
+    from onnx_workbench.model.simplify.context import MatchContext
+    from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 #: Computes a node from its inputs (None where left out) under an opset; None when it cannot or must not, or when a
 #: result would be larger than the bytes given. exec.engine.constant_folding has one; model knows no kernels.
@@ -28,7 +28,7 @@ class Match:
 
     description: str
     nodes: tuple[Node, ...]
-    apply: Callable[[Rewriter], None]
+    apply: Callable[[GraphRewriter], None]
     values: tuple[Value, ...] = ()
 
     @property
@@ -49,13 +49,13 @@ class Pass:
     id: str
     title: str
     doc: str
-    find: Callable[[Context], Iterator[Match]]
+    find: Callable[[MatchContext], Iterator[Match]]
     is_default: bool = True
     may_grow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class PassRefusal:
     """Something a pass could have done and must not: which, where and why."""
 
     pass_id: str
@@ -64,7 +64,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SimplifyOptions:
     """Limits of simplification.
 
     tensor_limit   bytes by which one folded tensor may exceed the constants it replaces

@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField, SetInitializer, Step
-from onnx_workbench.model.inference.infer import Inferred, answer, request
+from onnx_workbench.model.inference.infer import InferredTypes, answer, request
 from onnx_workbench.model.ir.graph import Model, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.simplify.context import Context
-from onnx_workbench.model.simplify.passes import Evaluate, Match, Options, Pass, Refusal, is_there
-from onnx_workbench.model.simplify.rewriter import Names, Rewriter
+from onnx_workbench.model.simplify.context import MatchContext
+from onnx_workbench.model.simplify.passes import Evaluate, Match, Pass, PassRefusal, SimplifyOptions, is_there
+from onnx_workbench.model.simplify.rewriter import GraphRewriter, RewriterNames
 
 TITLE = "Simplify: "  # and that of the pass: what an entry of the history is called
 _ROUNDS = 40  # each gets past what the one before made possible; real models need three or four
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ModelFigures:
     """How large a model is: op nodes by operator, parameters and their bytes.
 
     What is simplified is counted: bodies and functions, each function once; of Constant nodes the data alone.
@@ -43,13 +43,13 @@ class Figures:
 
 
 @dataclass(slots=True)
-class Report:
+class SimplifyReport:
     """What a simplification did. `applied` counts matches by pass id, in the order passes first did something."""
 
-    before: Figures
-    after: Figures
+    before: ModelFigures
+    after: ModelFigures
     applied: dict[str, int] = field(default_factory=dict)
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[PassRefusal] = field(default_factory=list)
     rounds: int = 0
 
 
@@ -58,10 +58,10 @@ def simplify(
     passes: Sequence[Pass] | None = None,
     *,
     evaluate: Evaluate | None = None,
-    options: Options | None = None,
+    options: SimplifyOptions | None = None,
     types: Mapping[Value, Type] | None = None,
     progress: Progress = SILENT,
-) -> Report:
+) -> SimplifyReport:
     """Apply passes (those on by default unless told) round after round, one history entry per run of a pass.
 
     Runs where the document is used: off the GUI thread on a rehearsal. Without `evaluate` nothing is computed, so
@@ -73,8 +73,8 @@ def simplify(
     chosen = DEFAULT_PASSES if passes is None else passes
     before = figures(model)
     context = prepare(model, evaluate=evaluate, options=options, types=types, progress=progress)
-    report = Report(before, before)
-    names = Names(context)
+    report = SimplifyReport(before, before)
+    names = RewriterNames(context)
     for round_ in range(_ROUNDS):
         changed = False
         for number, one in enumerate(chosen):
@@ -92,10 +92,10 @@ def simplify(
     return report
 
 
-def _run(document: Document, context: Context, names: Names, one: Pass) -> int:
+def _run(document: Document, context: MatchContext, names: RewriterNames, one: Pass) -> int:
     count = 0
     with document.edit(TITLE + one.title) as edit:
-        rewriter = Rewriter(context, edit, names)
+        rewriter = GraphRewriter(context, edit, names)
         for match in one.find(context):
             context.progress.check()
             if context.takes(one.id, match):
@@ -110,10 +110,10 @@ def survey(
     passes: Sequence[Pass] | None = None,
     *,
     evaluate: Evaluate | None = None,
-    options: Options | None = None,
+    options: SimplifyOptions | None = None,
     types: Mapping[Value, Type] | None = None,
     progress: Progress = SILENT,
-) -> tuple[dict[str, list[Match]], list[Refusal]]:
+) -> tuple[dict[str, list[Match]], list[PassRefusal]]:
     """What each pass would find now, and what it would refuse. Changes nothing.
 
     Passes make work for each other, so applying them does more than this.
@@ -139,17 +139,17 @@ def prepare(
     model: Model,
     *,
     evaluate: Evaluate | None = None,
-    options: Options | None = None,
+    options: SimplifyOptions | None = None,
     types: Mapping[Value, Type] | None = None,
     progress: Progress = SILENT,
-) -> Context:
+) -> MatchContext:
     """A context to find matches in; infers types unless they are given."""
     if types is None:
         types = trusted_types(model, progress).types
-    return Context(model, types, evaluate=evaluate, options=options, progress=progress)
+    return MatchContext(model, types, evaluate=evaluate, options=options, progress=progress)
 
 
-def trusted_types(model: Model, progress: Progress = SILENT) -> Inferred:
+def trusted_types(model: Model, progress: Progress = SILENT) -> InferredTypes:
     """Types that follow from inputs and true constants alone.
 
     What a caller may replace is no constant, and what a file says of the inputs of a body need not hold in every
@@ -165,14 +165,14 @@ def trusted_types(model: Model, progress: Progress = SILENT) -> Inferred:
                     undo.append(SetField(value, "type", None).apply())
         asked = request(model, formulas=False)
     except ModelError as error:  # the data of a small constant is not available
-        return Inferred(problem=str(error))
+        return InferredTypes(problem=str(error))
     finally:
         for step in reversed(undo):
             step.apply()
     return answer(asked, progress)
 
 
-def figures(model: Model) -> Figures:
+def figures(model: Model) -> ModelFigures:
     """Count a model. Reads no tensor data."""
     operators: Counter[str] = Counter()
     parameters = nbytes = 0
@@ -190,7 +190,7 @@ def figures(model: Model) -> Figures:
             if value.initializer is not None:
                 parameters += int(getattr(value.initializer, "size", 0))
                 nbytes += value.initializer.nbytes
-    return Figures(dict(operators.most_common()), parameters, nbytes)
+    return ModelFigures(dict(operators.most_common()), parameters, nbytes)
 
 
 def chosen_passes(ids: Collection[str]) -> tuple[Pass, ...]:

@@ -21,16 +21,16 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_at
 from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
-from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.context import MatchContext
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Names:
+class RewriterNames:
     """Names taken in the trees of graphs, looked up once per simplification."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: MatchContext) -> None:
         self._values: dict[Graph, set[str]] = {}
         self._nodes: dict[Graph, set[str]] = {}
         self._context = context
@@ -52,10 +52,10 @@ class Names:
         return name
 
 
-class Rewriter:
+class GraphRewriter:
     """Changes for one run of one pass."""
 
-    def __init__(self, context: Context, edit: Transaction, names: Names) -> None:
+    def __init__(self, context: MatchContext, edit: Transaction, names: RewriterNames) -> None:
         self.context = context
         self._edit = edit
         self._names = names

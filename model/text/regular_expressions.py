@@ -21,7 +21,7 @@ T = TypeVar("T")
 LIMIT_SECONDS = 0.5
 
 
-class Expression:
+class RegularExpression:
     """A regular expression; ModelError at once for one that is none, and later where a text takes too long.
 
     Python's own cannot be told how long to look, but looks up for signals. There are none of the kind on Windows and

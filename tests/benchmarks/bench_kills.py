@@ -92,9 +92,9 @@ def next_start(state: Path, files: list[Path]) -> list[tuple[str, int]]:
     """What the next start has: what is recovered, or what the files hold when there is nothing to recover."""
     from onnx_workbench.model.history.document import Document
     from onnx_workbench.model.io.reader.read import load
-    from onnx_workbench.model.recovery.recover import leftovers, recover
+    from onnx_workbench.model.recovery.recover import find_journals, recover
 
-    found = [leftover for leftover in leftovers(state / "journals") if leftover.titles or leftover.is_unsaved]
+    found = [leftover for leftover in find_journals(state / "journals") if leftover.titles or leftover.is_unsaved]
     if len(found) > 1 or not all(leftover.fits for leftover in found):
         return [("does not fit", len(found))]
     paths = [Path(leftover.base.path) for leftover in found] or [file for file in files if file.exists()]

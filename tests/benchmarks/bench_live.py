@@ -45,7 +45,7 @@ from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.garbage_collection import Collector
 from onnx_workbench.viewer.inspector.panel import InspectorPanel
 from onnx_workbench.viewer.main_window import MainWindow
-from onnx_workbench.viewer.property_tree.tree import RowTree
+from onnx_workbench.viewer.property_tree.tree import PropertyTree
 from tests.benchmarks.bystander import Bystander
 from tests.benchmarks.stacks import Stacks
 
@@ -255,7 +255,7 @@ def type_into(window: MainWindow, node: Node) -> Hand:
         yield 0.25
 
 
-def press(tree: RowTree, key: Qt.Key) -> None:
+def press(tree: PropertyTree, key: Qt.Key) -> None:
     """A key in the row, or in its field where that is open."""
     assert (tree.editor or tree).hasFocus()
     text = chr(key) if key < Qt.Key.Key_Escape else ""

@@ -16,7 +16,7 @@ from onnx import helper
 from onnx_workbench.exec import Session
 from onnx_workbench.exec.engine import cache, operations
 from onnx_workbench.exec.engine.plan import MISSING
-from onnx_workbench.exec.engine.snapshot import Snapshots
+from onnx_workbench.exec.engine.snapshot import SnapshotCache
 from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.model import Document, load
 from onnx_workbench.model.errors import ModelError
@@ -90,7 +90,7 @@ def test_a_snapshot_has_the_types_of_inputs_as_they_are(in_body: bool) -> None:
       y = Loop (m, t, x) <body = b (int64 i, bool c, float[3] a) => (bool k, float[3] r) { k = Identity(c) r = Neg(a) }>
     }"""
     document = Document(parse(text))
-    snapshots = Snapshots(document.model)
+    snapshots = SnapshotCache(document.model)
     before = snapshots.take()
     loop = node(document.model, "y")
     changed = (loop.bodies[0] if in_body else document.model.graph).inputs[2]
@@ -111,7 +111,7 @@ def test_after_an_edit_in_a_body_all_but_the_node_around_it_is_shared() -> None:
       z = LeakyRelu <alpha = 0.5> (y)
     }"""
     document = Document(parse(text))
-    snapshots = Snapshots(document.model)
+    snapshots = SnapshotCache(document.model)
     around, after = document.model.graph.nodes
     inside = around.bodies[0].nodes.first
     assert inside is not None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec import Session
-from onnx_workbench.exec.engine.executor import Run
+from onnx_workbench.exec.engine.executor import Executor
 from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.model import Model, Node
 from tests.exec.texts import CHAIN, node, parse, states
@@ -222,8 +222,8 @@ def test_a_loop_that_was_stopped_in_goes_on_with_the_turn_it_was_in(
     whole = Session(model).run(feeds)
     add = [n for g in model.graphs() for n in g.nodes if n.op_type == "Add"][-1]
     bodies = []
-    run_body = Run.body
-    monkeypatch.setattr(Run, "body", lambda run, body, inputs: bodies.append(body) or run_body(run, body, inputs))
+    run_body = Executor.body
+    monkeypatch.setattr(Executor, "body", lambda run, body, inputs: bodies.append(body) or run_body(run, body, inputs))
     stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=add)])
     seen = []
     while stepper.go_on():
@@ -271,8 +271,8 @@ def test_a_sequence_goes_on_with_the_element_it_was_in(monkeypatch: pytest.Monke
         "{ r = SequenceMap <body = m (float[2] a) => (float[2] b) { c = Neg(a) b = Abs(c) }> (s) }"
     )
     bodies = []
-    run_body = Run.body
-    monkeypatch.setattr(Run, "body", lambda run, body, inputs: bodies.append(body) or run_body(run, body, inputs))
+    run_body = Executor.body
+    monkeypatch.setattr(Executor, "body", lambda run, body, inputs: bodies.append(body) or run_body(run, body, inputs))
     feeds = {"s": [np.full(2, i, np.float32) for i in range(5)]}
     absolute = node(model, "b")
     stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=absolute)])

@@ -4,7 +4,7 @@ from collections import Counter
 from contextlib import contextmanager
 
 from onnx_workbench.model.ir.graph import Graph, Model, Node, TrainingInfo, Value, Values
-from onnx_workbench.model.ir.name_index import Lookup, ancestor_in
+from onnx_workbench.model.ir.name_index import NameIndex, ancestor_in
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
 
@@ -140,7 +140,7 @@ def taken_back(*documents):
 def assert_known(model: Model) -> None:
     """Every root graph knows exactly the names in it, and whether its nodes are in order."""
     for root in model.root_graphs():
-        known = Lookup.of(root)
+        known = NameIndex.of(root)
         assert known.is_sorted == is_sorted(root)
         used, named = _names(root)
         assert {n for n in known._values if any(_is_known_by(root, v) for v in known.values(n))} == used

@@ -20,7 +20,7 @@ from onnx_workbench.model.history.steps import (
 )
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
-from onnx_workbench.model.ir.name_index import Lookup
+from onnx_workbench.model.ir.name_index import NameIndex
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from tests.model import builders
 from tests.model.checking import assert_agrees
@@ -139,9 +139,9 @@ def test_an_edit_before_the_first_check_walks_over_nothing():
     checker = Checker(document)
     with document.edit("Rename") as edit:
         edit.do(SetField(builders.node(document, "first"), "name", "renamed"))
-    assert Lookup.made(document.model.graph) is None
+    assert NameIndex.made(document.model.graph) is None
     checker.run()
-    assert Lookup.made(document.model.graph) is not None
+    assert NameIndex.made(document.model.graph) is not None
 
 
 def test_bodies_that_come_and_go_are_checked_and_forgotten():
@@ -198,7 +198,7 @@ def test_an_order_that_an_edit_mends_and_asks_about_is_no_problem_any_more():
     with document.edit("First") as edit:
         edit.do(RemoveNode(node))
         edit.do(InsertNode(graph, node, after))
-        assert Lookup.of(graph).is_sorted  # as connecting asks
+        assert NameIndex.of(graph).is_sorted  # as connecting asks
     assert_agrees(checker, document)
 
 

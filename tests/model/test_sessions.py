@@ -17,7 +17,7 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import prepare, save
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.recovery.journal import Journal
-from onnx_workbench.model.recovery.recover import leftovers, recover
+from onnx_workbench.model.recovery.recover import find_journals, recover
 from onnx_workbench.model.scripts import edit_script
 from tests.conftest import REPOSITORY
 from tests.model import builders
@@ -105,7 +105,7 @@ class Session(AnyEdits):
         abandon(self.journal)
         self._open()
         with mock.patch("onnx_workbench.model.recovery.recover.is_running", return_value=False):
-            for leftover in leftovers(self.folder / "state"):
+            for leftover in find_journals(self.folder / "state"):
                 assert leftover.fits
                 recover(self.document, leftover)
         assert snapshot(self.document.model, saved=True) == lost

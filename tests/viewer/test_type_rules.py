@@ -8,7 +8,7 @@ from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.core import type_inference
-from onnx_workbench.viewer.dialogs.text_prompt import AskText
+from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from tests.model import builders
 from tests.model.builders import node, value
 from tests.viewer.held import let_take_turns
@@ -35,7 +35,7 @@ def test_a_rule_for_the_selected_operator_makes_what_follows_known(window, qtbot
     assert workspace.types.type_of(blurred) is None
     workspace.selection.set([node(workspace.document, "blur")])
     window.actions_binding.run("model.type_rule")
-    dialog = window.findChild(AskText)
+    dialog = window.findChild(TextPrompt)
 
     dialog.fields[0].setText("whatever")
     dialog.try_accept()

@@ -10,7 +10,7 @@ from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.viewer.core.context import Message
 from onnx_workbench.viewer.core.jobs import Jobs
 from onnx_workbench.viewer.style.labels import name_of, path_to, place_text
-from onnx_workbench.viewer.tables.raw_message_model import RawModel
+from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
 from onnx_workbench.viewer.widgets.start_page import StartPage
 from onnx_workbench.viewer.widgets.status_line import StatusLine, selection_text
@@ -275,6 +275,6 @@ def test_places_in_words(workspace):
 
 def test_a_tree_has_an_owner_and_its_rows_have_outer_rows(qapp):
     owner = QObject()
-    model = RawModel(owner)
+    model = RawMessageModel(owner)
     assert model.parent() is owner
     assert not model.parent(QModelIndex()).isValid()

@@ -49,7 +49,7 @@ class Submenu(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Context:
+class MenuContext:
     """What an action acts on: the window, and the open document in front, if any."""
 
     window: MainWindow
@@ -95,7 +95,7 @@ class Context:
         return () if workspace is None else workspace.selection.values
 
 
-class Glance(Context):
+class SelectionSummary(MenuContext):
     """A context that looks things up once: for asking all actions at one moment, in which none does anything."""
 
     @cached_property
@@ -109,25 +109,25 @@ class Glance(Context):
         return super().recent_files
 
 
-def always(_context: Context) -> bool:
+def always(_context: MenuContext) -> bool:
     """Enabled even on the start page."""
     return True
 
 
-def with_document(context: Context) -> bool:
+def with_document(context: MenuContext) -> bool:
     """Enabled while a document is open."""
     return context.document_open
 
 
-def with_document_soon(context: Context) -> bool:
+def with_document_soon(context: MenuContext) -> bool:
     """Enabled while a document is open, or the first one is being read: see `once_open`."""
     return context.document_open or context.window.is_waiting
 
 
-def once_open(action_id: str, run: Callable[[Context], object]) -> Callable[[Context], object]:
+def once_open(action_id: str, run: Callable[[MenuContext], object]) -> Callable[[MenuContext], object]:
     """What an action does with a document: now, or as soon as the first one, which is being read, is open."""
 
-    def now_or_then(context: Context) -> None:
+    def now_or_then(context: MenuContext) -> None:
         if context.document_open:
             run(context)
         else:
@@ -136,7 +136,7 @@ def once_open(action_id: str, run: Callable[[Context], object]) -> Callable[[Con
     return now_or_then
 
 
-def with_selection(context: Context) -> bool:
+def with_selection(context: MenuContext) -> bool:
     """Enabled while something is selected."""
     return bool(context.selected)
 
@@ -166,21 +166,21 @@ class Action:
 
     id: str
     title: str
-    run: Callable[[Context], object]
+    run: Callable[[MenuContext], object]
     menu: Menu | None = None
     section: int = 0
     submenu: str = ""
     shortcut: tuple[str, ...] = ()
     on_graph: bool = False
-    enabled: Callable[[Context], bool] = with_document
-    checked: Callable[[Context], bool] | None = None
-    label: Callable[[Context], str] | None = None
+    enabled: Callable[[MenuContext], bool] = with_document
+    checked: Callable[[MenuContext], bool] | None = None
+    label: Callable[[MenuContext], str] | None = None
     icon: str = ""
     toolbar: int = 0
     contexts: frozenset[str] = field(default_factory=frozenset)
     tip: str = ""
     words: str = ""
-    by_key: Callable[[Context], object] | None = None
+    by_key: Callable[[MenuContext], object] | None = None
 
     @property
     def plain_title(self) -> str:

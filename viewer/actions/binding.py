@@ -12,12 +12,12 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QMenu, QMenuBar, QToolBar, QWidget
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.viewer.actions import Action, Context, Glance, Menu, actions
+from onnx_workbench.viewer.actions import Action, Menu, MenuContext, SelectionSummary, actions
 from onnx_workbench.viewer.actions.action import Submenu
 from onnx_workbench.viewer.core.context import REFUSED
 from onnx_workbench.viewer.core.shifts import Once
 from onnx_workbench.viewer.core.turns import Turns
-from onnx_workbench.viewer.popups.command_palette import Entry
+from onnx_workbench.viewer.popups.command_palette import PaletteEntry
 from onnx_workbench.viewer.property_tree.editors import take_from
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
@@ -34,14 +34,16 @@ class ActionBinding(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        self.context = Context(window)
+        self.context = MenuContext(window)
         self._qactions: dict[str, QAction] = {}
         self._actions = {one.id: one for one in actions()}
-        self._conditions: dict[Callable[[Context], bool], list[QAction]] = {}
+        self._conditions: dict[Callable[[MenuContext], bool], list[QAction]] = {}
         for one in self._actions.values():
             qaction = self._qactions[one.id] = self._make(one)
             self._conditions.setdefault(one.enabled, []).append(qaction)
-        self._enabled: dict[Callable[[Context], bool], bool] = {}  # as each is shown, so that Qt need not be told again
+        self._enabled: dict[
+            Callable[[MenuContext], bool], bool
+        ] = {}  # as each is shown, so that Qt need not be told again
         self._looks: dict[str, tuple[bool, str]] = {}
         self._changing = [one for one in self._actions.values() if one.checked is not None or one.label is not None]
         self._refresh_later = Once(self.refresh, self)
@@ -84,7 +86,7 @@ class ActionBinding(QObject):
         one = self._actions[action_id]
         self._do(one, one.run)
 
-    def _do(self, one: Action, run: Callable[[Context], object]) -> None:
+    def _do(self, one: Action, run: Callable[[MenuContext], object]) -> None:
         self._looks.pop(one.id, None)  # Qt has turned a switch over, whatever comes of it
         self.refresh_soon()
         if not one.enabled(self.context):
@@ -102,7 +104,7 @@ class ActionBinding(QObject):
 
     def refresh(self) -> None:
         """Bring every QAction up to date now."""
-        context = Glance(self._window)
+        context = SelectionSummary(self._window)
         for condition, mine in self._conditions.items():  # which many share: each is asked once
             enabled = condition(context)
             if self._enabled.get(condition) is not enabled:
@@ -167,14 +169,14 @@ class ActionBinding(QObject):
             if one.on_graph:
                 view.addAction(self._qactions[one.id])
 
-    def palette_entries(self, run: Callable[[str], object]) -> list[Entry]:
+    def palette_entries(self, run: Callable[[str], object]) -> list[PaletteEntry]:
         """Every action for the command palette, which calls `run` with the id of what was chosen.
 
         Panels come last: Run runs before it shows the panel of that name.
         """
         self.refresh()
         return [
-            Entry(
+            PaletteEntry(
                 title=without_mnemonic(self._qactions[one.id].text() if one.label else one.title),
                 run=partial(run, one.id),
                 where=" › ".join(without_mnemonic(part) for part in (one.menu.value, one.submenu) if part)

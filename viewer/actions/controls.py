@@ -13,7 +13,7 @@ from shiboken6 import isValid
 
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.actions.binding import without_mnemonic
-from onnx_workbench.viewer.popups.command_palette import Entry
+from onnx_workbench.viewer.popups.command_palette import PaletteEntry
 from onnx_workbench.viewer.tables.scrolling import scroll_to
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.panels import Panel, PanelInfo
 
 
-def control_entries(docks: Docks) -> list[Entry]:
+def control_entries(docks: Docks) -> list[PaletteEntry]:
     """An entry for each control of the panels that were made."""
     return [entry for info, panel in docks.panels() if panel is not None for entry in _entries_of(docks, info, panel)]
 
 
-def more_entries(docks: Docks) -> Iterator[list[Entry]]:
+def more_entries(docks: Docks) -> Iterator[list[PaletteEntry]]:
     """Those of the panels that were never seen, each of which is made for it: take one now and then.
 
     Panels that fetch what they show have more controls once they have it; those come last.
@@ -42,15 +42,17 @@ def more_entries(docks: Docks) -> Iterator[list[Entry]]:
     yield control_entries(docks)
 
 
-def _entries_of(docks: Docks, info: PanelInfo, panel: Panel) -> list[Entry]:
+def _entries_of(docks: Docks, info: PanelInfo, panel: Panel) -> list[PaletteEntry]:
     """An entry for each control of a panel; none for a button that is called as an action is."""
     known = {one.plain_title.lower() for one in actions()}
     where = f"{info.title} panel"
-    found: list[Entry] = []
+    found: list[PaletteEntry] = []
     for name, control in controls_of(panel):
         if name.lower() not in known:
             use = partial(_use, docks, info.id, name, control)
-            found.append(Entry(name, use, where, tip=control.toolTip(), is_possible=partial(_is_enabled, control)))
+            found.append(
+                PaletteEntry(name, use, where, tip=control.toolTip(), is_possible=partial(_is_enabled, control))
+            )
         menu = _menu_of(control) if control.isEnabled() else None
         if menu is not None:
             menu.aboutToShow.emit()  # which fills those that are filled only then
@@ -67,7 +69,7 @@ def _menu_of(control: QWidget) -> QMenu | None:
     return control.menu() if isinstance(control, (QToolButton, QPushButton)) else None
 
 
-def _menu_entries(docks: Docks, info: PanelInfo, menu: QMenu, where: str, before: str = "") -> Iterator[Entry]:
+def _menu_entries(docks: Docks, info: PanelInfo, menu: QMenu, where: str, before: str = "") -> Iterator[PaletteEntry]:
     """What can be chosen in a menu; what is in a menu within it has that one's title in front."""
     for action in menu.actions():
         title = before + without_mnemonic(action.text()).removesuffix("…")
@@ -76,7 +78,7 @@ def _menu_entries(docks: Docks, info: PanelInfo, menu: QMenu, where: str, before
             yield from _menu_entries(docks, info, inner, where, f"{title}: ")
         elif not action.isSeparator():
             run = partial(_trigger, docks, info, where, title, action)
-            yield Entry(title, run, where, tip=action.toolTip(), is_possible=partial(_is_enabled, action))
+            yield PaletteEntry(title, run, where, tip=action.toolTip(), is_possible=partial(_is_enabled, action))
 
 
 def _trigger(docks: Docks, info: PanelInfo, where: str, title: str, action: QAction) -> None:

@@ -10,7 +10,7 @@ from onnx_workbench.model.edits import copy_paste, functions, interface, nodes
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, always, with_document, with_selection
 from onnx_workbench.viewer.actions.targets import (
     has_node,
     has_several,
@@ -20,14 +20,14 @@ from onnx_workbench.viewer.actions.targets import (
 )
 from onnx_workbench.viewer.core.busy_cursor import busy_over
 from onnx_workbench.viewer.style.formatting import display, plural
-from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_many, change_nodes
+from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_nodes, edit_many
 
 
-def _undo_title(context: Context) -> str | None:
+def _undo_title(context: MenuContext) -> str | None:
     return None if context.workspace is None else context.workspace.document.undo_title
 
 
-def _redo_title(context: Context) -> str | None:
+def _redo_title(context: MenuContext) -> str | None:
     return None if context.workspace is None else context.workspace.document.redo_title
 
 
@@ -35,28 +35,28 @@ def _titled(verb: str, title: str | None) -> str:
     return f"&{verb} {display(title, 60).replace('&', '&&')}" if title else f"&{verb}"
 
 
-def _undo(context: Context) -> None:
+def _undo(context: MenuContext) -> None:
     document = context.opened.document
     with busy_over(len(document.current.steps)):
         document.undo()
 
 
-def _redo(context: Context) -> None:
+def _redo(context: MenuContext) -> None:
     document = context.opened.document
     following = document.current.latest
     with busy_over(0 if following is None else len(following.steps)):
         document.redo()
 
 
-def _select_all(context: Context) -> None:
+def _select_all(context: MenuContext) -> None:
     context.opened.selection.set(context.opened.graph.nodes)
 
 
-def _clear_selection(context: Context) -> None:
+def _clear_selection(context: MenuContext) -> None:
     context.opened.selection.clear()
 
 
-def _names(context: Context) -> Iterator[str]:
+def _names(context: MenuContext) -> Iterator[str]:
     for item in context.selected:
         match item:
             case Node() | Value() | Graph() | Function():
@@ -66,19 +66,19 @@ def _names(context: Context) -> Iterator[str]:
                 yield context.opened.title
 
 
-def _copy_names(context: Context) -> None:
+def _copy_names(context: MenuContext) -> None:
     # Bytes that were not UTF-8 are surrogates in names; no clipboard takes those.
     text = "\n".join(_names(context))
     QApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
 
 
-def _copy(context: Context) -> None:
+def _copy(context: MenuContext) -> None:
     from onnx_workbench.viewer.core import clipboard
 
     clipboard.copy(selected_nodes(context))
 
 
-def _cut(context: Context) -> None:
+def _cut(context: MenuContext) -> None:
     from onnx_workbench.viewer.core import clipboard
 
     chosen = selected_nodes(context)
@@ -86,7 +86,7 @@ def _cut(context: Context) -> None:
     change_nodes(context.opened, f"Cut {_told(chosen)}", chosen, nodes.delete)
 
 
-def _can_paste(context: Context) -> bool:
+def _can_paste(context: MenuContext) -> bool:
     if not context.document_open:
         return False
     from onnx_workbench.viewer.core import clipboard
@@ -94,7 +94,7 @@ def _can_paste(context: Context) -> bool:
     return clipboard.has_nodes()
 
 
-def _paste(context: Context) -> None:
+def _paste(context: MenuContext) -> None:
     from onnx_workbench.viewer.core import clipboard
     from onnx_workbench.viewer.workflows.insert_operator import target_graph
 
@@ -108,7 +108,7 @@ def _paste(context: Context) -> None:
 
     along = set(fragment.along)
     chosen = [node for node in fragment.graph.nodes if node not in along]
-    change_many(workspace, f"Paste {_told(chosen)}", fragment.size, paste)
+    edit_many(workspace, f"Paste {_told(chosen)}", fragment.size, paste)
 
 
 def _told(chosen: Sequence[Node]) -> str:
@@ -116,17 +116,17 @@ def _told(chosen: Sequence[Node]) -> str:
     return display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "node")
 
 
-def _duplicate(context: Context) -> None:
+def _duplicate(context: MenuContext) -> None:
     chosen = selected_nodes(context)
 
     def duplicate(edit: Transaction, copy_of: CopyOf, _progress: Progress) -> list[Node]:
         groups = nodes_by_graph(map(copy_of, chosen))
         return [copy for group in groups for copy in nodes.duplicate(edit, group)]
 
-    change_many(context.opened, f"Duplicate {_told(chosen)}", len(chosen), duplicate)
+    edit_many(context.opened, f"Duplicate {_told(chosen)}", len(chosen), duplicate)
 
 
-def _delete(context: Context) -> None:
+def _delete(context: MenuContext) -> None:
     """Nodes go with the initializers that only they used; what is selected otherwise goes as far as it can."""
     chosen = selected_nodes(context)
     values = [item for item in context.selected if isinstance(item, Value)]
@@ -143,7 +143,7 @@ def _delete(context: Context) -> None:
         functions.remove_functions(edit, [copy_of(function) for function in functions_])
         return ()
 
-    change_many(context.opened, title, len(chosen) + len(values) + len(functions_), delete)
+    edit_many(context.opened, title, len(chosen) + len(values) + len(functions_), delete)
 
 
 def _deleting(chosen: list[Node], values: list[Value], functions_: list[Function]) -> str:
@@ -154,21 +154,21 @@ def _deleting(chosen: list[Node], values: list[Value], functions_: list[Function
     return f"Delete {plural(len(things), 'node' if len(things) == len(chosen) else 'thing')}"
 
 
-def _can_delete(context: Context) -> bool:
+def _can_delete(context: MenuContext) -> bool:
     return any(isinstance(item, (Node, Value, Function)) for item in context.selected)
 
 
-def _delete_and_bridge(context: Context) -> None:
+def _delete_and_bridge(context: MenuContext) -> None:
     chosen = selected_nodes(context)
     title = display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "node")
     change_nodes(context.opened, f"Delete and bridge {title}", chosen, nodes.delete_and_bridge)
 
 
-def _can_rename(context: Context) -> bool:
+def _can_rename(context: MenuContext) -> bool:
     return len(context.selected) > 0 and isinstance(context.selected[-1], (Node, Value))
 
 
-def _rename(context: Context) -> None:
+def _rename(context: MenuContext) -> None:
     from onnx_workbench.viewer.popups.rename_field import rename
 
     workspace, tab = context.opened, context.window.tab
@@ -177,29 +177,29 @@ def _rename(context: Context) -> None:
         rename(tab.canvas, item, workspace.document, tab.drawn(item))
 
 
-def _select_values(context: Context) -> None:
+def _select_values(context: MenuContext) -> None:
     chosen = selected_nodes(context)
     context.opened.selection.set(dict.fromkeys(v for node in chosen for v in node.outputs if v is not None))
 
 
-def _select_same(context: Context) -> None:
+def _select_same(context: MenuContext) -> None:
     operators = {(node.domain, node.op_type) for node in selected_nodes(context)}
     graph = context.opened.graph
     context.opened.selection.set(node for node in graph.nodes if (node.domain, node.op_type) in operators)
 
 
-def _invert(context: Context) -> None:
+def _invert(context: MenuContext) -> None:
     selection = context.opened.selection
     selection.set(selection.others_of(context.opened.graph.nodes))
 
 
-def _find_and_replace(context: Context) -> None:
+def _find_and_replace(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
 
     FindReplaceDialog.show_for(context.window, context.opened)
 
 
-def _preferences(context: Context) -> None:
+def _preferences(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.preferences import PreferencesDialog
 
     PreferencesDialog(context.window.settings, context.window).show()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, always, with_document, with_selection
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _RECENT = 9
 
 
-def _open_folder(context: Context) -> None:
+def _open_folder(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.file_dialogs import ask_folder
 
     window = context.window
@@ -26,31 +26,31 @@ def _open_folder(context: Context) -> None:
         window.files.open([folder])
 
 
-def _tab_open(context: Context) -> bool:
+def _tab_open(context: MenuContext) -> bool:
     return context.window.tab is not None
 
 
-def _has_file(context: Context) -> bool:
+def _has_file(context: MenuContext) -> bool:
     tab = context.window.tab
     return tab is not None and tab.path is not None
 
 
-def _can_save(context: Context) -> bool:
+def _can_save(context: MenuContext) -> bool:
     tab = context.window.tab
     return tab is not None and (tab.modified or tab.path is None)
 
 
-def _save(context: Context) -> None:
+def _save(context: MenuContext) -> None:
     if context.window.tab is not None:
         context.window.files.save(context.window.tab)
 
 
-def _save_as(context: Context) -> None:
+def _save_as(context: MenuContext) -> None:
     if context.window.tab is not None:
         context.window.files.save_as(context.window.tab)
 
 
-def _reload(context: Context) -> None:
+def _reload(context: MenuContext) -> None:
     tab = context.window.tab
     if tab is None:
         return
@@ -64,35 +64,35 @@ def _reload(context: Context) -> None:
         context.window.files.reload(tab)
 
 
-def _close(context: Context) -> None:
+def _close(context: MenuContext) -> None:
     if context.window.tab is not None:
         context.window.files.close(context.window.tab)
 
 
-def _copy_path(context: Context) -> None:
+def _copy_path(context: MenuContext) -> None:
     tab = context.window.tab
     if tab is not None and tab.path is not None:
         QApplication.clipboard().setText(str(tab.path))
 
 
-def _export(part: Part, context: Context) -> None:
+def _export(part: Part, context: MenuContext) -> None:
     from onnx_workbench.viewer.files.export_picture import export_picture
 
     if context.window.tab is not None:
         export_picture(context.window, context.window.tab, part)
 
 
-def _recent(number: int, context: Context) -> Path | None:
+def _recent(number: int, context: MenuContext) -> Path | None:
     files = context.recent_files
     return Path(files[number - 1]) if number <= len(files) else None
 
 
-def _recent_label(number: int, context: Context) -> str:
+def _recent_label(number: int, context: MenuContext) -> str:
     path = _recent(number, context)
     return "" if path is None else f"&{number}  {display(path.name, 60).replace('&', '&&')}"
 
 
-def _open_recent(number: int, context: Context) -> None:
+def _open_recent(number: int, context: MenuContext) -> None:
     path = _recent(number, context)
     if path is not None:
         context.window.files.open([path])

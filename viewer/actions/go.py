@@ -10,11 +10,11 @@ from PySide6.QtCore import Qt
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.analysis.subgraph_ports import origin
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
-from onnx_workbench.viewer.actions.action import Action, Context, Menu, with_document
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, with_document
 from onnx_workbench.viewer.actions.targets import has_several_documents
 
 
-def _inner_graph(context: Context) -> Graph | None:
+def _inner_graph(context: MenuContext) -> Graph | None:
     """What the current object holds: a body, or the body of the function a node calls."""
     workspace = context.workspace
     item = None if workspace is None else workspace.selection.current
@@ -32,18 +32,18 @@ def _inner_graph(context: Context) -> Graph | None:
     return None
 
 
-def _enter(context: Context) -> None:
+def _enter(context: MenuContext) -> None:
     graph = _inner_graph(context)
     if graph is not None:
         context.opened.show(graph)
 
 
-def _can_go_up(context: Context) -> bool:
+def _can_go_up(context: MenuContext) -> bool:
     workspace = context.workspace
     return workspace is not None and workspace.graph is not workspace.model.graph
 
 
-def _neighbours(context: Context, *, upstream: bool) -> Iterator[Node]:
+def _neighbours(context: MenuContext, *, upstream: bool) -> Iterator[Node]:
     """Nodes right before or after the selected ones; one may come several times."""
     for item in context.selected:
         if not isinstance(item, Node):
@@ -57,23 +57,23 @@ def _neighbours(context: Context, *, upstream: bool) -> Iterator[Node]:
                 yield value.producer
 
 
-def _has_neighbour(context: Context, *, upstream: bool) -> bool:
+def _has_neighbour(context: MenuContext, *, upstream: bool) -> bool:
     return any(True for _ in _neighbours(context, upstream=upstream))
 
 
-def _origin(context: Context) -> Node | Value | None:
+def _origin(context: MenuContext) -> Node | Value | None:
     workspace = context.workspace
     item = None if workspace is None else workspace.selection.current
     return origin(item) if isinstance(item, Value) else None
 
 
-def _go_to_origin(context: Context) -> None:
+def _go_to_origin(context: MenuContext) -> None:
     found = _origin(context)
     if found is not None:
         context.opened.reveal(found)
 
 
-def _trace(context: Context, *, upstream: bool) -> None:
+def _trace(context: MenuContext, *, upstream: bool) -> None:
     """Select everything the selected nodes depend on, or all that depends on them, and dim the rest until Esc."""
     workspace = context.opened
     chosen = [item for item in context.selected if isinstance(item, (Node, Value))]
@@ -82,32 +82,32 @@ def _trace(context: Context, *, upstream: bool) -> None:
     workspace.mark("traced", found)
 
 
-def _has_node(context: Context) -> bool:
+def _has_node(context: MenuContext) -> bool:
     return any(isinstance(item, Node) for item in context.selected)
 
 
-def _select_neighbours(context: Context, *, upstream: bool) -> None:
+def _select_neighbours(context: MenuContext, *, upstream: bool) -> None:
     context.opened.reveal_all(dict.fromkeys(_neighbours(context, upstream=upstream)))
 
 
-def _show_training(context: Context) -> None:
+def _show_training(context: MenuContext) -> None:
     graphs = _training_graphs(context)
     if graphs:
         context.opened.show(graphs[0])
 
 
-def _training_graphs(context: Context) -> list[Graph]:
+def _training_graphs(context: MenuContext) -> list[Graph]:
     workspace = context.workspace
     if workspace is None:
         return []
     return [graph for graph in workspace.model.root_graphs() if isinstance(graph.owner, TrainingInfo)]
 
 
-def _cycle_tab(step: int, context: Context) -> None:
+def _cycle_tab(step: int, context: MenuContext) -> None:
     context.window.activate_next(step)
 
 
-def _next_match(step: int, context: Context) -> None:
+def _next_match(step: int, context: MenuContext) -> None:
     """From match to match without leaving the graph; asks what to look for where nothing was."""
     from onnx_workbench.viewer.panels.find import FindPanel
 
@@ -118,13 +118,13 @@ def _next_match(step: int, context: Context) -> None:
         panel.step(step)
 
 
-def _focus_graph(context: Context) -> None:
+def _focus_graph(context: MenuContext) -> None:
     tab = context.window.tab
     if tab is not None:
         tab.canvas.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
 
-def _properties(context: Context) -> None:
+def _properties(context: MenuContext) -> None:
     """The graph at first, the model when asked again, as in Netron."""
     workspace = context.opened
     wanted = workspace.model if workspace.selection.current is workspace.graph else workspace.graph

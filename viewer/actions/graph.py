@@ -12,29 +12,29 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.types import parse_dimensions, parse_type, type_source
-from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu, with_document
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
 from onnx_workbench.viewer.style.formatting import display, plural
-from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, change_many
+from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many
 
 
 def _title(values: list[Value]) -> str:
     return display(values[0].name, 60) if len(values) == 1 else plural(len(values), "value")
 
 
-def _candidates(context: Context) -> list[Value]:
+def _candidates(context: MenuContext) -> list[Value]:
     """The selected values, and the outputs of the selected nodes."""
     made = [value for node in selected_nodes(context) for value in node.outputs if value is not None]
     return list(dict.fromkeys([*selected_values(context), *made]))
 
 
-def _has_candidate(context: Context) -> bool:
+def _has_candidate(context: MenuContext) -> bool:
     return any(isinstance(item, (Node, Value)) for item in context.selected)
 
 
-def _make_output(context: Context) -> None:
+def _make_output(context: MenuContext) -> None:
     workspace = context.opened
     values = [v for v in _candidates(context) if v.graph is not None and v not in v.graph.outputs]
     if not values:
@@ -48,14 +48,14 @@ def _make_output(context: Context) -> None:
             )
         return ()
 
-    change_many(workspace, f"Make {_title(values)} {_as(values, 'an output', 'outputs')}", len(values), make)
+    edit_many(workspace, f"Make {_title(values)} {_as(values, 'an output', 'outputs')}", len(values), make)
 
 
 def _is_output(value: Value) -> bool:
     return any(isinstance(user, Graph) for user, _ in value.uses)
 
 
-def _remove_outputs(context: Context) -> None:
+def _remove_outputs(context: MenuContext) -> None:
     values = [v for v in _candidates(context) if v.graph is not None and v in v.graph.outputs]
     if not values:
         raise ModelError("None of the selected values is an output", "There is nothing to take from the outputs.")
@@ -65,11 +65,11 @@ def _remove_outputs(context: Context) -> None:
             interface.remove_outputs(edit, graph, [value for value in made if value in graph.outputs])
         return ()
 
-    change_many(context.opened, f"Take {_title(values)} from the outputs", len(values), remove)
+    edit_many(context.opened, f"Take {_title(values)} from the outputs", len(values), remove)
 
 
-def _add_input(context: Context) -> None:
-    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
+def _add_input(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     workspace, graph = context.opened, graph_in_view(context)
 
@@ -80,25 +80,28 @@ def _add_input(context: Context) -> None:
             value = interface.add_input(edit, graph, name or "input", parsed)
         workspace.reveal(value)
 
-    dialog = AskText(
+    dialog = TextPrompt(
         context.window,
         "Add an input",
-        [TextField("Name", "input"), TextField("Type", "float[batch,3,224,224]", "as float[batch,3] or seq(int64[?])")],
+        [
+            PromptField("Name", "input"),
+            PromptField("Type", "float[batch,3,224,224]", "as float[batch,3] or seq(int64[?])"),
+        ],
         add,
         button="Add",
     )
     show_for(workspace, dialog)
 
 
-def _constants(context: Context) -> list[Value]:
+def _constants(context: MenuContext) -> list[Value]:
     return [value for value in selected_values(context) if value.initializer is not None]
 
 
-def _has_initializer(context: Context) -> bool:
+def _has_initializer(context: MenuContext) -> bool:
     return any(value.initializer is not None for value in context.selected_values)
 
 
-def _to_constant(context: Context) -> None:
+def _to_constant(context: MenuContext) -> None:
     values = _constants(context)
     become = _as(values, "a Constant node", "Constant nodes")
     title = f"Turn {_title(values)} into {become}"
@@ -106,27 +109,27 @@ def _to_constant(context: Context) -> None:
     def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
         return initializers_to_constants(edit, [copy_of(value) for value in values], progress)
 
-    change_many(context.opened, title, len(values), change)
+    edit_many(context.opened, title, len(values), change)
 
 
 def _is_constant_node(node: Node | None) -> bool:
     return node is not None and node.op_type == "Constant" and not node.domain
 
 
-def _constant_nodes(context: Context) -> list[Node]:
+def _constant_nodes(context: MenuContext) -> list[Node]:
     """The selected Constant nodes, and those that give the selected values."""
     makers = [value.producer for value in selected_values(context)]
     chosen = dict.fromkeys([*selected_nodes(context), *makers])
     return [node for node in chosen if node is not None and _is_constant_node(node)]
 
 
-def _has_constant_node(context: Context) -> bool:
+def _has_constant_node(context: MenuContext) -> bool:
     return may_have(context.selected_nodes, _is_constant_node) or may_have(
         context.selected_values, lambda value: _is_constant_node(value.producer)
     )
 
 
-def _to_initializer(context: Context) -> None:
+def _to_initializer(context: MenuContext) -> None:
     chosen = _constant_nodes(context)
     if not chosen:
         raise ModelError("No Constant node is selected", "Only Constant nodes become initializers.")
@@ -136,10 +139,10 @@ def _to_initializer(context: Context) -> None:
     def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
         return constants_to_initializers(edit, [copy_of(node) for node in chosen], progress)
 
-    change_many(context.opened, title, len(chosen), change)
+    edit_many(context.opened, title, len(chosen), change)
 
 
-def _to_input(context: Context) -> None:
+def _to_input(context: MenuContext) -> None:
     values, chosen = _constants(context), _constant_nodes(context)
     if not values and not chosen:
         raise ModelError("No constant is selected", "Initializers and what Constant nodes give become inputs.")
@@ -157,18 +160,18 @@ def _to_input(context: Context) -> None:
             interface.initializers_to_inputs(edit, graph, constants, progress=progress)
         return made
 
-    change_many(context.opened, f"Make {_title(what)} {_as(what, 'an input', 'inputs')}", len(what), change)
+    edit_many(context.opened, f"Make {_title(what)} {_as(what, 'an input', 'inputs')}", len(what), change)
 
 
 def _as(things: Sequence[object], one: str, many: str) -> str:
     return one if len(things) == 1 else many
 
 
-def _has_input(context: Context) -> bool:
+def _has_input(context: MenuContext) -> bool:
     return any(value.is_input for value in context.selected_values)
 
 
-def _only_constant(context: Context) -> None:
+def _only_constant(context: MenuContext) -> None:
     values = [value for value in selected_values(context) if value.is_input]
     if all(value.initializer is not None for value in values):
         _make_constant(context, values, "")
@@ -176,7 +179,7 @@ def _only_constant(context: Context) -> None:
         _ask_for_values(context, values)
 
 
-def _make_constant(context: Context, values: list[Value], text: str) -> None:
+def _make_constant(context: MenuContext, values: list[Value], text: str) -> None:
     """Let inputs be constants: with the default they have, else with the values in a text."""
     from onnx_workbench.model.edits.constants import give_default
 
@@ -189,16 +192,16 @@ def _make_constant(context: Context, values: list[Value], text: str) -> None:
             interface.inputs_to_initializers_only(edit, graph, constants)
         return ()
 
-    change_many(context.opened, f"Make {_title(values)} constant", len(values), make)
+    edit_many(context.opened, f"Make {_title(values)} constant", len(values), make)
 
 
-def _ask_for_values(context: Context, values: list[Value]) -> None:
-    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
+def _ask_for_values(context: MenuContext, values: list[Value]) -> None:
+    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
-    dialog = AskText(
+    dialog = TextPrompt(
         context.window,
         f"Make {_title(values)} constant",
-        [TextField("Values", "", "1, 2, 3 or float[1,3] = 0.5; empty: zeros")],
+        [PromptField("Values", "", "1, 2, 3 or float[1,3] = 0.5; empty: zeros")],
         lambda texts: _make_constant(context, values, texts[0]),
         explanation="One value fills the tensor. Where the type leaves dimensions open, write it with numbers.",
         button="Make constant",
@@ -206,7 +209,7 @@ def _ask_for_values(context: Context, values: list[Value]) -> None:
     show_for(context.opened, dialog)
 
 
-def _remove_unused_inputs(context: Context) -> None:
+def _remove_unused_inputs(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.background_edit import take_unused_inputs_away
 
     graph = graph_in_view(context)
@@ -215,8 +218,8 @@ def _remove_unused_inputs(context: Context) -> None:
     take_unused_inputs_away(context.opened, graph)
 
 
-def _set_batch(context: Context) -> None:
-    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
+def _set_batch(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
     from onnx_workbench.viewer.workflows.background_edit import set_batch
 
     workspace, graph = context.opened, graph_in_view(context)
@@ -228,10 +231,10 @@ def _set_batch(context: Context) -> None:
         interface.check_dimension(dims[0], graph)
         set_batch(workspace, graph, dims[0], texts[0])
 
-    dialog = AskText(
+    dialog = TextPrompt(
         context.window,
         "Set the batch dimension",
-        [TextField("First dimension", "batch", "a number, a name, or ? for unknown")],
+        [PromptField("First dimension", "batch", "a number, a name, or ? for unknown")],
         accept,
         explanation="Of every input and output, and inside of declared types and the shapes for Reshape.",
         button="Set",
@@ -239,10 +242,10 @@ def _set_batch(context: Context) -> None:
     show_for(workspace, dialog)
 
 
-def _set_type(context: Context) -> None:
+def _set_type(context: MenuContext) -> None:
     from onnx_workbench.model.edits.values import set_type
     from onnx_workbench.model.inference.declare_types import declarable, size_names
-    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
+    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     workspace, values = context.opened, selected_values(context)
     known = workspace.types.type_of(values[-1])
@@ -257,10 +260,10 @@ def _set_type(context: Context) -> None:
             lambda edit, value: set_type(edit, value, parsed),
         )
 
-    dialog = AskText(
+    dialog = TextPrompt(
         context.window,
         "Declare a type",
-        [TextField("Type", "" if known is None else type_source(known), "as float[batch,3]; empty: not declared")],
+        [PromptField("Type", "" if known is None else type_source(known), "as float[batch,3]; empty: not declared")],
         declare,
         explanation=f"For {_title(values)}.",
         button="Declare",

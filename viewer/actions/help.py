@@ -5,17 +5,17 @@ from __future__ import annotations
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 
-from onnx_workbench.viewer.actions.action import Action, Context, Menu, always
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, always
 from onnx_workbench.viewer.files.folders import state_folder
 
 
-def _about(context: Context) -> None:
+def _about(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.about import AboutDialog
 
     AboutDialog(context.window).show()
 
 
-def _open_state_folder(_context: Context) -> None:
+def _open_state_folder(_context: MenuContext) -> None:
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))

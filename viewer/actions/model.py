@@ -11,14 +11,14 @@ from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model
-from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, always, with_document
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu, always, with_document
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_node, has_several, has_several_documents
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
 from onnx_workbench.viewer.style.formatting import display, lost_text, plural
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.convert import Report
-    from onnx_workbench.model.history.working_copy import Rehearsal
+    from onnx_workbench.model.convert import ConversionReport
+    from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.dialogs.extract import Way
     from onnx_workbench.viewer.document_tab import DocumentTab
@@ -28,7 +28,7 @@ _SCRIPTS = "Edit scripts (*.jsonl);;All files (*)"
 _LONGEST_SCRIPT = 256 << 20
 
 
-def _new(context: Context) -> None:
+def _new(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
 
     def create(model: Model) -> None:
@@ -37,7 +37,7 @@ def _new(context: Context) -> None:
     NewModelDialog(context.window, create).show()
 
 
-def _save_with_options(context: Context, *, copy: bool = False) -> None:
+def _save_with_options(context: MenuContext, *, copy: bool = False) -> None:
     from onnx_workbench.model.analysis.node_subset import part_of, tensors_of
     from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 
@@ -58,7 +58,7 @@ def _save_with_options(context: Context, *, copy: bool = False) -> None:
 # -- cutting ---------------------------------------------------------------------------------------------------
 
 
-def _extract(way: Way, context: Context) -> None:
+def _extract(way: Way, context: MenuContext) -> None:
     """Show what would be cut out; the parts come into tabs of their own, the model they come from is untouched."""
     from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 
@@ -75,7 +75,7 @@ def _extract(way: Way, context: Context) -> None:
     show_aside(origin, ExtractDialog(origin, way, done, window))
 
 
-def _merge(context: Context) -> None:
+def _merge(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.file_dialogs import ask_another
 
     path = ask_another(context.window, context.window.settings, "Merge a model")
@@ -83,7 +83,7 @@ def _merge(context: Context) -> None:
         merge_file(context, path)
 
 
-def merge_file(context: Context, path: Path) -> None:
+def merge_file(context: MenuContext, path: Path) -> None:
     """Read a model and ask how it is to be connected."""
     from onnx_workbench.viewer.files import read_model
 
@@ -98,7 +98,7 @@ def merge_file(context: Context, path: Path) -> None:
 def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
     """Ask how another model is to be connected; what does not fit in as it is, is made to on a copy of it."""
     from onnx_workbench.model.convert.align_for_merge import clashing_functions, fit, means_something_else
-    from onnx_workbench.model.history.working_copy import Rehearsal
+    from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.viewer.dialogs.merge import MergeDialog
     from onnx_workbench.viewer.workflows.convert import told
 
@@ -106,19 +106,19 @@ def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Mode
     if not clashes and not means_something_else(other, imports):
         show_for(workspace, MergeDialog(window, workspace, graph, other, title))
         return
-    copy = Rehearsal(other).document
+    copy = WorkingCopy(other).document
 
-    def done(report: Report) -> None:
+    def done(report: ConversionReport) -> None:
         workspace.message("info", f"{display(title, 60)} was made to fit", "\n".join(told(report)))
         show_for(workspace, MergeDialog(window, workspace, graph, copy.model, title))
 
     workspace.jobs.start(f"Fitting {title}", lambda progress: fit(copy, imports, clashes, progress), done=done)
 
 
-def _merge_tab(context: Context) -> None:
+def _merge_tab(context: MenuContext) -> None:
     """Merge the document of another tab: the one to the left, or the first other one."""
     from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
-    from onnx_workbench.viewer.workflows.working_copies import Rehearsing
+    from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 
     window, workspace, graph = context.window, context.opened, graph_in_view(context)
     choices = []
@@ -128,10 +128,10 @@ def _merge_tab(context: Context) -> None:
         other = tab.workspace
 
         def chosen(_shift: bool, other: Workspace = other) -> None:
-            def ask(copy: Rehearsal) -> None:  # which stays as it is while it is looked at
+            def ask(copy: WorkingCopy) -> None:  # which stays as it is while it is looked at
                 _ask_how(window, workspace, graph, copy.document.model, other.title)
 
-            Rehearsing(other, ask, other).start()
+            WorkingCopyTask(other, ask, other).start()
 
         choices.append(
             Choice(
@@ -148,11 +148,11 @@ def _merge_tab(context: Context) -> None:
 # -- edit scripts ----------------------------------------------------------------------------------------------
 
 
-def _has_history(context: Context) -> bool:
+def _has_history(context: MenuContext) -> bool:
     return context.workspace is not None and context.workspace.document.current.parent is not None
 
 
-def _export_script(context: Context) -> None:
+def _export_script(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.file_dialogs import ask_save
 
     suggestion = Path(f"{context.opened.title.removesuffix('.onnx')}-edits.jsonl")
@@ -162,7 +162,7 @@ def _export_script(context: Context) -> None:
         export_script(context, path)
 
 
-def export_script(context: Context, path: Path) -> None:
+def export_script(context: MenuContext, path: Path) -> None:
     """Write the edits from the model as opened to its state now, to be replayed on a newer export of it."""
     from onnx_workbench.model.scripts.edit_script import export
 
@@ -174,13 +174,13 @@ def export_script(context: Context, path: Path) -> None:
     context.opened.message("info", f"{plural(text.count(chr(10)) - 1, 'edit')} written to {path.name}.")
 
 
-def _replay_script(context: Context) -> None:
+def _replay_script(context: MenuContext) -> None:
     name, _ = QFileDialog.getOpenFileName(context.window, "Replay edit script", "", _SCRIPTS)
     if name:
         replay_script(context, Path(name))
 
 
-def replay_script(context: Context, path: Path) -> None:
+def replay_script(context: MenuContext, path: Path) -> None:
     """Do the edits of a script here, each as one entry of the history; all or nothing."""
     from onnx_workbench.model.scripts.edit_script import replay, text_of
 
@@ -194,10 +194,10 @@ def replay_script(context: Context, path: Path) -> None:
     context.opened.message("info", f"{plural(count, 'edit')} replayed from {path.name}.")
 
 
-def _operator_sets(context: Context) -> None:
-    from onnx_workbench.viewer.dialogs.custom_operators import OperatorSetsDialog
+def _operator_sets(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.custom_operators import CustomOperatorsDialog
 
-    OperatorSetsDialog.show_for(context.window)
+    CustomOperatorsDialog.show_for(context.window)
 
 
 ACTIONS = (

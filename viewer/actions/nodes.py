@@ -10,23 +10,23 @@ from onnx_workbench.model.edits.values import disconnect_inputs
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu, with_document
 from onnx_workbench.viewer.actions.targets import has_node, selected_nodes
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
 from onnx_workbench.viewer.style.formatting import display, plural
-from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, change_many
+from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.popups.operator_palette import Operator
+    from onnx_workbench.viewer.popups.operator_palette import OperatorEntry
 
 
-def _add(context: Context) -> None:
+def _add(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.insert_operator import caption, insert, operator_palette, target_graph
 
     workspace = context.opened
     graph, places = target_graph(workspace), workspace.selection.items
 
-    def chosen(operator: Operator, shift: bool) -> None:
+    def chosen(operator: OperatorEntry, shift: bool) -> None:
         workspace.selection.set(places)  # converting for it may have led elsewhere
         insert(workspace, operator, graph, aside=shift)
 
@@ -34,14 +34,14 @@ def _add(context: Context) -> None:
     palette.choose_for(graph, chosen, caption=caption(workspace))
 
 
-def _change_operator(context: Context) -> None:
+def _change_operator(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.insert_operator import operator_palette, target_graph
 
     workspace = context.opened
     targets = selected_nodes(context)
     what = display(targets[0].title, 40) if len(targets) == 1 else plural(len(targets), "node")
 
-    def chosen(operator: Operator, _shift: bool) -> None:
+    def chosen(operator: OperatorEntry, _shift: bool) -> None:
         def change(edit: Transaction, node: Node) -> None:
             nodes.change_operator(edit, node, operator.op_type, operator.domain, operator.overload)
 
@@ -53,13 +53,13 @@ def _change_operator(context: Context) -> None:
     )
 
 
-def _connect(context: Context) -> None:
+def _connect(context: MenuContext) -> None:
     from onnx_workbench.viewer.popups.connect import choose_input
 
     choose_input(context.window, context.opened, selected_nodes(context)[-1])
 
 
-def _disconnect_inputs(context: Context) -> None:
+def _disconnect_inputs(context: MenuContext) -> None:
     chosen = selected_nodes(context)
     change_each(context.opened, f"Disconnect {plural(len(chosen), 'node')}", chosen, _disconnect)
 
@@ -70,24 +70,24 @@ def _disconnect(edit: Transaction, node: Node) -> None:
         disconnect_inputs(edit, node, wires)
 
 
-def _add_output(context: Context) -> None:
+def _add_output(context: MenuContext) -> None:
     node = selected_nodes(context)[-1]
     with context.opened.document.edit(f"Add an output to {display(node.title, 60)}") as edit:
         nodes.set_output_count(edit, node, len(node.outputs) + 1)
 
 
-def _remove_output(context: Context) -> None:
+def _remove_output(context: MenuContext) -> None:
     node = selected_nodes(context)[-1]
     with context.opened.document.edit(f"Remove an output of {display(node.title, 60)}") as edit:
         nodes.set_output_count(edit, node, len(node.outputs) - 1)
 
 
-def _has_outputs(context: Context) -> bool:
+def _has_outputs(context: MenuContext) -> bool:
     return any(isinstance(item, Node) and item.outputs for item in context.selected[-1:])
 
 
-def _extract_function(context: Context) -> None:
-    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
+def _extract_function(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     workspace, chosen = context.opened, selected_nodes(context)
 
@@ -98,12 +98,12 @@ def _extract_function(context: Context) -> None:
             return [functions.extract_function(edit, [copy_of(node) for node in chosen], name, domain)]
 
         title = f"Move {plural(len(chosen), 'node')} into {display(name, 40)}"
-        change_many(workspace, title, len(chosen), change)
+        edit_many(workspace, title, len(chosen), change)
 
-    dialog = AskText(
+    dialog = TextPrompt(
         context.window,
         "Move into a function",
-        [TextField("Name", _common_scope(chosen) or "Block"), TextField("Domain", "local")],
+        [PromptField("Name", _common_scope(chosen) or "Block"), PromptField("Domain", "local")],
         extract,
         explanation="The selected nodes become the body of a new function; a call of it takes their place.",
         button="Move",
@@ -119,7 +119,7 @@ def _common_scope(chosen: list[Node]) -> str:
     return "".join(c for c in word if c.isalnum() or c == "_")
 
 
-def _calls_function(context: Context) -> bool:
+def _calls_function(context: MenuContext) -> bool:
     workspace = context.workspace
     if workspace is None or not workspace.model.functions:
         return False
@@ -127,7 +127,7 @@ def _calls_function(context: Context) -> bool:
     return any(node.operator in keys for node in context.selected_nodes)
 
 
-def _inline(context: Context) -> None:
+def _inline(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.background_edit import inline_these
 
     workspace = context.opened
@@ -135,11 +135,11 @@ def _inline(context: Context) -> None:
     inline_these(workspace, [node for node in selected_nodes(context) if node.operator in keys])
 
 
-def _has_functions(context: Context) -> bool:
+def _has_functions(context: MenuContext) -> bool:
     return context.workspace is not None and bool(context.workspace.model.functions)
 
 
-def _at_once(title: str, context: Context, **what: Any) -> None:
+def _at_once(title: str, context: MenuContext, **what: Any) -> None:
     """Convert the whole model in one thing."""
     from onnx_workbench.viewer.workflows.background_edit import convert_at_once
     from onnx_workbench.viewer.workflows.convert import only

@@ -8,44 +8,52 @@ from pathlib import Path
 from typing import TypeGuard
 
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, always, once_open, with_document_soon
+from onnx_workbench.viewer.actions.action import (
+    Action,
+    Menu,
+    MenuContext,
+    Submenu,
+    always,
+    once_open,
+    with_document_soon,
+)
 from onnx_workbench.viewer.actions.targets import has_results
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.core.settings import EDGE_NOTES, NAN_ALONE
 from onnx_workbench.viewer.dialogs.file_dialogs import ask_file, ask_save
 
 
-def _run(context: Context) -> None:
+def _run(context: MenuContext) -> None:
     context.opened.runs.run()
 
 
-def _run_fresh(context: Context) -> None:
+def _run_fresh(context: MenuContext) -> None:
     context.opened.runs.run(fresh=True)
 
 
-def _stop(context: Context) -> None:
+def _stop(context: MenuContext) -> None:
     context.opened.runs.stop()
 
 
-def _can_stop(context: Context) -> bool:
+def _can_stop(context: MenuContext) -> bool:
     workspace = context.workspace
     return workspace is not None and workspace.has_runs and (workspace.runs.is_running or workspace.runs.is_paused)
 
 
-def _step(context: Context) -> None:
+def _step(context: MenuContext) -> None:
     context.opened.runs.step()
 
 
-def _continue(context: Context) -> None:
+def _continue(context: MenuContext) -> None:
     context.opened.runs.go_on()
 
 
-def _is_paused(context: Context) -> bool:
+def _is_paused(context: MenuContext) -> bool:
     workspace = context.workspace
     return workspace is not None and workspace.has_runs and workspace.runs.is_paused
 
 
-def _target(context: Context) -> Node | None:
+def _target(context: MenuContext) -> Node | None:
     """The node to run to: the one selected, or the one that makes the selected value."""
     for item in reversed(context.selected):
         node = item.producer if isinstance(item, Value) else item
@@ -54,23 +62,23 @@ def _target(context: Context) -> Node | None:
     return None
 
 
-def _run_to(context: Context) -> None:
+def _run_to(context: MenuContext) -> None:
     node = _target(context)
     assert node is not None
     context.opened.runs.run_to(node)
 
 
-def _toggle_live(context: Context) -> None:
+def _toggle_live(context: MenuContext) -> None:
     runs = context.opened.runs
     runs.set_live(not runs.live)
 
 
-def _is_live(context: Context) -> bool:
+def _is_live(context: MenuContext) -> bool:
     workspace = context.workspace
     return workspace is not None and workspace.has_runs and workspace.runs.live
 
 
-def _places(context: Context) -> list[Node | Value]:
+def _places(context: MenuContext) -> list[Node | Value]:
     return [item for item in context.selected if isinstance(item, (Node, Value))]
 
 
@@ -79,21 +87,21 @@ def _is_stop(item: Item) -> TypeGuard[Node | Value]:
     return isinstance(item, Node) or (isinstance(item, Value) and item.initializer is None)
 
 
-def _toggle_breakpoint(context: Context) -> None:
+def _toggle_breakpoint(context: MenuContext) -> None:
     for thing in filter(_is_stop, context.selected):
         context.opened.runs.breakpoints.toggle(thing)
 
 
-def _has_breakpoints(context: Context) -> bool:
+def _has_breakpoints(context: MenuContext) -> bool:
     workspace = context.workspace
     return workspace is not None and workspace.has_runs and bool(workspace.runs.breakpoints.all)
 
 
-def _clear_breakpoints(context: Context) -> None:
+def _clear_breakpoints(context: MenuContext) -> None:
     context.opened.runs.breakpoints.set(())
 
 
-def _pin(context: Context) -> None:
+def _pin(context: MenuContext) -> None:
     values: dict[Value, None] = {}
     for thing in _places(context):
         found = thing.outputs if isinstance(thing, Node) else (thing,)
@@ -102,7 +110,7 @@ def _pin(context: Context) -> None:
     context.window.docks.open("watch")
 
 
-def _go_to_bad(context: Context) -> Callable[[Value, tuple[int, ...]], None]:
+def _go_to_bad(context: MenuContext) -> Callable[[Value, tuple[int, ...]], None]:
     """What shows a value that is not finite, and the elements that caused it."""
     workspace, docks = context.opened, context.window.docks
 
@@ -118,29 +126,29 @@ def _go_to_bad(context: Context) -> Callable[[Value, tuple[int, ...]], None]:
     return found
 
 
-def _first_non_finite(context: Context) -> None:
+def _first_non_finite(context: MenuContext) -> None:
     context.opened.runs.hunt.first(_go_to_bad(context))
 
 
-def _next_non_finite(context: Context) -> None:
+def _next_non_finite(context: MenuContext) -> None:
     context.opened.runs.hunt.following(_go_to_bad(context))
 
 
-def _hunts_nan_alone(context: Context) -> bool:
+def _hunts_nan_alone(context: MenuContext) -> bool:
     return context.window.settings.get(NAN_ALONE)
 
 
-def _toggle_nan_alone(context: Context) -> None:
+def _toggle_nan_alone(context: MenuContext) -> None:
     context.window.settings.set(NAN_ALONE, not _hunts_nan_alone(context))
 
 
-def _test(context: Context) -> None:
+def _test(context: MenuContext) -> None:
     runs = context.opened.runs
     runs.testing.run(runs.inputs.data_sets())
     context.window.docks.open("run")
 
 
-def _save_run(context: Context) -> None:
+def _save_run(context: MenuContext) -> None:
     from onnx_workbench.viewer.run.saved_runs import write_run
 
     workspace = context.opened
@@ -151,7 +159,7 @@ def _save_run(context: Context) -> None:
         write_run(workspace, path)
 
 
-def _load_run(context: Context) -> None:
+def _load_run(context: MenuContext) -> None:
     from onnx_workbench.viewer.run.saved_runs import take_up_run
 
     path = ask_file(context.window, context.window.settings, "Load run", ("Arrays (*.npz)", "All files (*)"))
@@ -159,23 +167,23 @@ def _load_run(context: Context) -> None:
         take_up_run(context.opened, path)
 
 
-def _overlay(kind: str, context: Context) -> None:
+def _overlay(kind: str, context: MenuContext) -> None:
     context.opened.runs.overlays.choose(kind)
 
 
-def _overlay_file(context: Context) -> None:
+def _overlay_file(context: MenuContext) -> None:
     filters = ("Numbers (*.json *.csv)", "All files (*)")
     path = ask_file(context.window, context.window.settings, "Numbers per node", filters)
     if path is not None:
         context.opened.runs.overlays.load(path)
 
 
-def _is_overlay(kind: str, context: Context) -> bool:
+def _is_overlay(kind: str, context: MenuContext) -> bool:
     workspace = context.workspace
     return workspace is not None and workspace.has_runs and workspace.runs.overlays.kind == kind
 
 
-def _set_edge_notes(kind: str, context: Context) -> None:
+def _set_edge_notes(kind: str, context: MenuContext) -> None:
     context.window.settings.set(EDGE_NOTES, kind)
 
 

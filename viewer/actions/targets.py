@@ -9,7 +9,7 @@ from typing import TypeVar
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
-from onnx_workbench.viewer.actions.action import Context
+from onnx_workbench.viewer.actions.action import MenuContext
 
 _Kind = TypeVar("_Kind")
 #: Among more than these nobody looks for one that an action could act on: it says itself when there is none.
@@ -21,39 +21,39 @@ def may_have(things: Sequence[_Kind], is_one: Callable[[_Kind], object]) -> bool
     return len(things) > _MOST_LOOKED_AT or any(map(is_one, things))
 
 
-def has_node(context: Context) -> bool:
+def has_node(context: MenuContext) -> bool:
     """Enabled while a node is selected."""
     return bool(context.selected_nodes)
 
 
-def has_value(context: Context) -> bool:
+def has_value(context: MenuContext) -> bool:
     """Enabled while a value is selected."""
     return bool(context.selected_values)
 
 
-def has_several(context: Context) -> bool:
+def has_several(context: MenuContext) -> bool:
     """Enabled while at least two nodes or values are selected."""
     found = (item for item in context.selected if isinstance(item, (Node, Value)))
     return len(list(islice(found, 2))) == 2
 
 
-def has_results(context: Context) -> bool:
+def has_results(context: MenuContext) -> bool:
     """Enabled while values of a run are shown."""
     workspace = context.workspace
     return workspace is not None and workspace.has_runs and workspace.results.current is not None
 
 
-def has_several_documents(context: Context) -> bool:
+def has_several_documents(context: MenuContext) -> bool:
     """Enabled while at least two documents are open."""
     return len(context.window.tabs()) > 1
 
 
-def selected_nodes(context: Context) -> list[Node]:
+def selected_nodes(context: MenuContext) -> list[Node]:
     """The selected nodes, in the order they were selected."""
     return list(context.selected_nodes)
 
 
-def selected_values(context: Context) -> list[Value]:
+def selected_values(context: MenuContext) -> list[Value]:
     """The selected values, in the order they were selected."""
     return list(context.selected_values)
 
@@ -66,7 +66,7 @@ def nodes_by_graph(nodes: Iterable[Node]) -> list[list[Node]]:
     return list(groups.values())
 
 
-def graph_in_view(context: Context) -> Graph:
+def graph_in_view(context: MenuContext) -> Graph:
     """The graph an action on "the graph" means: a selected one, else the one shown."""
     item = context.selected[-1] if context.selected else None
     if isinstance(item, Graph):
@@ -74,7 +74,7 @@ def graph_in_view(context: Context) -> Graph:
     return item.body if isinstance(item, Function) else context.opened.graph
 
 
-def select_between(context: Context) -> None:
+def select_between(context: MenuContext) -> None:
     """Select everything between what is selected; what is selected already stays so."""
     found = topology.between(context.selected)
     if not found:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu, with_document
 from onnx_workbench.viewer.actions.targets import may_have
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.run.compare import Reference
 
 
-def _knows_types(context: Context) -> bool:
+def _knows_types(context: MenuContext) -> bool:
     return with_document(context) and context.opened.types.inferred is not None
 
 
-def _knows_selected_types(context: Context) -> bool:
+def _knows_selected_types(context: MenuContext) -> bool:
     return _knows_types(context) and bool(context.opened.selection.nodes)
 
 
-def _write_types(context: Context, *, selected: bool = False) -> None:
+def _write_types(context: MenuContext, *, selected: bool = False) -> None:
     from onnx_workbench.viewer.workflows.background_edit import write_types
 
     write_types(context.opened, selected=selected)
 
 
-def _custom_nodes(context: Context) -> list[Node]:
+def _custom_nodes(context: MenuContext) -> list[Node]:
     nodes = context.opened.selection.nodes if with_document(context) else ()
     return [node for node in nodes if node.domain]
 
 
-def _set_type_rule(context: Context) -> None:
+def _set_type_rule(context: MenuContext) -> None:
     from onnx_workbench.model.errors import ModelError
     from onnx_workbench.model.inference.rules import user_rule
-    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
+    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     workspace, custom = context.opened, _custom_nodes(context)
     if not custom:
@@ -58,11 +58,11 @@ def _set_type_rule(context: Context) -> None:
             raise ModelError(f"{display(rule, 60)!r} is no rule", "Write it as: same as input 0")
         workspace.types.set_rule(operator, rule)
 
-    dialog = AskText(
+    dialog = TextPrompt(
         context.window,
         "Types of an unknown operator",
         [
-            TextField(
+            PromptField(
                 "Outputs", workspace.types.rules.get(operator, "same as input 0"), "same as input 0; empty: unknown"
             )
         ],
@@ -73,19 +73,19 @@ def _set_type_rule(context: Context) -> None:
     show_for(workspace, dialog)
 
 
-def _convert(context: Context) -> None:
+def _convert(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 
     show_aside(context.opened, ConvertDialog(context.opened, context.window))
 
 
-def _simplify(context: Context) -> None:
+def _simplify(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
 
     show_aside(context.opened, SimplifyDialog(context.opened, context.window))
 
 
-def _compare(context: Context) -> None:
+def _compare(context: MenuContext) -> None:
     """Choose the other model: one that is open, one from a file, or this one as its file has it."""
     from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 
@@ -94,7 +94,7 @@ def _compare(context: Context) -> None:
     )
 
 
-def _others(context: Context) -> Iterator[Choice]:
+def _others(context: MenuContext) -> Iterator[Choice]:
     from onnx_workbench.viewer.popups.choice_popup import Choice
 
     window, tab = context.window, context.window.tab
@@ -136,24 +136,24 @@ def _beside_asked(window: MainWindow, tab: DocumentTab, _shift: bool) -> None:
 
 def show_beside(window: MainWindow, other: DocumentTab, tab: DocumentTab) -> None:
     """Compare a document with another one, side by side, with the list of differences."""
-    from onnx_workbench.viewer.compare.model_comparison import Comparing
-    from onnx_workbench.viewer.compare.side_by_side import Beside
+    from onnx_workbench.viewer.compare.model_comparison import ModelComparison
+    from onnx_workbench.viewer.compare.side_by_side import SideBySide
 
     if tab not in window.tabs() or other not in window.tabs():
         return  # closed while the other one was read
-    comparing = Comparing(other.workspace, tab.workspace)
-    window.show_beside(Beside(other, tab, comparing))
+    comparing = ModelComparison(other.workspace, tab.workspace)
+    window.show_beside(SideBySide(other, tab, comparing))
     window.docks.open("differences")
 
 
-def _is_compared(context: Context) -> bool:
+def _is_compared(context: MenuContext) -> bool:
     return context.workspace is not None and context.workspace.comparing is not None
 
 
-def _run_both(context: Context) -> None:
+def _run_both(context: MenuContext) -> None:
     """Run both compared documents with the same inputs, then list how far the values are off."""
     from onnx_workbench.viewer.compare.run_both import run_both
-    from onnx_workbench.viewer.panels.run_comparison import ComparePanel
+    from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 
     window, comparing = context.window, context.opened.comparing
     assert comparing is not None
@@ -164,28 +164,28 @@ def _run_both(context: Context) -> None:
             return
         window.activate(tab)
         panel = window.docks.open("compare")
-        if isinstance(panel, ComparePanel):
+        if isinstance(panel, RunComparisonPanel):
             panel.compare(reference.title, reference.prepare)
 
     run_both(comparing, done)
 
 
-def _is_merged(context: Context) -> bool:
+def _is_merged(context: MenuContext) -> bool:
     return context.window.settings.get(COMPARE_MERGED)
 
 
-def _toggle_merged(context: Context) -> None:
+def _toggle_merged(context: MenuContext) -> None:
     settings = context.window.settings
     settings.set(COMPARE_MERGED, not settings.get(COMPARE_MERGED))
 
 
-def _stop_comparing(context: Context) -> None:
+def _stop_comparing(context: MenuContext) -> None:
     comparing = context.opened.comparing
     if comparing is not None:
         comparing.close()
 
 
-def _step(context: Context, by: int) -> None:
+def _step(context: MenuContext, by: int) -> None:
     comparing = context.opened.comparing
     if comparing is not None:
         comparing.step(by)

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
-from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, with_document
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu, with_document
 from onnx_workbench.viewer.actions.targets import has_results, may_have
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.precision_trial import Precision
-    from onnx_workbench.viewer.panels.run_comparison import ComparePanel
+    from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
     from onnx_workbench.viewer.run.breakpoints import Condition
     from onnx_workbench.viewer.tensor_view.panel import TensorPanel
     from onnx_workbench.viewer.tensor_view.view_kinds import View
 
 
-def _tensor(context: Context) -> TensorPanel:
+def _tensor(context: MenuContext) -> TensorPanel:
     """The tensor panel, brought up."""
     from onnx_workbench.viewer.tensor_view.panel import TensorPanel
 
@@ -29,16 +29,16 @@ def _tensor(context: Context) -> TensorPanel:
     return panel
 
 
-def _compare(context: Context) -> ComparePanel:
+def _compare(context: MenuContext) -> RunComparisonPanel:
     """The panel of comparisons, brought up."""
-    from onnx_workbench.viewer.panels.run_comparison import ComparePanel
+    from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 
     panel = context.window.docks.open("compare")
-    assert isinstance(panel, ComparePanel)
+    assert isinstance(panel, RunComparisonPanel)
     return panel
 
 
-def _correct_types(context: Context) -> None:
+def _correct_types(context: MenuContext) -> None:
     from onnx_workbench.viewer.run_panel.panel import RunPanel
 
     panel = context.window.docks.open("run")
@@ -52,7 +52,7 @@ def _look(
     run: Callable[[TensorPanel], object],
     tip: str,
     words: str,
-    enabled: Callable[[Context], bool] = with_document,
+    enabled: Callable[[MenuContext], bool] = with_document,
 ) -> Action:
     return Action(
         id=f"values.{name}",
@@ -87,7 +87,7 @@ def _mode(number: int, name: str, title: str) -> Action:
     return _look(name, title, lambda panel: panel.pane.choose_mode(number), tip, words, has_results)
 
 
-def _may_hold_values(context: Context) -> bool:
+def _may_hold_values(context: MenuContext) -> bool:
     """Whether there is a constant to put values into: an initializer, or what a node holds."""
     return bool(context.selected_nodes) or may_have(context.selected_values, _is_constant)
 
@@ -97,15 +97,15 @@ def _is_constant(value: Value) -> bool:
     return is_made or value.initializer is not None
 
 
-def _import(context: Context) -> None:
+def _import(context: MenuContext) -> None:
     _tensor(context).pane.menu.ask_import()
 
 
-def _trace(context: Context) -> None:
+def _trace(context: MenuContext) -> None:
     context.window.docks.open("element")
 
 
-def _watched(context: Context) -> list[Value]:
+def _watched(context: MenuContext) -> list[Value]:
     workspace = context.workspace
     if workspace is None or not workspace.has_runs:
         return []
@@ -113,12 +113,16 @@ def _watched(context: Context) -> list[Value]:
     return [v for v in workspace.results.pinned if v in selection or v.producer in selection]
 
 
-def _unwatch(context: Context) -> None:
+def _unwatch(context: MenuContext) -> None:
     context.opened.results.unpin(_watched(context))
 
 
 def _comparison(
-    name: str, title: str, run: Callable[[ComparePanel], object], words: str = "reference difference", tip: str = ""
+    name: str,
+    title: str,
+    run: Callable[[RunComparisonPanel], object],
+    words: str = "reference difference",
+    tip: str = "",
 ) -> Action:
     return Action(
         id=f"values.{name}",
@@ -143,20 +147,20 @@ def _what_if(precision: Precision) -> Action:
     )
 
 
-def _stops_when(condition: Condition, context: Context) -> bool:
+def _stops_when(condition: Condition, context: MenuContext) -> bool:
     workspace = context.workspace
     return workspace is not None and workspace.has_runs and workspace.runs.breakpoints.has(condition)
 
 
-def _toggle_condition(condition: Condition, context: Context) -> None:
+def _toggle_condition(condition: Condition, context: MenuContext) -> None:
     breakpoints = context.opened.runs.breakpoints
     breakpoints.switch(condition, on=not breakpoints.has(condition))
 
 
-def _break_above(context: Context) -> None:
+def _break_above(context: MenuContext) -> None:
     """Ask above what, unless that is to end."""
     from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
-    from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
+    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     breakpoints = context.opened.runs.breakpoints
     if breakpoints.has("above"):
@@ -172,11 +176,11 @@ def _break_above(context: Context) -> None:
             raise ModelError("That is no limit", f"{texts[0] or 'nothing'} was given, a number of at least 0 expected")
         breakpoints.switch("above", on=True, limit=limit)
 
-    dialog = AskText(context.window, "Break on Large Values", [TextField("Stop when |x| is above", "10000")], take)
+    dialog = TextPrompt(context.window, "Break on Large Values", [PromptField("Stop when |x| is above", "10000")], take)
     show_for(context.opened, dialog)
 
 
-def _break(condition: Condition, title: str, run: Callable[[Context], None] | None = None) -> Action:
+def _break(condition: Condition, title: str, run: Callable[[MenuContext], None] | None = None) -> Action:
     return Action(
         id=f"values.break_{condition.replace('-', '_')}",
         title=title,

@@ -5,7 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from onnx_workbench.viewer.actions.action import Action, Context, Menu, Submenu, always, with_document, with_selection
+from onnx_workbench.viewer.actions.action import (
+    Action,
+    Menu,
+    MenuContext,
+    Submenu,
+    always,
+    with_document,
+    with_selection,
+)
 from onnx_workbench.viewer.core.settings import (
     DIRECTION,
     FOLD_SHARED,
@@ -22,37 +30,37 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
 
 
-def _view(context: Context) -> GraphView:
+def _view(context: MenuContext) -> GraphView:
     """The graph in front; only where `enabled` made sure there is one."""
     tab = context.window.tab
     assert tab is not None
     return tab.canvas
 
 
-def _toggle_minimap(context: Context) -> None:
+def _toggle_minimap(context: MenuContext) -> None:
     minimap = _view(context).minimap
     minimap.set_wanted(not minimap.wanted)
 
 
-def _toggle_groups(context: Context) -> None:
+def _toggle_groups(context: MenuContext) -> None:
     view = _view(context)
     view.set_option_groups(not view.is_grouped)
 
 
-def _toggle_devices(context: Context) -> None:
+def _toggle_devices(context: MenuContext) -> None:
     view = _view(context)
     view.set_devices(shown=not view.shows_devices)
 
 
-def _has_devices(context: Context) -> bool:
+def _has_devices(context: MenuContext) -> bool:
     return context.document_open and bool(context.opened.model.configurations)
 
 
-def _toggle(option: Option[bool], context: Context) -> None:
+def _toggle(option: Option[bool], context: MenuContext) -> None:
     context.window.settings.set(option, not context.window.settings.get(option))
 
 
-def _is_on(option: Option[bool], context: Context) -> bool:
+def _is_on(option: Option[bool], context: MenuContext) -> bool:
     return context.window.settings.get(option)
 
 
@@ -71,7 +79,7 @@ def _switch(action_id: str, title: str, option: Option[bool], shortcut: str, ico
     )
 
 
-def _turn(context: Context) -> None:
+def _turn(context: MenuContext) -> None:
     settings = context.window.settings
     settings.set(DIRECTION, "right" if settings.get(DIRECTION) == "down" else "down")
 
@@ -90,7 +98,7 @@ def _theme_action(mode: str, title: str) -> Action:
     )
 
 
-def _full_screen(context: Context) -> None:
+def _full_screen(context: MenuContext) -> None:
     window = context.window
     if window.isFullScreen():
         window.showNormal()

@@ -1,8 +1,8 @@
 """The graph in the middle of the window: shows the workspace's graph, and turns mouse and keys into what they mean.
 
 Listens to the workspace (graph shown, selection, changes, settings) and writes to its selection. Painting is
-`Surface`, marks and colours are `MarkedSurface`, drawing up and laying out is `Loader`, edits are `Following`'s, going
-somewhere is `Travel`, mouse interactions are `tools`.
+`Surface`, marks and colours are `HighlightedSurface`, drawing up and laying out is `SceneLoader`, edits are
+`SceneUpdater`'s, going somewhere is `Navigator`, mouse interactions are `tools`.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from PySide6.QtWidgets import QWidget
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.types import Type
-from onnx_workbench.viewer.canvas.input_handler import EVENTS, Hands
+from onnx_workbench.viewer.canvas.input_handler import EVENTS, InputHandler
 from onnx_workbench.viewer.canvas.layout import Direction
-from onnx_workbench.viewer.canvas.navigator import Travel
+from onnx_workbench.viewer.canvas.navigator import Navigator
 from onnx_workbench.viewer.canvas.paint.batch_drawing import Area
-from onnx_workbench.viewer.canvas.paint.highlighted_surface import MarkedSurface
+from onnx_workbench.viewer.canvas.paint.highlighted_surface import HighlightedSurface
 from onnx_workbench.viewer.canvas.paint.minimap import Minimap
 from onnx_workbench.viewer.canvas.paint.painter import TITLES_FROM
 from onnx_workbench.viewer.canvas.paint.surface import READABLE
 from onnx_workbench.viewer.canvas.scene.builder import initial_expansion
-from onnx_workbench.viewer.canvas.scene.drawing import Box, Kind, Options
-from onnx_workbench.viewer.canvas.scene.edge_notes import Note
+from onnx_workbench.viewer.canvas.scene.drawing import Box, DrawingOptions, Kind
+from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote
 from onnx_workbench.viewer.canvas.scene.scene import REACH, Hit, Scene
-from onnx_workbench.viewer.canvas.scene_loader import Loader, nearest_box
-from onnx_workbench.viewer.canvas.scene_updater import Following
-from onnx_workbench.viewer.canvas.view_state import Anchor, Pending, Place, Spot
+from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, nearest_box
+from onnx_workbench.viewer.canvas.scene_updater import SceneUpdater
+from onnx_workbench.viewer.canvas.view_state import Anchor, GraphViewState, Pending, ViewPosition
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.core.settings import (
@@ -59,7 +59,7 @@ _DRAWN = frozenset(o.key for o in (DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS
 _GROUPS = {"large": None, "always": True, "never": False}
 
 
-class GraphView(MarkedSurface):
+class GraphView(HighlightedSurface):
     """The canvas. GUI thread only."""
 
     opened = Signal(object)  # Node, Attribute or Value double-clicked that has nothing inside to go to
@@ -70,18 +70,18 @@ class GraphView(MarkedSurface):
         super().__init__(parent)
         self.workspace: Workspace = workspace
         self.is_fixed = False  # whether no wire can be drawn: the model is there to be looked at
-        self.hands = Hands(self)
-        self.travel: Travel = Travel(self)
-        self._places: dict[Graph, Place] = {}
+        self.hands = InputHandler(self)
+        self.travel: Navigator = Navigator(self)
+        self._places: dict[Graph, GraphViewState] = {}
         self._graph = workspace.graph
         self._pending = Pending()
         self._types: TypeOf | None = None
         self._shown_first: tuple[float, float, float] | None = None
         self._current: Hashable = None  # key of the box that was clicked or walked to last
-        self._loader = Loader(workspace, self.fonts, self.type_of, self)
+        self._loader = SceneLoader(workspace, self.fonts, self.type_of, self)
         self._loader.scene_ready.connect(self._show_scene)
         self._loader.state_changed.connect(self.update)
-        self._following = Following(self, self._loader)
+        self._following = SceneUpdater(self, self._loader)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.grabGesture(Qt.GestureType.PinchGesture)
@@ -111,11 +111,11 @@ class GraphView(MarkedSurface):
     # -- loading ---------------------------------------------------------------------------------------------
 
     @property
-    def options(self) -> Options:
+    def options(self) -> DrawingOptions:
         """What is drawn and how, from the settings."""
         get = self.workspace.settings.get
         direction: Direction = "right" if get(DIRECTION) == "right" else "down"
-        return Options(
+        return DrawingOptions(
             attributes=get(SHOW_ATTRIBUTES),
             initializers=get(SHOW_INITIALIZERS),
             names=get(SHOW_NAMES),
@@ -140,10 +140,10 @@ class GraphView(MarkedSurface):
         return self._loader.state
 
     @property
-    def _place(self) -> Place:
+    def _place(self) -> GraphViewState:
         place = self._places.get(self._graph)
         if place is None:
-            place = self._places[self._graph] = Place(set())
+            place = self._places[self._graph] = GraphViewState(set())
         return place
 
     def _expanded(self) -> set[Hashable]:
@@ -273,7 +273,7 @@ class GraphView(MarkedSurface):
         """The type shown for a value: what a provider knows, else what the file declares."""
         return (self._types(value) if self._types is not None else None) or value.type
 
-    def note_of(self, value: Value) -> Note | None:
+    def note_of(self, value: Value) -> EdgeNote | None:
         """What a run says beside the edges of a value."""
         return self.workspace.note_of(value)
 
@@ -451,9 +451,9 @@ class GraphView(MarkedSurface):
 
     def _on_returned(self, spot: object) -> None:
         self._pending.reveal.clear()
-        if isinstance(spot, Spot) and self.scene is not None:
+        if isinstance(spot, ViewPosition) and self.scene is not None:
             self.travel.to_spot(spot)
-        elif isinstance(spot, Spot):
+        elif isinstance(spot, ViewPosition):
             self._pending.spot = spot
 
     # -- state kept between starts ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, Signal
 from onnx_workbench.model.analysis.name_scopes import ScopeTree, scope_tree
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.model_signals import Changes
+from onnx_workbench.viewer.core.model_signals import ModelSignals
 from onnx_workbench.viewer.core.slices import Latest, Slices
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Grouping(QObject):
 
     regrouped = Signal(object)  # Graph: it has other groups than before, though nobody edited it
 
-    def __init__(self, changes: Changes, parent: QObject | None = None) -> None:
+    def __init__(self, changes: ModelSignals, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._blocks: dict[Graph, Blocks | None] = {}  # None: it has name scopes, or blocks were not worth it
         self._asked: set[Graph] = set()  # graphs whose blocks are shown, worthwhile or not

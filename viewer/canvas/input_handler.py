@@ -28,7 +28,7 @@ _NOTCH = 120.0  # what Qt counts as one
 EVENTS = (QNativeGestureEvent, QGestureEvent, QHelpEvent, QKeyEvent)
 
 
-class Hands:
+class InputHandler:
     """The hands on one view."""
 
     def __init__(self, view: GraphView) -> None:

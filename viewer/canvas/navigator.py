@@ -17,7 +17,7 @@ from onnx_workbench.viewer.canvas.scene.builder import inner_graph
 from onnx_workbench.viewer.canvas.scene.drawing import Drawing, Kind, Subject
 from onnx_workbench.viewer.canvas.scene.scene import Hit, Scene
 from onnx_workbench.viewer.canvas.scene_loader import nearest_box
-from onnx_workbench.viewer.canvas.view_state import Spot
+from onnx_workbench.viewer.canvas.view_state import ViewPosition
 from onnx_workbench.viewer.core.selection import Item, Selection
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _AROUND = 96.0  # pixels that stay around what is brought into view
 Frame = tuple[str, Subject]
 
 
-class Travel:
+class Navigator:
     """Brings one view somewhere."""
 
     def __init__(self, view: GraphView) -> None:
@@ -167,7 +167,7 @@ class Travel:
 
     # -- spots -----------------------------------------------------------------------------------------------
 
-    def spot(self) -> Spot | None:
+    def spot(self) -> ViewPosition | None:
         """The part of the graph in view; None while nothing is shown."""
         view, scene = self._view, self._view.scene
         if scene is None:
@@ -175,11 +175,11 @@ class Travel:
         x, y = view.viewport.to_scene(view.width() / 2, view.height() / 2)
         box = nearest_box(scene, x, y)
         if box < 0:
-            return Spot(view.zoom, (x, y))
+            return ViewPosition(view.zoom, (x, y))
         left, top, width, _ = scene.rect(box)
-        return Spot(view.zoom, (x, y), scene.boxes[box].key, (x - left - width / 2, y - top))
+        return ViewPosition(view.zoom, (x, y), scene.boxes[box].key, (x - left - width / 2, y - top))
 
-    def to_spot(self, spot: Spot) -> None:
+    def to_spot(self, spot: ViewPosition) -> None:
         """Bring a part of the graph into view again, also where the graph was laid out anew meanwhile."""
         view, scene = self._view, self._view.scene
         if scene is None:

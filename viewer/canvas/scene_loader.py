@@ -20,16 +20,16 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.canvas.layout import Layout, layout, relayout
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
-from onnx_workbench.viewer.canvas.scene.box_factory import Cards
-from onnx_workbench.viewer.canvas.scene.builder import Builder, Ids
-from onnx_workbench.viewer.canvas.scene.drawing import Drawing, Kind, Options
-from onnx_workbench.viewer.canvas.scene.patch_drawing import Patch, patch, patched, retyped
+from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
+from onnx_workbench.viewer.canvas.scene.builder import DrawingBuilder, Ids
+from onnx_workbench.viewer.canvas.scene.drawing import Drawing, DrawingOptions, Kind
+from onnx_workbench.viewer.canvas.scene.patch_drawing import DrawingPatch, patch, patched, retyped
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.canvas.scene.update_drawing import restructured
 from onnx_workbench.viewer.core import garbage_collection
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.jobs import Job
-from onnx_workbench.viewer.core.model_signals import Touched, is_large
+from onnx_workbench.viewer.core.model_signals import ChangeSet, is_large
 from onnx_workbench.viewer.core.shifts import SLICE_SECONDS, Shift
 from onnx_workbench.viewer.style.formatting import plural
 
@@ -45,11 +45,11 @@ class _Wanted:
     """What to draw next."""
 
     graph: Graph
-    options: Options
+    options: DrawingOptions
     expanded: Callable[[], Iterable[Hashable]]
 
 
-class Loader(QObject):
+class SceneLoader(QObject):
     """Makes scenes for one canvas; the newest request wins. GUI thread only."""
 
     scene_ready = Signal(object)  # Scene
@@ -61,9 +61,9 @@ class Loader(QObject):
         self._fonts = fonts
         self._type_of = type_of
         self._ids = Ids()
-        self._cards: Cards | None = None
+        self._cards: BoxFactory | None = None
         self._steps: Iterator[None] | None = None
-        self._builder: Builder | None = None
+        self._builder: DrawingBuilder | None = None
         self._job: Job[Scene] | None = None
         self._layout: Layout | None = None  # the one a new layout may start from
         self._shift = Shift(self._go_on, self)
@@ -79,7 +79,7 @@ class Loader(QObject):
     def load(
         self,
         graph: Graph,
-        options: Options,
+        options: DrawingOptions,
         expanded: Callable[[], Iterable[Hashable]],
         *,
         previous: Layout | None = None,
@@ -124,10 +124,10 @@ class Loader(QObject):
         self._waiting = None
         graph, options = wanted.graph, wanted.options
         if self._cards is None or self._cards.options != options:
-            self._cards = Cards(self._fonts, options)
+            self._cards = BoxFactory(self._fonts, options)
         expanded = frozenset(wanted.expanded())
         tree_of = self._workspace.grouping.tree
-        self._builder = Builder(graph, options, expanded, self._ids, self._cards, self._type_of, tree_of)
+        self._builder = DrawingBuilder(graph, options, expanded, self._ids, self._cards, self._type_of, tree_of)
         self._steps = self._builder.steps()
         self._set_state(f"Drawing {plural(len(graph.nodes), 'node')} …")
         self._go_on()
@@ -146,7 +146,7 @@ class Loader(QObject):
     def forget(self, nodes: Collection[Node], values: Collection[Value] = ()) -> None:
         """These changed; their cards are made anew. Of very many all are, which takes no longer than one."""
         if self._cards is not None and is_large(nodes, values):
-            self._cards = Cards(self._fonts, self._cards.options)
+            self._cards = BoxFactory(self._fonts, self._cards.options)
         elif self._cards is not None:
             self._cards.forget(nodes)
             for node in nodes:
@@ -160,23 +160,23 @@ class Loader(QObject):
                     for output in value.producer.outputs:
                         self._cards.forget(output.consumers if output is not None else ())
 
-    def patch(self, drawing: Drawing, touched: Touched) -> Patch | None:
+    def patch(self, drawing: Drawing, touched: ChangeSet) -> DrawingPatch | None:
         """What an edit that `can_patch` allows does to boxes of a drawing; None where it has to be drawn anew."""
         if self._cards is None or self._cards.options != drawing.options:
             return None
         return patch(drawing, touched, self._cards, self._type_of)
 
-    def retyped(self, scene: Scene, indices: Iterable[int]) -> Patch | None:
+    def retyped(self, scene: Scene, indices: Iterable[int]) -> DrawingPatch | None:
         """What other types of values do to pills of a scene; None where it has to be drawn anew."""
         if self._cards is None or self._cards.options != scene.drawing.options:
             return None
         return retyped(scene.drawing, indices, self._cards, self._type_of)
 
-    def load_patched(self, scene: Scene, change: Patch) -> None:
+    def load_patched(self, scene: Scene, change: DrawingPatch) -> None:
         """Lay out what is drawn with some boxes of other sizes; `scene_ready` follows, at once for a small step."""
         self.load_drawing(patched(scene.drawing, change), scene.layout, len(change.boxes))
 
-    def restructured(self, drawing: Drawing, touched: Touched, options: Options) -> Drawing | None:
+    def restructured(self, drawing: Drawing, touched: ChangeSet, options: DrawingOptions) -> Drawing | None:
         """The drawing after an edit of its structure, if that can be had by drawing only what the edit touched."""
         if self._cards is None or not self._cards.options == drawing.options == options:
             return None
@@ -262,7 +262,7 @@ def _is_small_step(previous: Layout | None, boxes: int) -> bool:
     return previous is not None and abs(len(previous.positions) - boxes) <= 3 and boxes <= _LARGE
 
 
-def concerns(drawing: Drawing, touched: Touched) -> bool:
+def concerns(drawing: Drawing, touched: ChangeSet) -> bool:
     """Whether a change touched anything drawn: in the graph shown, in its bodies, or in a function expanded in it."""
     if touched.model or touched.removed:
         return True

@@ -9,29 +9,35 @@ from PySide6.QtCore import QObject, QTimer
 from onnx_workbench.model.history.document import Change
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.canvas.scene.backlog import Backlog
-from onnx_workbench.viewer.canvas.scene.patch_drawing import Patch, can_patch, pills, put_in_place, resize_in_place
+from onnx_workbench.viewer.canvas.scene.patch_drawing import (
+    DrawingPatch,
+    can_patch,
+    pills,
+    put_in_place,
+    resize_in_place,
+)
 from onnx_workbench.viewer.canvas.scene.scene import Scene
-from onnx_workbench.viewer.canvas.scene_loader import Loader, concerns
-from onnx_workbench.viewer.core.model_signals import Touched, is_large
+from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, concerns
+from onnx_workbench.viewer.core.model_signals import ChangeSet, is_large
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
 
 
-class Following(QObject):
+class SceneUpdater(QObject):
     """What a canvas does about edits of its model and about types that become known. GUI thread only.
 
     Boxes that say something else are exchanged where they stand; of very many some at a time. Where boxes or edges come
     or go, what the edit touched is drawn anew at the next turn, or else everything.
     """
 
-    def __init__(self, view: GraphView, loader: Loader) -> None:
+    def __init__(self, view: GraphView, loader: SceneLoader) -> None:
         super().__init__(view)
         self._view = view
         self._loader = loader
         self._rebuild = QTimer(self, singleShot=True, interval=0)
         self._rebuild.timeout.connect(self._on_rebuild)
-        self._touched: Touched | None = None  # by the one edit that is not drawn yet
+        self._touched: ChangeSet | None = None  # by the one edit that is not drawn yet
         self._backlog = Backlog(self._catch_up, lambda: view.is_busy, self)
         changes = view.workspace.changes
         changes.nodes_changed.connect(loader.forget)
@@ -64,7 +70,7 @@ class Following(QObject):
             self._touched = None if patch or touched.is_large else touched
             self._follow(scene, patch)
 
-    def _catch_up(self, touched: Touched) -> None:
+    def _catch_up(self, touched: ChangeSet) -> None:
         scene = self._view.scene
         if scene is not None:
             patch = self._loader.patch(scene.drawing, touched)
@@ -81,7 +87,7 @@ class Following(QObject):
                 return
         view.reload()
 
-    def _follow(self, scene: Scene, patch: Patch | None) -> None:
+    def _follow(self, scene: Scene, patch: DrawingPatch | None) -> None:
         """Show what an edit did."""
         if patch is None:
             self._rebuild.start()

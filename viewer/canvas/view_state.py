@@ -14,7 +14,7 @@ _FARTHEST = 1e9  # px; NaN is not below it either
 
 
 @dataclass
-class Place:
+class GraphViewState:
     """Where one graph was left, and what is open in it. `scale` 0: not shown before.
 
     `is_new`: which groups are open at first is still to be found out.
@@ -39,7 +39,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Spot:
+class ViewPosition:
     """The part of a graph in view: a point of the scene in the middle. `offset` is how far that lies from a box.
 
     The box finds the spot again when the graph was laid out anew meanwhile.
@@ -69,5 +69,5 @@ class Pending:
     reveal: list[Item] = field(default_factory=list)
     fit: bool = False
     whole: bool = False  # show all of it, as all was seen before
-    spot: Spot | None = None
+    spot: ViewPosition | None = None
     types: bool = False  # write the types anew, they changed meanwhile

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.analysis.node_subset import tensors_of
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
@@ -22,7 +22,7 @@ from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.workflows.convert import CONVERTERS, RENAMED, Trial, attempt, counted
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.inspect.equivalence import Agreement
+    from onnx_workbench.exec.inspect.equivalence import Equivalence
 
 
 #: What --nodes means for each conversion.
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     model = read_model(options.model)
     with progress("Converting") as converting:
         nodes = chosen_nodes(options.nodes, model)
-        trial = attempt(Rehearsal(model), options, converting, nodes)
+        trial = attempt(WorkingCopy(model), options, converting, nodes)
         agreement = trial.compare(runs=options.check, progress=converting)
     is_refused = trial.is_refused_by(agreement)
     if not is_refused:
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_FOUND if is_refused else EXIT_OK
 
 
-def _facts(trial: Trial, agreement: Agreement, options: argparse.Namespace) -> dict[str, Any]:
+def _facts(trial: Trial, agreement: Equivalence, options: argparse.Namespace) -> dict[str, Any]:
     told: dict[str, Any] = {"output": str(options.output)}
     if trial.reports:
         told["changes"] = [{"what": text, "times": count} for r in trial.reports for text, count in r.summary()]
@@ -124,7 +124,7 @@ def _facts(trial: Trial, agreement: Agreement, options: argparse.Namespace) -> d
     return told
 
 
-def _print(trial: Trial, agreement: Agreement) -> None:
+def _print(trial: Trial, agreement: Equivalence) -> None:
     for report in trial.reports:
         for text, count in report.summary():
             print(display(f"  {counted(text, count)}", 300, elide="end"))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from onnx_workbench.model.analysis.scoping import visible_values
 from onnx_workbench.model.analysis.value_types import TypeOf
-from onnx_workbench.model.edits.extract import Cut, cut_between, cut_out, cut_selection
+from onnx_workbench.model.edits.extract import Extraction, cut_between, cut_out, cut_selection
 from onnx_workbench.model.edits.split_metadata import forgotten
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
@@ -58,7 +58,7 @@ def print_lost(names: Sequence[str]) -> None:
         print(f"warning: {lost_text(names)}")
 
 
-def _cut(graph: Graph, options: argparse.Namespace) -> Cut:
+def _cut(graph: Graph, options: argparse.Namespace) -> Extraction:
     if (options.nodes is None) == (options.outputs is None):
         raise ModelError("It is not clear what to cut out", "Give --outputs, with --inputs if you like, or --nodes.")
     if options.nodes is not None:

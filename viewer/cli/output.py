@@ -38,9 +38,13 @@ def write_model(model: Model, options: argparse.Namespace, among: Collection[Ten
     `among` are the tensors that --external is about, where these are not all.
     """
     from onnx_workbench.model.io.writer.save import form_for, names_form, save
-    from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+    from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 
-    layouts = dict(zip(_LAYOUTS, (Layout.KEEP, Layout.INLINE, Layout.ONE_FILE, Layout.FILE_PER_TENSOR), strict=True))
+    layouts = dict(
+        zip(
+            _LAYOUTS, (DataLayout.KEEP, DataLayout.INLINE, DataLayout.ONE_FILE, DataLayout.FILE_PER_TENSOR), strict=True
+        )
+    )
     storage = Storage(layouts[options.external], options.threshold, among)
     with progress(f"Writing {options.output.name}") as writing:
         saved = save(model, options.output, storage, progress=writing)

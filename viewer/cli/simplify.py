@@ -11,17 +11,17 @@ from collections import Counter
 from dataclasses import asdict
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.simplify.pass_list import DEFAULT_PASSES, PASSES
-from onnx_workbench.model.simplify.passes import Options, Pass
-from onnx_workbench.model.simplify.pipeline import Figures, Report, chosen_passes
+from onnx_workbench.model.simplify.passes import Pass, SimplifyOptions
+from onnx_workbench.model.simplify.pipeline import ModelFigures, SimplifyReport, chosen_passes
 from onnx_workbench.viewer.cli.arguments import add_check_arguments, natural
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
 from onnx_workbench.viewer.style.formatting import bytes_text, display
-from onnx_workbench.viewer.workflows.simplify import Outcome, Simplification
+from onnx_workbench.viewer.workflows.simplify import Simplification, SimplifyOutcome
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Simplify, compare and write."""
     chosen = _passes(arguments)
     model = read_model(arguments.model)
-    work, nodes = Simplification(Rehearsal(model)), chosen_nodes(arguments.nodes, model)
-    options = Options(
+    work, nodes = Simplification(WorkingCopy(model)), chosen_nodes(arguments.nodes, model)
+    options = SimplifyOptions(
         tensor_limit=arguments.tensor_limit << 10,
         growth_limit=arguments.growth_limit << 10,
         nodes=None if nodes is None else work.rehearsal.copies(nodes),
@@ -83,7 +83,7 @@ def _passes(arguments: argparse.Namespace) -> tuple[Pass, ...]:
         raise ModelError(f"There is no pass {error.args[0]!r}", "See onnx-workbench simplify --help.") from None
 
 
-def _facts(outcome: Outcome) -> dict[str, object]:
+def _facts(outcome: SimplifyOutcome) -> dict[str, object]:
     report = outcome.report
     return {
         "before": _counts(report.before),
@@ -94,7 +94,7 @@ def _facts(outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _counts(figures: Figures) -> dict[str, object]:
+def _counts(figures: ModelFigures) -> dict[str, object]:
     return {
         "nodes": figures.nodes, "parameters": figures.parameters, "bytes": figures.nbytes,
         "operators": dict(figures.operators),
@@ -105,7 +105,7 @@ def _place(place: object) -> str:
     return place.title if isinstance(place, Node) else str(getattr(place, "name", ""))
 
 
-def _print(outcome: Outcome) -> None:
+def _print(outcome: SimplifyOutcome) -> None:
     report = outcome.report
     titles = {p.id: p.title for p in PASSES}
     for identifier, count in report.applied.items():
@@ -118,7 +118,7 @@ def _print(outcome: Outcome) -> None:
     print(display(str(outcome.agreement), 500))
 
 
-def table(report: Report) -> list[tuple[str, ...]]:
+def table(report: SimplifyReport) -> list[tuple[str, ...]]:
     """Before and after: nodes, parameters, bytes, and each operator whose number changed."""
     before, after = report.before, report.after
     rows: list[tuple[str, ...]] = [
@@ -134,6 +134,6 @@ def table(report: Report) -> list[tuple[str, ...]]:
     return rows
 
 
-def refusal_counts(report: Report) -> Counter[tuple[str, str]]:
+def refusal_counts(report: SimplifyReport) -> Counter[tuple[str, str]]:
     """How often passes held back, by the name of the pass and the reason."""
     return Counter((refusal.pass_id, refusal.reason) for refusal in report.refusals)

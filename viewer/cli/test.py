@@ -67,7 +67,7 @@ def _model_file(path: Path) -> Path:
 
 
 def _test(session: Session, data_set: DataSet, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    from onnx_workbench.exec.inspect.expected_outputs import judge_run
+    from onnx_workbench.exec.inspect.expected_outputs import check_run
 
     result = session.run(data_set.inputs, values="outputs", time_limit=arguments.time_limit)
-    return [asdict(verdict) for verdict in judge_run(result, data_set, arguments.rtol, arguments.atol)]
+    return [asdict(verdict) for verdict in check_run(result, data_set, arguments.rtol, arguments.atol)]

@@ -13,19 +13,19 @@ from PySide6.QtCore import QPoint, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from onnx_workbench.model.analysis.topology import Wire
+from onnx_workbench.model.analysis.topology import Connection
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.canvas.graph_view import GraphView
-from onnx_workbench.viewer.canvas.view_state import Spot
+from onnx_workbench.viewer.canvas.view_state import ViewPosition
 from onnx_workbench.viewer.compare.model_comparison import mark_kinds, note_kind
 from onnx_workbench.viewer.core.context import Workspace, graph_of
 from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
 
 if TYPE_CHECKING:
     from onnx_workbench.model.diff.union import Sides, Union
-    from onnx_workbench.viewer.compare.model_comparison import Comparing
+    from onnx_workbench.viewer.compare.model_comparison import ModelComparison
     from onnx_workbench.viewer.core.selection import Item
 
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 _MIRRORED = ("matches", "errors")
 
 
-class Merged(QWidget):
+class MergedComparison(QWidget):
     """The graph of both. GUI thread only; it is there while it is shown."""
 
     view_made = Signal(object)  # GraphView: another one is shown
     chosen = Signal(object)  # Workspace: what was selected last is in this document
 
-    def __init__(self, comparing: Comparing, parent: QWidget | None = None) -> None:
+    def __init__(self, comparing: ModelComparison, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._comparing = comparing
         self.view: GraphView | None = None
@@ -157,7 +157,7 @@ class Merged(QWidget):
         pills = {kind: [v for v in items if isinstance(v, Value)] for kind, items in lone.items() if kind not in hidden}
         mark_kinds(view.workspace, found, pills)
         for mark, kind in (("came", "added"), ("went", "removed")):
-            wires = [w for w in lone[kind] if isinstance(w, Wire)]
+            wires = [w for w in lone[kind] if isinstance(w, Connection)]
             view.workspace.mark(mark, [] if "changed" in hidden and kind in hidden else wires)
         for kind in _MIRRORED:
             self._mirror(kind)
@@ -194,7 +194,7 @@ class Merged(QWidget):
 
     # -- where it was --------------------------------------------------------------------------------------------
 
-    def _spot(self) -> tuple[Spot, object] | None:
+    def _spot(self) -> tuple[ViewPosition, object] | None:
         """The part in view, and the object of a document near it."""
         view, union = self.view, self._union
         spot = view.travel.spot() if view is not None else None
@@ -204,7 +204,7 @@ class Merged(QWidget):
         old, new = union.sides.get(view.scene.boxes[box].subject, (None, None)) if box >= 0 else (None, None)
         return spot, new if new is not None else old
 
-    def _return_to(self, kept: tuple[Spot, object] | None) -> None:
+    def _return_to(self, kept: tuple[ViewPosition, object] | None) -> None:
         view, union = self.view, self._union
         assert view is not None
         assert union is not None

@@ -13,12 +13,12 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.workflows.step_applier import edit_ahead
-from onnx_workbench.viewer.workflows.working_copies import Rehearsing
+from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 
 if TYPE_CHECKING:
     from onnx_workbench.model.diff import Comparison, Difference
     from onnx_workbench.model.diff.union import Union
-    from onnx_workbench.model.history.working_copy import Rehearsal
+    from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.core.context import Workspace
 
@@ -34,7 +34,7 @@ COLORS = dict(zip(WORDS.values(), ("#7d5c00", "#a8331a", "#00735a", "#00629b", "
 _WEIGHT = ("added", "removed", "changed", "moved", "renamed")
 
 
-class Comparing(QObject):
+class ModelComparison(QObject):
     """The comparison of two workspaces. It ends when either closes. GUI thread; the work is done in jobs.
 
     What is selected in one is selected and brought into view in the other, and both graphs are coloured.
@@ -59,8 +59,8 @@ class Comparing(QObject):
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
         self._endings: list[Callable[[], None]] = []
-        self._copies: dict[Workspace, Rehearsal] = {}
-        self._copying = tuple(Rehearsing(w, partial(self._on_copied, w), self) for w in (old, new))
+        self._copies: dict[Workspace, WorkingCopy] = {}
+        self._copying = tuple(WorkingCopyTask(w, partial(self._on_copied, w), self) for w in (old, new))
         for workspace in (old, new):
             if workspace.comparing is not None:
                 workspace.comparing.close()
@@ -104,7 +104,7 @@ class Comparing(QObject):
         for copying in self._copying:
             copying.start()
 
-    def _on_copied(self, workspace: Workspace, copy: Rehearsal) -> None:
+    def _on_copied(self, workspace: Workspace, copy: WorkingCopy) -> None:
         self._copies[workspace] = copy
         old, new = self._copies.get(self.old), self._copies.get(self.new)
         if old is None or new is None:
@@ -221,7 +221,7 @@ class Comparing(QObject):
 
     def take_over(self, differences: Sequence[Difference], into: Workspace) -> None:
         """Make one document like the other in these respects, as one edit of it; tells what could not be copied."""
-        from onnx_workbench.model.diff.apply import take_over_all
+        from onnx_workbench.model.diff.apply import apply_differences
 
         result = self.result
         refused: list[tuple[Difference, ModelError]] = []
@@ -231,7 +231,7 @@ class Comparing(QObject):
         def copy(edit: Transaction) -> None:
             if self.result is not result:  # found again meanwhile: these may not be there any more
                 raise ModelError("The models were changed meanwhile", f"{title}: nothing of it was done.")
-            refused[:] = take_over_all(edit, result, differences, self.side(into))
+            refused[:] = apply_differences(edit, result, differences, self.side(into))
 
         def ended(_is_made: bool) -> None:
             if refused:
@@ -308,7 +308,7 @@ def _around(node: Node, calling: Mapping[Operator, list[Node]]) -> list[Node]:
 
 
 def _compare(
-    old: Rehearsal, new: Rehearsal, progress: Progress, *, with_union: bool
+    old: WorkingCopy, new: WorkingCopy, progress: Progress, *, with_union: bool
 ) -> tuple[Comparison, Union | None]:
     """Compare copies, and tell in terms of the documents' own objects."""
     from dataclasses import replace

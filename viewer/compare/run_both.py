@@ -8,12 +8,12 @@ from typing import Any
 from PySide6.QtCore import QObject
 
 from onnx_workbench.model.ir.graph import Value
-from onnx_workbench.viewer.compare.model_comparison import Comparing
+from onnx_workbench.viewer.compare.model_comparison import ModelComparison
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.run.compare import Reference, with_partners
 
 
-def run_both(comparing: Comparing, done: Callable[[Reference], object]) -> None:
+def run_both(comparing: ModelComparison, done: Callable[[Reference], object]) -> None:
     """Run the new document with its inputs, then the old one with the same values for the partners of these inputs.
 
     Inputs that only the old one has keep what was chosen for them there. `done` gets what the new one's run is to
@@ -25,7 +25,7 @@ def run_both(comparing: Comparing, done: Callable[[Reference], object]) -> None:
 class _Both(QObject):
     """One pair of runs; it goes away with the comparison or at its end."""
 
-    def __init__(self, comparing: Comparing, done: Callable[[Reference], object]) -> None:
+    def __init__(self, comparing: ModelComparison, done: Callable[[Reference], object]) -> None:
         super().__init__(comparing)
         self._comparing = comparing
         self._done = done

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph
-from onnx_workbench.viewer.compare.merged import Merged
+from onnx_workbench.viewer.compare.merged import MergedComparison
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
 from onnx_workbench.viewer.panels.differences import told
 from onnx_workbench.viewer.style.formatting import display
@@ -29,7 +29,7 @@ from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
-    from onnx_workbench.viewer.compare.model_comparison import Comparing
+    from onnx_workbench.viewer.compare.model_comparison import ModelComparison
     from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.document_tab import DocumentTab
 
@@ -37,7 +37,7 @@ _LEAST_TOLD = 24  # letters of the difference that is told in the bar
 _MOST_TRIED = 64  # boxes around the middle among which one with a partner is looked for
 
 
-class Beside(QWidget):
+class SideBySide(QWidget):
     """Left the document compared with, right the one that is compared. Ends when the comparison does.
 
     Both tabs stay: whichever is in front shows the two. Actions, docks and shortcuts mean the side that was
@@ -47,7 +47,7 @@ class Beside(QWidget):
     front_changed = Signal()
     view_made = Signal(object)  # GraphView: the merged graph is shown, or shown anew
 
-    def __init__(self, left: DocumentTab, right: DocumentTab, comparing: Comparing) -> None:
+    def __init__(self, left: DocumentTab, right: DocumentTab, comparing: ModelComparison) -> None:
         super().__init__()
         self.left, self.right = left, right
         self.front = right
@@ -59,7 +59,7 @@ class Beside(QWidget):
             place = tab.view.view_state()
             self.splitter.addWidget(self._side(tab))
             tab.view.restore_view_state(place)
-        self.merged: Merged | None = None  # while both are shown as one graph
+        self.merged: MergedComparison | None = None  # while both are shown as one graph
         self._stack = QStackedWidget()
         self._stack.addWidget(self.splitter)
         self.bar = CompareBar(comparing)
@@ -68,7 +68,7 @@ class Beside(QWidget):
         layout.setSpacing(0)
         layout.addWidget(self.bar)
         layout.addWidget(self._stack, 1)
-        self.together = Together(left.view, right.view, comparing)
+        self.together = ViewSync(left.view, right.view, comparing)
         self.bar.follow.toggled.connect(self.together.set_on)
         left.beside = right.beside = self
         for tab in (left, right):
@@ -105,7 +105,7 @@ class Beside(QWidget):
         if wanted == (self.merged is not None):
             return
         if wanted:
-            self.merged = Merged(self.comparing)
+            self.merged = MergedComparison(self.comparing)
             self.merged.chosen.connect(self._on_chosen)
             self.merged.view_made.connect(self._on_view)
             self._stack.addWidget(self.merged)
@@ -193,7 +193,7 @@ def _application() -> QApplication:
 class CompareBar(QWidget):
     """Going through the differences, copying the chosen ones, running both."""
 
-    def __init__(self, comparing: Comparing) -> None:
+    def __init__(self, comparing: ModelComparison) -> None:
         super().__init__()
         self._comparing = comparing
         self._row = FlowLayout(4)
@@ -276,10 +276,10 @@ class CompareBar(QWidget):
             button.setEnabled(bool(chosen))
 
 
-class Together(QObject):
+class ViewSync(QObject):
     """Keeps two graphs at the same zoom, and at the same place: where the partners of what is in the middle are."""
 
-    def __init__(self, left: GraphView, right: GraphView, comparing: Comparing) -> None:
+    def __init__(self, left: GraphView, right: GraphView, comparing: ModelComparison) -> None:
         super().__init__(right)
         self._comparing = comparing
         self._views = left, right

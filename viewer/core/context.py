@@ -16,18 +16,18 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.canvas.grouping import Grouping
 from onnx_workbench.viewer.core.jobs import Job, Jobs
-from onnx_workbench.viewer.core.model_signals import Changes, is_in_model
-from onnx_workbench.viewer.core.navigation_history import Visit, Visits
-from onnx_workbench.viewer.core.problem_checker import Problems
+from onnx_workbench.viewer.core.model_signals import ModelSignals, is_in_model
+from onnx_workbench.viewer.core.navigation_history import NavigationEntry, NavigationHistory
+from onnx_workbench.viewer.core.problem_checker import ProblemChecker
 from onnx_workbench.viewer.core.selection import Item, Selection
 from onnx_workbench.viewer.core.settings import Settings
-from onnx_workbench.viewer.core.type_inference import Types
+from onnx_workbench.viewer.core.type_inference import TypeInference
 
 if TYPE_CHECKING:
     from onnx_workbench.model.recovery.journal import Journal
-    from onnx_workbench.viewer.canvas.scene.edge_notes import Note
-    from onnx_workbench.viewer.compare.model_comparison import Comparing
-    from onnx_workbench.viewer.run.controller import RunControl
+    from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote
+    from onnx_workbench.viewer.compare.model_comparison import ModelComparison
+    from onnx_workbench.viewer.run.controller import RunController
     from onnx_workbench.viewer.run.results import Results
 
 Severity = Literal["info", "warning", "error"]
@@ -91,11 +91,11 @@ class Workspace(QObject):
         self.settings = settings or Settings(self)
         self.selection = Selection(self)
         self.jobs = Jobs(self)
-        self.changes = Changes(document, self)
+        self.changes = ModelSignals(document, self)
         self.grouping = Grouping(self.changes, self)  # hears of changes before any view does
-        self.types = Types(document, self.jobs, self)
-        self.problems = Problems(document, self.types, self.jobs, self)
-        self.comparing: Comparing | None = None  # with another open document
+        self.types = TypeInference(document, self.jobs, self)
+        self.problems = ProblemChecker(document, self.types, self.jobs, self)
+        self.comparing: ModelComparison | None = None  # with another open document
         self.journal: Journal | None = None  # of its edits; set by who keeps it
         self.run_state = ""  # for the status line; see set_run_state
         self.marks: dict[str, list[object]] = {}  # by kind, what the graph marks; without what `unmark` is for
@@ -104,10 +104,10 @@ class Workspace(QObject):
         self.spot: Callable[[], object] = lambda: None
         self.draws: Callable[[Graph], bool] = lambda _graph: False  # whether it is seen inside the one shown, too
         #: What is written beside the edges of a value; set by whoever runs.
-        self.note_of: Callable[[Value], Note | None] = lambda _value: None
+        self.note_of: Callable[[Value], EdgeNote | None] = lambda _value: None
         self._graph = _first_graph(document.model)
         self.selection.set(_lone_tensor(self._graph))
-        self.visits = Visits(self._here, self)
+        self.visits = NavigationHistory(self._here, self)
         self.changes.removed.connect(self._leave_removed)
         self.jobs.failed.connect(self._on_job_failed)
         if parent is None:
@@ -125,11 +125,11 @@ class Workspace(QObject):
         return Results(self)
 
     @cached_property
-    def runs(self) -> RunControl:
+    def runs(self) -> RunController:
         """What runs the model. Made on first use: it brings the executor."""
-        from onnx_workbench.viewer.run.controller import RunControl
+        from onnx_workbench.viewer.run.controller import RunController
 
-        return RunControl(self)
+        return RunController(self)
 
     @property
     def has_runs(self) -> bool:
@@ -159,8 +159,8 @@ class Workspace(QObject):
             with self.visits.jump():
                 self._go(graph)
 
-    def _here(self) -> Visit:
-        return Visit(self._graph, self.selection.items, self.spot())
+    def _here(self) -> NavigationEntry:
+        return NavigationEntry(self._graph, self.selection.items, self.spot())
 
     def go_back(self) -> None:
         """Return to the place left by the last jump: its graph, what was selected, and the part in view."""
@@ -170,7 +170,7 @@ class Workspace(QObject):
         """Return to the place that `go_back` left."""
         self._return_to(self.visits.forward())
 
-    def _return_to(self, visit: Visit | None) -> None:
+    def _return_to(self, visit: NavigationEntry | None) -> None:
         if visit is None:
             return
         if visit.graph is not self._graph:
@@ -194,7 +194,7 @@ class Workspace(QObject):
         self.selection.prune(is_in_model)
         self.visits.prune(is_in_model)
         if not is_in_model(self._graph):
-            self._return_to(self.visits.back() or Visit(self.model.graph))
+            self._return_to(self.visits.back() or NavigationEntry(self.model.graph))
             self.visits.prune(is_in_model)  # the graph that is gone is not gone forward to
 
     def reveal(self, item: Item) -> None:
@@ -260,7 +260,7 @@ class Workspace(QObject):
         """Colour the nodes of the graph by a word each, with a legend; words in `own` have those colours."""
         self.grouped.emit(keys, title, own)
 
-    def set_comparing(self, comparing: Comparing | None) -> None:
+    def set_comparing(self, comparing: ModelComparison | None) -> None:
         """Say what this document is compared with; None: with nothing any more."""
         if comparing is not self.comparing:
             self.comparing = comparing

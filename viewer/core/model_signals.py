@@ -34,7 +34,7 @@ _MANY = 2_000
 
 
 @dataclass(slots=True)
-class Touched:
+class ChangeSet:
     """The objects a change touched, sorted by what a view must do about them.
 
     structure  graphs whose nodes, wires, interface, initializers or bodies came, went or were rewired
@@ -63,7 +63,7 @@ def is_large(nodes: Collection[Node], values: Collection[Value]) -> bool:
     return len(nodes) + len(values) > _MANY
 
 
-class Changes(QObject):
+class ModelSignals(QObject):
     """Tells what an edit, undo or redo changed; the sets are new for every change and never empty.
 
     The signals come in the order they stand here, after the model has changed. The workspace hears `removed`
@@ -81,7 +81,7 @@ class Changes(QObject):
     def __init__(self, document: Document, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._held: list[Change] | None = None  # to be told together
-        self.touched = Touched()  # by the change that is being told, or was last
+        self.touched = ChangeSet()  # by the change that is being told, or was last
         self._endings = [document.subscribe(self._on_change), document.on_saved(self.state_changed.emit)]
 
     @property
@@ -139,9 +139,9 @@ def _as_one(changes: Sequence[Change]) -> Change:
     return replace(changes[-1], steps=steps, inverses=inverses)
 
 
-def touched_by(change: Change) -> Touched:
+def touched_by(change: Change) -> ChangeSet:
     """Sort what a change touched. Costs the size of the change."""
-    touched = Touched()
+    touched = ChangeSet()
     for step, inverse in zip(change.steps, change.inverses, strict=True):
         _collect(step, inverse, touched)
     touched.is_inside = not touched.structure and all(isinstance(step, SetAttribute) for step in change.steps)
@@ -149,7 +149,7 @@ def touched_by(change: Change) -> Touched:
     return touched
 
 
-def _collect(step: Step, inverse: Step, touched: Touched) -> None:
+def _collect(step: Step, inverse: Step, touched: ChangeSet) -> None:
     match step:
         case SetField():
             _collect_field(step, inverse, touched)
@@ -193,7 +193,7 @@ def _collect(step: Step, inverse: Step, touched: Touched) -> None:
             assert_never(step)
 
 
-def _collect_field(step: SetField, inverse: Step, touched: Touched) -> None:
+def _collect_field(step: SetField, inverse: Step, touched: ChangeSet) -> None:
     target = step.target
     match target:
         case Node():
@@ -225,11 +225,11 @@ def _gone(field: str, before: Any, after: Any) -> Iterator[Graph | Function]:
             yield before
 
 
-def _add_values(touched: Touched, values: Iterable[Value | None]) -> None:
+def _add_values(touched: ChangeSet, values: Iterable[Value | None]) -> None:
     touched.values.update(filter(None, values))
 
 
-def _add_structure(touched: Touched, graph: Graph | None) -> None:
+def _add_structure(touched: ChangeSet, graph: Graph | None) -> None:
     if graph is not None:
         touched.structure.add(graph)
 

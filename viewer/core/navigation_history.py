@@ -19,7 +19,7 @@ _MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class NavigationEntry:
     """One place. `spot` says which part of the graph was in view; only the view that made it can read it."""
 
     graph: Graph
@@ -27,16 +27,16 @@ class Visit:
     spot: object = None
 
 
-class Visits(QObject):
+class NavigationHistory(QObject):
     """The places left behind, and those that going back left. `here` tells the place of now. GUI thread only."""
 
     changed = Signal()  # back and forward became possible or impossible
 
-    def __init__(self, here: Callable[[], Visit], parent: QObject | None = None) -> None:
+    def __init__(self, here: Callable[[], NavigationEntry], parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._here = here
-        self._back: list[Visit] = []
-        self._forward: list[Visit] = []
+        self._back: list[NavigationEntry] = []
+        self._forward: list[NavigationEntry] = []
         self._jumping = False
 
     @property
@@ -64,22 +64,22 @@ class Visits(QObject):
             if self._here() != left:
                 self._note(left)
 
-    def _note(self, left: Visit) -> None:
+    def _note(self, left: NavigationEntry) -> None:
         if not self._back or self._back[-1] != left:
             self._back.append(left)
             del self._back[:-_MOST]
         self._forward.clear()
         self.changed.emit()
 
-    def back(self) -> Visit | None:
+    def back(self) -> NavigationEntry | None:
         """The place to show now, one back; None when this is the first."""
         return self._step(self._back, self._forward)
 
-    def forward(self) -> Visit | None:
+    def forward(self) -> NavigationEntry | None:
         """The place to show now, one forward; None when this is the last."""
         return self._step(self._forward, self._back)
 
-    def _step(self, taken: list[Visit], left: list[Visit]) -> Visit | None:
+    def _step(self, taken: list[NavigationEntry], left: list[NavigationEntry]) -> NavigationEntry | None:
         here = self._here()
         found = None
         while taken and found is None:

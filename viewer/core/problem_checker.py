@@ -19,17 +19,17 @@ from onnx_workbench.viewer.style.formatting import type_text
 
 if TYPE_CHECKING:
     from onnx_workbench.model.checks import Checker, Problem
-    from onnx_workbench.model.inference import Inferred
+    from onnx_workbench.model.inference import InferredTypes
     from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.core.jobs import Jobs
-    from onnx_workbench.viewer.core.type_inference import Types
+    from onnx_workbench.viewer.core.type_inference import TypeInference
 
 _IDLE_MS = 20
 _UNDECLARED = ("interface-type", "interface-shape")
 
 
-class Problems(QObject):
+class ProblemChecker(QObject):
     """The rules that are broken, declared types that cannot be, and what reading the file found. GUI thread.
 
     Nothing is checked before `start`. After an edit the node it touched is checked at once, the rest in slices of a
@@ -39,7 +39,7 @@ class Problems(QObject):
     changed = Signal()
     finished_changed = Signal()
 
-    def __init__(self, document: Document, types: Types, jobs: Jobs, parent: QObject | None = None) -> None:
+    def __init__(self, document: Document, types: TypeInference, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._document = document
         self._types = types
@@ -151,8 +151,8 @@ class Problems(QObject):
         return [warning("reading", text, self._document.model) for text in getattr(source, "problems", ())]
 
 
-def find_problems(model: Model, inferred: Inferred, progress: Progress) -> list[Problem]:
-    """All that `Problems` lists of a model but what reading its file found, errors first; on any thread."""
+def find_problems(model: Model, inferred: InferredTypes, progress: Progress) -> list[Problem]:
+    """All that `ProblemChecker` lists of a model but what reading its file found, errors first; on any thread."""
     from onnx_workbench.model.checks.inferred import beside
     from onnx_workbench.model.checks.models import steps_of_check
     from onnx_workbench.model.checks.partial_models import concerning
@@ -163,7 +163,7 @@ def find_problems(model: Model, inferred: Inferred, progress: Progress) -> list[
     return errors_first(chain(problems, beside(problems, _contradictions(model, inferred, progress))))
 
 
-def _mended(problem: Problem, inferred: Inferred | None) -> Problem:
+def _mended(problem: Problem, inferred: InferredTypes | None) -> Problem:
     """An input or output without a type or shape can be declared as inferred, which the checker knows nothing of."""
     found = inferred.types.get(problem.place) if problem.rule in _UNDECLARED and inferred else None
     if found is None:
@@ -177,7 +177,7 @@ def _mended(problem: Problem, inferred: Inferred | None) -> Problem:
     return replace(problem, fix=Fix(title, partial(declare, value=problem.place, found=found)))
 
 
-def _contradictions(model: Model, inferred: Inferred, progress: Progress) -> Iterator[Problem]:
+def _contradictions(model: Model, inferred: InferredTypes, progress: Progress) -> Iterator[Problem]:
     """Nodes that do not take what they get, and declared types that cannot be, each with a fix."""
     from onnx_workbench.model.checks.inferred import check_inferred, is_other_kind
     from onnx_workbench.model.checks.problem import Fix, error, warning

@@ -15,15 +15,15 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.core.slices import Latest
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.inference import Inferred
-    from onnx_workbench.model.inference.infer import Request
+    from onnx_workbench.model.inference import InferredTypes
+    from onnx_workbench.model.inference.infer import InferenceRequest
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.core.jobs import Job, Jobs
 
 _DELAY_MS = 120  # after an edit, in which another one may come, as in typing
 
 
-class Types(QObject):
+class TypeInference(QObject):
     """What every value's type is: what was inferred and what is declared, together. GUI thread.
 
     Nothing is inferred before `start`. While an edit's result is being worked out, what was known before stays.
@@ -36,14 +36,14 @@ class Types(QObject):
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
-        self._inferred: Inferred | None = None
+        self._inferred: InferredTypes | None = None
         self._rules: dict[str, str] = {}
         self._delay = QTimer(self, singleShot=True)
         self._delay.timeout.connect(self._infer)
         self._end = document.subscribe(self._on_change)
         self._running = False
         self._asking = Latest(self)
-        self._asked: Job[Inferred] | None = None
+        self._asked: Job[InferredTypes] | None = None
 
     def close(self) -> None:
         """Stop listening to the document."""
@@ -57,7 +57,7 @@ class Types(QObject):
         self._delay.start(0)
 
     @property
-    def inferred(self) -> Inferred | None:
+    def inferred(self) -> InferredTypes | None:
         """What inference found last; None before it ended for the first time."""
         return self._inferred
 
@@ -111,13 +111,13 @@ class Types(QObject):
 
         model, rules = self._document.model, dict(self._rules)
 
-        def prepare(progress: Progress) -> Request | None:
+        def prepare(progress: Progress) -> InferenceRequest | None:
             try:
                 return request(model, rules, progress)
             except ModelError:
                 return None  # what cannot be written cannot be asked about; problems say why
 
-        def ask(asked: Request | None) -> None:
+        def ask(asked: InferenceRequest | None) -> None:
             if asked is not None:
                 before = self._inferred
                 self._asked = self._jobs.start(
@@ -129,7 +129,7 @@ class Types(QObject):
 
         self._asking.begin(prepare, ask)
 
-    def _set(self, inferred: Inferred) -> None:
+    def _set(self, inferred: InferredTypes) -> None:
         is_news = inferred is not self._inferred
         self._inferred = inferred
         if is_news:

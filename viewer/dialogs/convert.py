@@ -36,12 +36,12 @@ from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.workflows.convert import CONVERTERS, RENAMED, Trial, attempt, counted
-from onnx_workbench.viewer.workflows.step_applier import Applying
-from onnx_workbench.viewer.workflows.working_copies import Rehearsing
+from onnx_workbench.viewer.workflows.step_applier import StepApplier
+from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.inspect.equivalence import Agreement
-    from onnx_workbench.model.history.working_copy import Rehearsal
+    from onnx_workbench.exec.inspect.equivalence import Equivalence
+    from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.viewer.core.jobs import Job
 
 _DELAY_MS = 400
@@ -81,9 +81,9 @@ class ConvertDialog(QDialog):
         self._is_done = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
-        self._rehearsing = Rehearsing(workspace, self._try, self)
+        self._rehearsing = WorkingCopyTask(workspace, self._try, self)
         self._job: Job[Any] | None = None
-        self._applying: Applying | None = None
+        self._applying: StepApplier | None = None
         layout = QVBoxLayout(self)
         self.form = QWidget()
         self._make_form(self.form)
@@ -275,7 +275,7 @@ class ConvertDialog(QDialog):
             return
         self._rehearsing.start()
 
-    def _try(self, rehearsal: Rehearsal) -> None:
+    def _try(self, rehearsal: WorkingCopy) -> None:
         options, nodes = self.options(), self.scope.nodes
         revision = self._workspace.document.revision
 
@@ -355,7 +355,7 @@ class ConvertDialog(QDialog):
                 makes="edit",
             )
 
-    def _compared(self, trial: Trial, agreement: Agreement) -> None:
+    def _compared(self, trial: Trial, agreement: Equivalence) -> None:
         if self._workspace.document.revision != self._revision:
             self.preview()
             return
@@ -391,7 +391,7 @@ class ConvertDialog(QDialog):
         self._is_done = True
         self._lock(True)
         self.state.setText(f"Changing the model: {plural(len(trial.steps), 'step')}…")
-        self._applying = Applying(
+        self._applying = StepApplier(
             self._workspace.document,
             [(self.title(), trial.steps)],
             applied,

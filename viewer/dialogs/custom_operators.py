@@ -23,17 +23,17 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.dialogs.buttons import close_button
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.files.custom_operators import OpenOperatorSet, documents
-from onnx_workbench.viewer.popups.operator_palette import Operator, first_sentence, signature
+from onnx_workbench.viewer.popups.operator_palette import OperatorEntry, first_sentence, signature
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _DOCUMENT = Qt.ItemDataRole.UserRole
 
 
-class OperatorSetsDialog(QDialog):
+class CustomOperatorsDialog(QDialog):
     """Documents as a tree: their operators with signature and first sentence below each."""
 
-    _open: ClassVar[OperatorSetsDialog | None] = None
+    _open: ClassVar[CustomOperatorsDialog | None] = None
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
@@ -66,7 +66,7 @@ class OperatorSetsDialog(QDialog):
         self.refresh()
 
     @classmethod
-    def show_for(cls, window: QWidget) -> OperatorSetsDialog:
+    def show_for(cls, window: QWidget) -> CustomOperatorsDialog:
         """Bring the dialog to the front, or open it."""
         if cls._open is None or not isValid(cls._open):
             cls._open = cls(window)
@@ -88,7 +88,7 @@ class OperatorSetsDialog(QDialog):
                 row = [
                     display(schema.name, 80),
                     str(schema.since_version),
-                    signature(Operator(schema.name, schema.domain, schema=schema)),
+                    signature(OperatorEntry(schema.name, schema.domain, schema=schema)),
                     first_sentence(schema.doc),
                 ]
                 QTreeWidgetItem(top, row)

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.analysis import topology
-from onnx_workbench.model.edits.extract import Cut, cut_between, cut_in_two, cut_selection
+from onnx_workbench.model.edits.extract import Extraction, cut_between, cut_in_two, cut_selection
 from onnx_workbench.model.edits.split_metadata import forgotten
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
@@ -28,7 +28,7 @@ from onnx_workbench.viewer.dialogs.buttons import without_icons
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.style.formatting import display, plural, type_text
 from onnx_workbench.viewer.style.theme import theme
-from onnx_workbench.viewer.workflows.extract import Cutting
+from onnx_workbench.viewer.workflows.extract import ExtractTask
 
 Way = Literal["selection", "between", "ends", "split"]
 
@@ -62,7 +62,7 @@ class ExtractDialog(QDialog):
         self.resize(460, 380)
         self._workspace = workspace
         self._done = done
-        self._cutting: Cutting | None = None
+        self._cutting: ExtractTask | None = None
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
         self._arrange(way)
@@ -110,7 +110,7 @@ class ExtractDialog(QDialog):
         made.itemActivated.connect(self._go)
         return made
 
-    def cuts(self) -> list[Cut]:
+    def cuts(self) -> list[Extraction]:
         """What is chosen now; ModelError when it cannot be cut out."""
         items = self._workspace.selection.items
         nodes = [item for item in items if isinstance(item, Node)]
@@ -155,7 +155,7 @@ class ExtractDialog(QDialog):
         self.state.setText("\n".join(lines))
         self._mark(cuts)
 
-    def _list_boundary(self, cut: Cut, head: str) -> None:
+    def _list_boundary(self, cut: Extraction, head: str) -> None:
         colors = theme()
         rows = [(v, "in", colors.changed) for v in cut.inputs] + [(v, "out", colors.error) for v in cut.outputs]
         for value, word, color in rows[:_MOST_LISTED]:
@@ -165,7 +165,7 @@ class ExtractDialog(QDialog):
             item.setData(_PlaceRole, value)
             self.list.addItem(item)
 
-    def _mark(self, cuts: Sequence[Cut]) -> None:
+    def _mark(self, cuts: Sequence[Extraction]) -> None:
         """Where a model is split, what one side gives and the other takes is the cut: that is marked as given."""
         given = {v for cut in cuts for v in cut.outputs}
         self._workspace.mark("taken", [v for cut in cuts for v in cut.inputs if v not in given])
@@ -192,7 +192,7 @@ class ExtractDialog(QDialog):
             return
         self._lock(True)
         self.state.setText("Cutting out…")
-        self._cutting = Cutting(self._workspace, cuts, self._hand_over, self._refuse, self.preview)
+        self._cutting = ExtractTask(self._workspace, cuts, self._hand_over, self._refuse, self.preview)
 
     def _lock(self, is_cutting: bool) -> None:
         for part in (self.way, self.list, self.ok):

@@ -36,7 +36,7 @@ from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tables.row_table import Index, RowModel, RowTable
-from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_many
+from onnx_workbench.viewer.workflows.edit_many import CopyOf, edit_many
 
 _DELAY_MS = 200
 _COLUMNS = ("Place", "In", "Now", "Then")
@@ -291,7 +291,7 @@ class FindReplaceDialog(QDialog):
 
         self._is_replacing = True
         self._count()
-        change_many(self._workspace, title, len(chosen), change, failed=self._refuse, ended=ended, once=True)
+        edit_many(self._workspace, title, len(chosen), change, failed=self._refuse, ended=ended, once=True)
 
     def _refuse(self, error: BaseException) -> None:
         if isValid(self) and isinstance(error, ModelError):

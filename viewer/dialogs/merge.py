@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from onnx_workbench.model.analysis.scoping import names_taken, visible_values
 from onnx_workbench.model.edits.copy_paste import merge
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.inference.infer import compatible
 from onnx_workbench.model.ir.graph import Graph, Model, Value
 from onnx_workbench.model.ir.tensors import Tensor
@@ -35,7 +35,7 @@ from onnx_workbench.viewer.style.formatting import display, plural, type_text
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.widgets.patch_bay import PatchBay
 from onnx_workbench.viewer.widgets.port_list import Port, Side
-from onnx_workbench.viewer.workflows.background_edit import Outcome, WholeEdit
+from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit, EditOutcome
 
 _MOST_INNER = 500  # values listed that are neither inputs nor outputs
 
@@ -74,7 +74,7 @@ class MergeDialog(QDialog):
         self.prefix.textChanged.connect(self._show_preview)
         self.keep.toggled.connect(self._show_preview)
         self._show_preview()
-        self._merging: WholeEdit | None = None
+        self._merging: BackgroundEdit | None = None
         self.finished.connect(self._give_up)
         self.bay.lists["right"].setFocus()
 
@@ -226,16 +226,16 @@ class MergeDialog(QDialog):
         wishes |= {"connections": self.connections(), "keep_outputs": self.keep.isChecked()}
         detail = self._left_behind() if other.training_info else ""
 
-        def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+        def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
             with rehearsal.document.edit(title) as edit:
                 nodes = merge(edit, rehearsal.copy_of(graph), other, progress=progress, **wishes)
             steps = rehearsal.steps()
             came = f"{plural(len(nodes), 'node')} came in"
-            return Outcome(steps, came, detail, places=[*map(rehearsal.original, nodes)])
+            return EditOutcome(steps, came, detail, places=[*map(rehearsal.original, nodes)])
 
         self._lock(True)
         self.error.show_error(None)
-        self._merging = WholeEdit(self._workspace, title, work, failed=self._refuse, ended=self._end)
+        self._merging = BackgroundEdit(self._workspace, title, work, failed=self._refuse, ended=self._end)
 
     def _lock(self, is_merging: bool) -> None:
         for part in (self.search, self.bay, self.prefix, self.keep, self.ok):

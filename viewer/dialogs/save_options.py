@@ -25,8 +25,8 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.scan import MESSAGE_LIMIT
-from onnx_workbench.model.io.reader.sniff import Form
-from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Layout, Storage
+from onnx_workbench.model.io.reader.sniff import FileForm
+from onnx_workbench.model.io.writer.storage_plan import UNMOVED, DataLayout, Storage
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import Progress
@@ -36,28 +36,32 @@ from onnx_workbench.viewer.core.slices import Latest
 from onnx_workbench.viewer.dialogs.buttons import without_icons
 from onnx_workbench.viewer.dialogs.file_dialogs import ask_save_model
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
-from onnx_workbench.viewer.files.save import Save, SaveOptions
+from onnx_workbench.viewer.files.save import SaveOptions, SaveTask
 from onnx_workbench.viewer.style.formatting import bytes_text, plural
 
 #: The tensors of a graph with fewer nodes and initializers are counted before the dialog shows.
 _FEW = 1000
 
-_FORMS: tuple[tuple[str, Form | None, str], ...] = (
+_FORMS: tuple[tuple[str, FileForm | None, str], ...] = (
     ("As the name says", None, "by the extension of the file name"),
-    ("ONNX (binary)", Form.BINARY, ".onnx"),
-    ("ONNX text", Form.ONNX_TEXT, ".onnxtxt"),
-    ("Protocol buffer text", Form.PROTOBUF_TEXT, ".textproto"),
-    ("Protocol buffer JSON", Form.JSON, ".json"),
+    ("ONNX (binary)", FileForm.BINARY, ".onnx"),
+    ("ONNX text", FileForm.ONNX_TEXT, ".onnxtxt"),
+    ("Protocol buffer text", FileForm.PROTOBUF_TEXT, ".textproto"),
+    ("Protocol buffer JSON", FileForm.JSON, ".json"),
 )
-_LAYOUTS: tuple[tuple[str, Layout, str], ...] = (
+_LAYOUTS: tuple[tuple[str, DataLayout, str], ...] = (
     (
         "Where they are now",
-        Layout.KEEP,
+        DataLayout.KEEP,
         "Each tensor stays in the model or in its data file.",
     ),
-    ("All in the model", Layout.INLINE, "One file holds everything. Other programs read at most 2 GiB of it."),
-    ("In one data file beside it", Layout.ONE_FILE, "The model stays small; both files must be kept together."),
-    ("One data file per tensor", Layout.FILE_PER_TENSOR, "Each large tensor can be replaced by itself; many files."),
+    ("All in the model", DataLayout.INLINE, "One file holds everything. Other programs read at most 2 GiB of it."),
+    ("In one data file beside it", DataLayout.ONE_FILE, "The model stays small; both files must be kept together."),
+    (
+        "One data file per tensor",
+        DataLayout.FILE_PER_TENSOR,
+        "Each large tensor can be replaced by itself; many files.",
+    ),
 )
 
 
@@ -66,7 +70,7 @@ class Begin(Protocol):
 
     def __call__(
         self, options: SaveOptions, *, prepared: Callable[[], object], refused: Callable[[ModelError], object]
-    ) -> Save:
+    ) -> SaveTask:
         """Begin a save; one of `prepared` and `refused` is called unless it is stopped."""
 
 
@@ -94,7 +98,7 @@ class SaveOptionsDialog(QDialog):
         self._sizes: list[int] | None = None  # of all weights; None while they are counted
         self._counting = Latest(self)
         self._selected = frozenset(selected)
-        self._running: Save | None = None
+        self._running: SaveTask | None = None
         self.path = QLineEdit(str(suggestion))
         self.path.setAccessibleName("File")
         self._make_choices()
@@ -183,9 +187,9 @@ class SaveOptionsDialog(QDialog):
     def _explain(self, *_: object) -> None:
         index = self.layout_choice.currentIndex()
         layout, text = _LAYOUTS[index][1:]
-        outside = layout in (Layout.ONE_FILE, Layout.FILE_PER_TENSOR)
+        outside = layout in (DataLayout.ONE_FILE, DataLayout.FILE_PER_TENSOR)
         self.threshold.setEnabled(outside)
-        self.scope.setEnabled(bool(self._selected) and layout is not Layout.KEEP)
+        self.scope.setEnabled(bool(self._selected) and layout is not DataLayout.KEEP)
         among = self.among()
         sizes = self._sizes if among is None else [tensor.nbytes for tensor in among]
         if sizes is None:
@@ -196,7 +200,7 @@ class SaveOptionsDialog(QDialog):
         if outside:
             moved = [size for size in sizes if size >= self.threshold.value()]
             said = f"To data files: {plural(len(moved), 'tensor')}, {bytes_text(sum(moved))}."
-        elif layout is Layout.INLINE and total > MESSAGE_LIMIT:
+        elif layout is DataLayout.INLINE and total > MESSAGE_LIMIT:
             said += " That is too much for one file."
         self.explanation.setText(f"{text}\n{said}")
 

@@ -19,10 +19,10 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.pass_list import PASSES
-from onnx_workbench.model.simplify.passes import Match, Options, Refusal
+from onnx_workbench.model.simplify.passes import Match, PassRefusal, SimplifyOptions
 from onnx_workbench.model.simplify.pipeline import chosen_passes
 from onnx_workbench.viewer.cli.simplify import refusal_counts, table
 from onnx_workbench.viewer.core.context import Workspace
@@ -31,9 +31,9 @@ from onnx_workbench.viewer.dialogs.simplify_matches import MatchTree, make_tree
 from onnx_workbench.viewer.style.formatting import display, number_text, plural
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
-from onnx_workbench.viewer.workflows.simplify import Outcome, Simplification
-from onnx_workbench.viewer.workflows.step_applier import Applying
-from onnx_workbench.viewer.workflows.working_copies import Rehearsing
+from onnx_workbench.viewer.workflows.simplify import Simplification, SimplifyOutcome
+from onnx_workbench.viewer.workflows.step_applier import StepApplier
+from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.core.jobs import Job
@@ -50,8 +50,8 @@ class SimplifyDialog(QDialog):
         self._workspace = workspace
         self._job: Job[Any] | None = None
         self._work: Simplification | None = None  # on a copy of the model as it is, once it was searched
-        self._rehearsing = Rehearsing(workspace, self._search, self)
-        self._applying: Applying | None = None
+        self._rehearsing = WorkingCopyTask(workspace, self._search, self)
+        self._applying: StepApplier | None = None
         self._is_stopped = False  # by a person, and nothing was begun since
         self._arrange()
         self.buttons.accepted.connect(self.apply)
@@ -99,11 +99,11 @@ class SimplifyDialog(QDialog):
         self._start("Looking for what can be simplified…")
         self._rehearsing.start()
 
-    def _options(self, rehearsal: Rehearsal) -> Options:
+    def _options(self, rehearsal: WorkingCopy) -> SimplifyOptions:
         nodes = self.scope.nodes
-        return Options(nodes=None if nodes is None else rehearsal.copies(nodes), only=self.passes.choice().only)
+        return SimplifyOptions(nodes=None if nodes is None else rehearsal.copies(nodes), only=self.passes.choice().only)
 
-    def _search(self, rehearsal: Rehearsal) -> None:
+    def _search(self, rehearsal: WorkingCopy) -> None:
         work, options = Simplification(rehearsal), self._options(rehearsal)
         revision = self._workspace.document.revision
         self._job = self._workspace.jobs.start(
@@ -143,7 +143,7 @@ class SimplifyDialog(QDialog):
             self._enable()
 
     def _list(
-        self, work: Simplification, revision: int, found: dict[str, list[Match]], refusals: list[Refusal]
+        self, work: Simplification, revision: int, found: dict[str, list[Match]], refusals: list[PassRefusal]
     ) -> None:
         if revision != self._workspace.document.revision:
             return  # it is being searched again
@@ -201,7 +201,7 @@ class SimplifyDialog(QDialog):
             makes="edit",
         )
 
-    def _carry_over(self, outcome: Outcome, revision: int) -> None:
+    def _carry_over(self, outcome: SimplifyOutcome, revision: int) -> None:
         if revision != self._workspace.document.revision:
             return  # it was changed in the meantime, and is being searched again
         self.pages.setCurrentWidget(self.report)
@@ -212,7 +212,7 @@ class SimplifyDialog(QDialog):
             return
         self.state.setText(f"Changing the model: {plural(outcome.steps, 'step')}…")
         document = self._workspace.document
-        self._applying = Applying(
+        self._applying = StepApplier(
             document,
             outcome.entries,
             lambda all_made: self._applied(outcome, all_made),
@@ -222,12 +222,12 @@ class SimplifyDialog(QDialog):
             stopped=self.reject,
         )
 
-    def _applied(self, outcome: Outcome, all_made: bool) -> None:
+    def _applied(self, outcome: SimplifyOutcome, all_made: bool) -> None:
         self._tell(outcome)
         if not all_made:
             self.state.setText("Stopped, as the model was changed meanwhile. Undo takes back what was done so far.")
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: SimplifyOutcome) -> None:
         titles = {p.id: p.title for p in PASSES}
         done = plural(len(outcome.entries), "undo step")
         said = display(str(outcome.agreement), 300)

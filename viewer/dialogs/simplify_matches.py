@@ -31,7 +31,7 @@ class _Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MatchChoice:
     """Passes to run, by id; and of those of which only some matches are wanted, the things these are about."""
 
     passes: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class MatchTree(QTreeWidget):
         self.addTopLevelItem(item)
         return item
 
-    def choice(self) -> Choice:
+    def choice(self) -> MatchChoice:
         """What is checked."""
         passes, only = [], {}
         for item in self._passes():
@@ -106,7 +106,7 @@ class MatchTree(QTreeWidget):
             if state == _Partly:
                 checked = [line.copies for child, line in _lines(item) if child.checkState(0) == _Checked]
                 only[identifier] = tuple(things for copies in checked for things in copies)
-        return Choice(tuple(passes), only)
+        return MatchChoice(tuple(passes), only)
 
     def _passes(self) -> Iterator[QTreeWidgetItem]:
         for row in range(self.topLevelItemCount()):

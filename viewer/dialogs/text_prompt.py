@@ -15,7 +15,7 @@ from onnx_workbench.viewer.style.theme import theme
 
 
 @dataclass(frozen=True)
-class TextField:
+class PromptField:
     """One line to fill in."""
 
     label: str
@@ -41,7 +41,7 @@ class ErrorLabel(QLabel):
             self.setText(display(f"{error.title}. {error.detail}".strip(), 600, keep_lines=True))
 
 
-def _line(field: TextField) -> QLineEdit:
+def _line(field: PromptField) -> QLineEdit:
     line = QLineEdit(field.text)
     line.setPlaceholderText(field.placeholder)
     line.setAccessibleName(field.label)
@@ -49,14 +49,14 @@ def _line(field: TextField) -> QLineEdit:
     return line
 
 
-class AskText(QDialog):
+class TextPrompt(QDialog):
     """Calls `accept_texts` with what was filled in; a ModelError from it is shown and the dialog stays open."""
 
     def __init__(
         self,
         window: QWidget,
         title: str,
-        fields: Sequence[TextField],
+        fields: Sequence[PromptField],
         accept_texts: Callable[[list[str]], object],
         *,
         explanation: str = "",

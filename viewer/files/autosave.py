@@ -11,13 +11,13 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.viewer.files.folders import journal_folder
 from onnx_workbench.viewer.files.read_model import identity_read
-from onnx_workbench.viewer.files.save_preparation import Preparation
+from onnx_workbench.viewer.files.save_preparation import SavePreparation
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
     from onnx_workbench.model.io.writer.save import Saving
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.model.recovery.baseline import Beginning
+    from onnx_workbench.model.recovery.baseline import Baseline
     from onnx_workbench.model.recovery.journal import Journal
     from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.core.jobs import Job
@@ -27,7 +27,7 @@ _IDLE_MS = 1500
 _LOSES = "A crash would lose edits"  # topic of messages, of which the last one counts
 
 
-class Keeper(QObject):
+class Autosave(QObject):
     """Writes the journal of one document for as long as its workspace lives; `close` forgets it.
 
     A document that belongs to no file comes with the `beginning` that was written of its model before, or with the file
@@ -36,7 +36,7 @@ class Keeper(QObject):
 
     _failed = Signal()  # from the thread that writes
 
-    def __init__(self, workspace: Workspace, beginning: Beginning | None = None, holds: Path | None = None) -> None:
+    def __init__(self, workspace: Workspace, beginning: Baseline | None = None, holds: Path | None = None) -> None:
         from onnx_workbench.model.recovery.journal import Journal
         from onnx_workbench.model.recovery.log import BaseFile
 
@@ -131,34 +131,34 @@ class Keeper(QObject):
         if not (self._lacks_file and workspace.document.modified) or workspace.jobs.making("edit"):
             return
         from onnx_workbench.model.progress import Cancelled
-        from onnx_workbench.model.recovery.baseline import Beginning, prepare_beginning, reason_of
+        from onnx_workbench.model.recovery.baseline import Baseline, prepare_baseline, reason_of
         from onnx_workbench.model.recovery.journal_files import new_path
 
         self._is_writing = True
         path, model, title = new_path(journal_folder()), workspace.model, f"Keep {display(workspace.title, 60)}"
 
         def prepare(progress: Progress) -> Saving:
-            return prepare_beginning(model, path, progress)
+            return prepare_baseline(model, path, progress)
 
         def stop(error: Exception | None = None) -> None:
-            self._begun(Beginning(path, reason_of(error or Cancelled())), 0)
+            self._begun(Baseline(path, reason_of(error or Cancelled())), 0)
 
-        Preparation(workspace, title, prepare, partial(self._write, title, path), stop, stop)
+        SavePreparation(workspace, title, prepare, partial(self._write, title, path), stop, stop)
 
     def _on_job_ended(self, _job: object) -> None:
         if self._lacks_file:
             self.look_at_file()
 
     def _write(self, title: str, path: Path, saving: Saving, state: int) -> None:
-        from onnx_workbench.model.recovery.baseline import Beginning, finish_beginning
+        from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline
 
-        job: Job[Beginning] = self._workspace.jobs.start(
+        job: Job[Baseline] = self._workspace.jobs.start(
             title,
-            partial(finish_beginning, path, saving),
-            finished=lambda: self._begun(job.result or Beginning.missing(path.parent), state),
+            partial(finish_baseline, path, saving),
+            finished=lambda: self._begun(job.result or Baseline.missing(path.parent), state),
         )
 
-    def _begun(self, beginning: Beginning, state: int) -> None:
+    def _begun(self, beginning: Baseline, state: int) -> None:
         """What was written is what edits are done again on, if that is still needed."""
         from onnx_workbench.model.recovery.journal_files import remove_files
 

@@ -15,7 +15,7 @@ from onnx_workbench.viewer.property_tree.editors import take_typed
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.document_tab import DocumentTab
-    from onnx_workbench.viewer.files.documents import Files
+    from onnx_workbench.viewer.files.documents import Documents
     from onnx_workbench.viewer.main_window import MainWindow
 
 _PATIENCE = 300  # ms before it is told that a tab waits for its save to close
@@ -25,7 +25,7 @@ _CLOSING = "closing"  # topic of messages, of which the last one counts
 class Closing:
     """What closes the documents of a window, or waits to do so. GUI thread only."""
 
-    def __init__(self, window: MainWindow, files: Files) -> None:
+    def __init__(self, window: MainWindow, files: Documents) -> None:
         self._window = window
         self._files = files
         self._waiting: dict[DocumentTab, Callable[[], object]] = {}  # until all is written

@@ -26,9 +26,9 @@ from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.writer.save import Saved
-    from onnx_workbench.model.recovery.baseline import Beginning
+    from onnx_workbench.model.recovery.baseline import Baseline
     from onnx_workbench.viewer.document_tab import DocumentTab
-    from onnx_workbench.viewer.files.save import Coming, Save, SaveOptions
+    from onnx_workbench.viewer.files.save import Coming, SaveOptions, SaveTask
     from onnx_workbench.viewer.main_window import MainWindow
 
 _SETTLE = 400  # ms a file must be left alone before it is read again
@@ -40,7 +40,7 @@ def _nothing() -> None:
     """For who need not be told."""
 
 
-class Files(QObject):
+class Documents(QObject):
     """The documents of a window: one tab each. GUI thread only; reading and writing happen in jobs."""
 
     opened = Signal(object)  # DocumentTab
@@ -57,7 +57,7 @@ class Files(QObject):
         self._watcher.directoryChanged.connect(self._look_for_gone)
         self._touched_paths: set[str] = set()
         self._gone: set[Path] = set()  # files of open documents that were removed and may come back
-        self._saves: dict[DocumentTab, Save] = {}  # being prepared or written
+        self._saves: dict[DocumentTab, SaveTask] = {}  # being prepared or written
         self.keeping: list[Job[Any]] = []  # write down models that show then
         self._closing = Closing(window, self)
         self._can_run = False  # what a run needs is imported, or about to be
@@ -100,7 +100,7 @@ class Files(QObject):
         They are written down for recovery before. Something may be done with the tab of the last one.
         """
 
-        def show(beginnings: Sequence[Beginning]) -> None:
+        def show(beginnings: Sequence[Baseline]) -> None:
             for (model, title), beginning in zip(models, beginnings, strict=True):
                 document = Document(model)
                 document.mark_unsaved()
@@ -189,21 +189,21 @@ class Files(QObject):
             lane="mutate",  # one after the other, so that tabs stand in the order asked for
         )
 
-    def _keep_first(self, models: Sequence[tuple[Model, str]], show: Callable[[Sequence[Beginning]], object]) -> None:
+    def _keep_first(self, models: Sequence[tuple[Model, str]], show: Callable[[Sequence[Baseline]], object]) -> None:
         """Write models in no file down for recovery before they are shown, as they are even if that is stopped."""
         folder, title = journal_folder(), models[0][1]
 
-        def work(progress: Progress) -> list[Beginning]:
-            from onnx_workbench.model.recovery.baseline import write_beginning
+        def work(progress: Progress) -> list[Baseline]:
+            from onnx_workbench.model.recovery.baseline import write_baseline
 
             read_model.import_view()
-            return [write_beginning(model, folder, progress) for model, _ in models]
+            return [write_baseline(model, folder, progress) for model, _ in models]
 
         def finished() -> None:
-            from onnx_workbench.model.recovery.baseline import Beginning
+            from onnx_workbench.model.recovery.baseline import Baseline
 
             self.keeping.remove(job)
-            show(job.result or [Beginning.missing(folder)] * len(models))
+            show(job.result or [Baseline.missing(folder)] * len(models))
             self._arrived(title)
             self._closing.go_on_shown()
 
@@ -226,7 +226,7 @@ class Files(QObject):
         self.jobs.start("", lambda _progress: read_model.import_runs())
 
     def _add(
-        self, document: Document, title: str, beginning: Beginning | None = None, *, holds: Path | None = None
+        self, document: Document, title: str, beginning: Baseline | None = None, *, holds: Path | None = None
     ) -> DocumentTab:
         path = document.path
         tab = self._make_tab(document, title, beginning, holds)
@@ -238,7 +238,7 @@ class Files(QObject):
         return tab
 
     def _make_tab(
-        self, document: Document, title: str, beginning: Beginning | None = None, holds: Path | None = None
+        self, document: Document, title: str, beginning: Baseline | None = None, holds: Path | None = None
     ) -> DocumentTab:
         from onnx_workbench.viewer.document_tab import DocumentTab
 
@@ -259,14 +259,14 @@ class Files(QObject):
 
     def open_operator_set(self, path: Path) -> None:
         """Make the operators of an ONNXOPSET document known, and show the list of such documents."""
-        from onnx_workbench.viewer.dialogs.custom_operators import OperatorSetsDialog
+        from onnx_workbench.viewer.dialogs.custom_operators import CustomOperatorsDialog
 
         try:
             custom_operators.documents().open(path)
         except ModelError as error:
             self._window.report(error)
             return
-        OperatorSetsDialog.show_for(self._window)
+        CustomOperatorsDialog.show_for(self._window)
 
     # -- the file on disk ------------------------------------------------------------------------------------
 
@@ -401,12 +401,12 @@ class Files(QObject):
         *,
         prepared: Callable[[], object] = _nothing,
         refused: Callable[[ModelError], object] | None = None,
-    ) -> Save:
+    ) -> SaveTask:
         """Write the document as chosen, after a save of it that is running; edits may go on meanwhile.
 
         `prepared` is called when it is about to be written, `refused` when the options do not fit the model.
         """
-        from onnx_workbench.viewer.files.save import Answers, Save
+        from onnx_workbench.viewer.files.save import Answers, SaveTask
 
         fail = partial(self._not_saved, tab, then)
 
@@ -430,11 +430,13 @@ class Files(QObject):
             prepared()
 
         answers = Answers(begun, refused or fail, fail, placing, written, lambda: self._save_ended(tab))
-        save = Save(tab.workspace, options, answers)
+        save = SaveTask(tab.workspace, options, answers)
         self._when_written(tab, partial(self._begin, tab, save, then))
         return save
 
-    def _begin(self, tab: DocumentTab, save: Save, then: Callable[[], object] | None, *, force: bool = False) -> None:
+    def _begin(
+        self, tab: DocumentTab, save: SaveTask, then: Callable[[], object] | None, *, force: bool = False
+    ) -> None:
         if save.stopped:
             return
         tab.workspace.withdraw(_SAVING)
@@ -460,7 +462,7 @@ class Files(QObject):
         """Whether a document is being written, or something of it."""
         return tab in self._saves or bool(tab.workspace.jobs.making("file"))
 
-    def save_of(self, tab: DocumentTab) -> Save | None:
+    def save_of(self, tab: DocumentTab) -> SaveTask | None:
         """The save of a document that is being prepared or written."""
         return self._saves.get(tab)
 
@@ -502,7 +504,7 @@ class Files(QObject):
             tab.workspace.message("warning", title, detail, choices=elsewhere, topic=_SAVING)
         unused_data.offer(tab.workspace, saved)
 
-    def _warn_before_overwriting(self, tab: DocumentTab, save: Save, then: Callable[[], object] | None) -> None:
+    def _warn_before_overwriting(self, tab: DocumentTab, save: SaveTask, then: Callable[[], object] | None) -> None:
         tab.workspace.message(
             "warning",
             "The file was changed by another program",

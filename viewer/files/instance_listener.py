@@ -11,13 +11,13 @@ from functools import partial
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
-from onnx_workbench.viewer.files.single_instance import ACCEPTED, LARGEST, Request, address
+from onnx_workbench.viewer.files.single_instance import ACCEPTED, LARGEST, OpenRequest, address
 
 _PATIENCE = 2000  # ms a sender may take
 _MOST = 8  # senders at a time
 
 
-class Listener(QObject):
+class InstanceListener(QObject):
     """Waits for other starts. GUI thread only."""
 
     received = Signal(object)  # Request
@@ -59,7 +59,7 @@ class Listener(QObject):
             if line.bytesAvailable() >= LARGEST:
                 line.abort()
             return
-        request = Request.from_bytes(bytes(line.readLine().data()))
+        request = OpenRequest.from_bytes(bytes(line.readLine().data()))
         if request is None or self._is_closed:
             line.abort()
             return

@@ -15,9 +15,9 @@ from onnx_workbench.viewer.files.folders import journal_folder
 from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
-    from onnx_workbench.model.history.working_copy import Rehearsal
+    from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.model.recovery.recover import Leftover
+    from onnx_workbench.model.recovery.recover import RecoverableJournal
     from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.document_tab import DocumentTab
     from onnx_workbench.viewer.main_window import MainWindow
@@ -31,9 +31,9 @@ def offer(window: MainWindow) -> None:
     folder = journal_folder()
     if not folder.is_dir() or not any(folder.iterdir()):
         return  # as at nearly every start, which then loads nothing for it
-    from onnx_workbench.model.recovery.recover import discard, leftovers
+    from onnx_workbench.model.recovery.recover import discard, find_journals
 
-    for leftover in list(leftovers(folder, partial(_tell_unreadable, window))):
+    for leftover in list(find_journals(folder, partial(_tell_unreadable, window))):
         if leftover.titles or leftover.is_unsaved:
             window.show_message(_question(window, leftover))
         else:  # all was undone: closing would not have asked either
@@ -47,7 +47,7 @@ def _tell_unreadable(window: MainWindow, path: Path, reason: str) -> None:
     window.show_message(Message("warning", "Edits of an earlier session cannot be read", detail))
 
 
-def _question(window: MainWindow, leftover: Leftover) -> Message:
+def _question(window: MainWindow, leftover: RecoverableJournal) -> Message:
     from onnx_workbench.model.recovery.recover import discard
 
     name = display(Path(leftover.base.path).name or leftover.name, 80) or "a new model"
@@ -77,13 +77,13 @@ def _last(titles: Sequence[str]) -> str:
     return f"… {shown}" if len(titles) > _SHOWN_TITLES else shown
 
 
-def _show(window: MainWindow, leftover: Leftover) -> None:
+def _show(window: MainWindow, leftover: RecoverableJournal) -> None:
     question = _question(window, leftover)
     choices = (question.choices[0], question.choices[-1])
     window.show_message(Message("info", question.title, _last(leftover.titles), None, choices, question.topic))
 
 
-def _recover(window: MainWindow, leftover: Leftover) -> None:
+def _recover(window: MainWindow, leftover: RecoverableJournal) -> None:
     """Do the edits again on the file as it is opened, or on a copy where it is open with edits already."""
     files, path = window.files, Path(leftover.base.path)
     if leftover.base.path:
@@ -103,7 +103,7 @@ def _recover(window: MainWindow, leftover: Leftover) -> None:
         window.report(ModelError("The model cannot be recovered", "What it began with is not there any more."))
 
 
-def _replay(window: MainWindow, tab: DocumentTab, leftover: Leftover) -> None:
+def _replay(window: MainWindow, tab: DocumentTab, leftover: RecoverableJournal) -> None:
     size = 0
     with suppress(OSError):  # doing it again will say so
         size = leftover.path.stat().st_size
@@ -113,7 +113,7 @@ def _replay(window: MainWindow, tab: DocumentTab, leftover: Leftover) -> None:
         _replay_at_once(tab, leftover)
 
 
-def _replay_at_once(tab: DocumentTab, leftover: Leftover) -> None:
+def _replay_at_once(tab: DocumentTab, leftover: RecoverableJournal) -> None:
     from onnx_workbench.model.recovery.recover import recover
 
     workspace, journal = tab.workspace, tab.workspace.journal
@@ -128,19 +128,19 @@ def _replay_at_once(tab: DocumentTab, leftover: Leftover) -> None:
     _tell_recovered(workspace, leftover)
 
 
-def _tell_recovered(workspace: Workspace, leftover: Leftover) -> None:
+def _tell_recovered(workspace: Workspace, leftover: RecoverableJournal) -> None:
     edits = plural(len(leftover.titles), "edit")
     workspace.message("info", "Recovered", f"{edits} done again; save to keep the result.")
 
 
-def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: Leftover) -> None:
+def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: RecoverableJournal) -> None:
     """Do very many steps again on a copy, while the window goes on; asks anew when stopped, or edited meanwhile.
 
     A copy brings what is in force alone, so that edits that were undone, and can be done again, are left to
     `_replay_at_once`.
     """
     from onnx_workbench.model.recovery.recover import recover
-    from onnx_workbench.viewer.workflows.background_edit import Outcome, WholeEdit
+    from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit, EditOutcome
 
     workspace, document = tab.workspace, tab.workspace.document
     revision, lets_go = document.revision, list[Callable[[], object]]()
@@ -148,7 +148,7 @@ def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: Leftover) ->
     if leftover.is_unsaved:
         document.mark_unsaved()
 
-    def work(rehearsal: Rehearsal, _progress: Progress) -> Outcome:
+    def work(rehearsal: WorkingCopy, _progress: Progress) -> EditOutcome:
         nonlocal has_undone
         if document.revision != revision:
             raise ModelError("The model was changed meanwhile", "The edits were made on what its file holds.")
@@ -162,7 +162,7 @@ def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: Leftover) ->
         has_undone = states > len(entries) + 1
         if has_undone and warning is None:
             raise ModelError("Some edits were undone", "They come back with the history.")
-        return Outcome((), warning=warning, entries=entries)
+        return EditOutcome((), warning=warning, entries=entries)
 
     def ended(is_made: bool) -> None:
         if is_made:
@@ -173,10 +173,10 @@ def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: Leftover) ->
         else:
             window.show_message(_question(window, leftover))
 
-    WholeEdit(workspace, "Recover edits", work, failed=lambda _error: None, ended=ended)
+    BackgroundEdit(workspace, "Recover edits", work, failed=lambda _error: None, ended=ended)
 
 
-def _settle(tab: DocumentTab, leftover: Leftover, let_go: Callable[[], object]) -> None:
+def _settle(tab: DocumentTab, leftover: RecoverableJournal, let_go: Callable[[], object]) -> None:
     """All is done again: the journal goes when another one holds it."""
     tab.workspace.document.mark_unsaved()
     if tab.keeper.journal is None:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.save import Saved, Saving, prepare
 from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Storage
-from onnx_workbench.model.recovery.baseline import Beginning, finish_beginning, prepare_beginning
+from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline, prepare_baseline
 from onnx_workbench.model.recovery.journal_files import new_path
 from onnx_workbench.viewer.core.jobs import post_and_wait
 from onnx_workbench.viewer.files.folders import journal_folder
-from onnx_workbench.viewer.files.save_preparation import Preparation
+from onnx_workbench.viewer.files.save_preparation import SavePreparation
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.io.reader.sniff import Form
+    from onnx_workbench.model.io.reader.sniff import FileForm
     from onnx_workbench.model.io.reader.source import Identity
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.core.context import Workspace
@@ -28,7 +28,7 @@ class SaveOptions:
     """Where a document is written, and how. `copy`: it goes on belonging to the file it belongs to now."""
 
     path: Path
-    form: Form | None = None
+    form: FileForm | None = None
     storage: Storage = UNMOVED
     copy: bool = False
 
@@ -44,7 +44,7 @@ class Coming:
     identity: Identity
     state: int
     left_out: bool
-    kept: Beginning | None
+    kept: Baseline | None
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Answers:
 
 
 @dataclass(eq=False)
-class Save:
+class SaveTask:
     """Saves a document once, or again; edits may go on meanwhile. GUI thread only."""
 
     workspace: Workspace
@@ -91,10 +91,10 @@ class Save:
             saving = prepare(model, chosen.path, chosen.storage, form=chosen.form, expected=expected, progress=progress)
             if saving.left_out and journal is not None and journal.is_on(chosen.path):
                 path = new_path(journal_folder())
-                self._whole = path, prepare_beginning(model, path, progress)
+                self._whole = path, prepare_baseline(model, path, progress)
             return saving
 
-        preparation = Preparation(self.workspace, self.title, work, self._write, self._refuse, self.answers.ended)
+        preparation = SavePreparation(self.workspace, self.title, work, self._write, self._refuse, self.answers.ended)
         if preparation.running:
             self._stop = preparation.stop
 
@@ -109,7 +109,7 @@ class Save:
     def _write(self, saving: Saving, state: int) -> None:
         def work(progress: Progress) -> Saved:
             def place(path: Path, identity: Identity) -> None:
-                kept = None if self._whole is None else finish_beginning(*self._whole, progress)
+                kept = None if self._whole is None else finish_baseline(*self._whole, progress)
                 coming = Coming(path, identity, state, bool(saving.left_out), kept)
                 post_and_wait(lambda: self.answers.placing(coming), progress)
 

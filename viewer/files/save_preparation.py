@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MANY_STEPS = 2000  # which cost as much as several slices to take back and do again around each
 
 
-class Preparation(QObject):
+class SavePreparation(QObject):
     """Prepares a save of a document as it is now, while it may be edited on. GUI thread only.
 
     Where edits are on their way it begins once they are made, refused or stopped (see AfterEdits). Calls `done` with

@@ -17,8 +17,8 @@ from onnx_workbench.model.schemas import AttributeSchema
 from onnx_workbench.model.text.attributes import convert_value, has_text, plainest
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.inspector.common import act, movable, moved, name_of, one_line, text_field, text_row
-from onnx_workbench.viewer.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
-from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction, Suggestion
+from onnx_workbench.viewer.inspector.tensors import TensorNumbers, tensor_rows, tensor_text, tensor_texts
+from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.style.formatting import display, plural
 
 #: Kinds an attribute can be changed to: all but the one of an attribute that says nothing.
@@ -54,11 +54,11 @@ def function_of(node: Node) -> Function | None:
 
 
 def parts(
-    workspace: Workspace, node: Node, attribute: Attribute, known: AttributeSchema | None, numbers: Numbers
-) -> Sequence[Row]:
+    workspace: Workspace, node: Node, attribute: Attribute, known: AttributeSchema | None, numbers: TensorNumbers
+) -> Sequence[PropertyRow]:
     """The rows under an attribute that the node has."""
     value = attribute.value
-    found: list[Row] = []
+    found: list[PropertyRow] = []
     if not attribute.reference:
         if isinstance(value, (Tensor, SparseTensor)):
             opening = RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go")
@@ -85,17 +85,19 @@ def parts(
 # -- kind -----------------------------------------------------------------------------------------------------
 
 
-def kind_field(title: str, attribute: Attribute, change: Callable[[Transaction, AttributeKind], object]) -> Field:
+def kind_field(
+    title: str, attribute: Attribute, change: Callable[[Transaction, AttributeKind], object]
+) -> PropertyField:
     """A field for the kind of an attribute."""
 
     choices = tuple(Suggestion(kind_text(k)) for k in KINDS)
-    return Field(
+    return PropertyField(
         title, lambda: kind_text(attribute.kind), lambda edit, text: change(edit, parse_kind(text)), choices=choices
     )
 
 
-def _kind_row(node: Node, attribute: Attribute) -> Row:
-    row = Row("kind", "Kind", kind_text(attribute.kind))
+def _kind_row(node: Node, attribute: Attribute) -> PropertyRow:
+    row = PropertyRow("kind", "Kind", kind_text(attribute.kind))
     row.field = kind_field(
         f"Change kind of {of_node(node, attribute.name)}",
         attribute,
@@ -121,7 +123,7 @@ def reference_field(
     attribute: Attribute,
     known: AttributeSchema | None,
     parse: Callable[[AttributeKind, str], object] | None = None,
-) -> Field:
+) -> PropertyField:
     """A field for the function's attribute that gives the value; empty for a value of its own.
 
     With `parse`, what names no attribute and can be read as a value takes the place of the reference.
@@ -144,7 +146,7 @@ def reference_field(
                 return
         edits.refer_to_function_attribute(edit, node, name, written.removeprefix("@"))
 
-    return Field(
+    return PropertyField(
         f"Set {of_node(node, name)}",
         lambda: attribute.reference,
         apply,
@@ -153,7 +155,7 @@ def reference_field(
     )
 
 
-def _reference_row(node: Node, attribute: Attribute, known: AttributeSchema | None) -> Row:
+def _reference_row(node: Node, attribute: Attribute, known: AttributeSchema | None) -> PropertyRow:
     row = text_row("reference", "From function", attribute.reference, reference_field(node, attribute, known))
     row.tip = "The attribute of the function that gives the value (ref_attr_name)."
     if not attribute.reference:
@@ -196,11 +198,13 @@ def adding(workspace: Workspace, node: Node, attribute: Attribute) -> tuple[RowA
     return (RowAction(f"Add a {element}", act(workspace, title, change), "add", "add"),)
 
 
-def _element_row(workspace: Workspace, node: Node, attribute: Attribute, index: int, numbers: Numbers) -> Row:
+def _element_row(
+    workspace: Workspace, node: Node, attribute: Attribute, index: int, numbers: TensorNumbers
+) -> PropertyRow:
     values = attribute.value
     assert isinstance(values, tuple)
     value = values[index]
-    row = Row(f"element {index}", str(index))
+    row = PropertyRow(f"element {index}", str(index))
     of = f"element {index} of {of_node(node, attribute.name)}"
     if isinstance(value, Graph):
         row.text, row.note, row.target = display(value.name, 60), plural(len(value.nodes), "node"), value

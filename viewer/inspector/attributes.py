@@ -39,9 +39,16 @@ from onnx_workbench.viewer.inspector.attribute_parts import (
     referring,
 )
 from onnx_workbench.viewer.inspector.common import act, add_row, name_of, one_line, section
-from onnx_workbench.viewer.inspector.tensors import Numbers, tensor_text
+from onnx_workbench.viewer.inspector.tensors import TensorNumbers, tensor_text
 from onnx_workbench.viewer.inspector.types import suggest_types
-from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT, Field, Help, Row, RowAction, Suggestion
+from onnx_workbench.viewer.property_tree.rows import (
+    LONGEST_TEXT,
+    Help,
+    PropertyField,
+    PropertyRow,
+    RowAction,
+    Suggestion,
+)
 from onnx_workbench.viewer.style.formatting import display, plural
 
 #: Integer attributes that hold an element type.
@@ -54,13 +61,13 @@ OpenList = Callable[[Node, Attribute], object]
 
 
 def attributes_section(
-    workspace: Workspace, node: Node, schema: Schema | None, numbers: Numbers, open_list: OpenList
-) -> Row:
+    workspace: Workspace, node: Node, schema: Schema | None, numbers: TensorNumbers, open_list: OpenList
+) -> PropertyRow:
     """Every attribute the node has or may have."""
     formal = {} if schema is None else schema.attributes
     names = sorted({*node.attributes, *formal}, key=str.lower)
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         found = []
         for name in names:
             attribute = node.attributes.get(name)
@@ -80,11 +87,11 @@ def _present(
     attribute: Attribute,
     known: AttributeSchema | None,
     schema: Schema | None,
-    numbers: Numbers,
+    numbers: TensorNumbers,
     open_list: OpenList,
-) -> Row:
+) -> PropertyRow:
     name = attribute.name
-    row = Row(name, display(name, 120))
+    row = PropertyRow(name, display(name, 120))
     if schema is not None and known is not None:
         row.tip, row.help = _documentation(schema, name)
     row.text = attribute_text(attribute)
@@ -98,7 +105,7 @@ def _present(
         row.style, row.note = "error", f"{row.note}, expected {kind_text(known.kind)}"
     row.field = _field(node, attribute, known, open_list)
     if known is None:
-        row.label_field = Field(
+        row.label_field = PropertyField(
             f"Rename {of_node(node, name)}",
             lambda: name,
             lambda edit, new: edits.rename_attribute(edit, node, name, new.strip()),
@@ -140,8 +147,8 @@ def _element_name(number: int) -> str:
         return f"{number} (no element type)"
 
 
-def _absent(workspace: Workspace, node: Node, known: AttributeSchema, schema: Schema | None) -> Row:
-    row = Row(known.name, known.name, style="muted")
+def _absent(workspace: Workspace, node: Node, known: AttributeSchema, schema: Schema | None) -> PropertyRow:
+    row = PropertyRow(known.name, known.name, style="muted")
     if schema is not None:
         row.tip, row.help = _documentation(schema, known.name)
     if known.default is not None:
@@ -169,7 +176,9 @@ def _beginning(workspace: Workspace, node: Node, known: AttributeSchema) -> tupl
     return (RowAction(f"Add a {kind_text(known.kind)}", act(workspace, title, change), "add", "add"),)
 
 
-def _field(node: Node, attribute: Attribute, known: AttributeSchema | None, open_list: OpenList | None) -> Field | None:
+def _field(
+    node: Node, attribute: Attribute, known: AttributeSchema | None, open_list: OpenList | None
+) -> PropertyField | None:
     name, kind = attribute.name, attribute.kind
     if attribute.reference:
         return reference_field(node, attribute, known, partial(_parse, name))
@@ -184,7 +193,7 @@ def _field(node: Node, attribute: Attribute, known: AttributeSchema | None, open
     too_long = isinstance(attribute.value, (tuple, str)) and len(attribute.value) > (
         LONGEST_TEXT // 8 if isinstance(attribute.value, tuple) else LONGEST_TEXT
     )
-    return Field(
+    return PropertyField(
         f"Set {of_node(node, name)}",
         lambda: _source(attribute),
         apply,
@@ -263,7 +272,7 @@ def _documentation(schema: Schema, name: str) -> tuple[str, Help]:
     return tip, Help(f"{schema.name}.{name}", text, markdown=schema.origin == "onnx")
 
 
-def _open(workspace: Workspace, row: Row, attribute: Attribute) -> None:
+def _open(workspace: Workspace, row: PropertyRow, attribute: Attribute) -> None:
     """The way into a value that is more than a text."""
     values = attribute.value if isinstance(attribute.value, tuple) else (attribute.value,)
     if values and isinstance(values[0], (Tensor, SparseTensor)):
@@ -306,7 +315,7 @@ def _actions(
     )
 
 
-def _add(node: Node, schema: Schema | None) -> Row:
+def _add(node: Node, schema: Schema | None) -> PropertyRow:
     formal = {} if schema is None else schema.attributes
 
     def add(edit: Transaction, text: str) -> None:
@@ -329,7 +338,9 @@ def _add(node: Node, schema: Schema | None) -> Row:
             if n not in node.attributes and words in n.lower() and has_text(known.kind)
         ]
 
-    field = Field(f"Add attribute to {name_of(node)}", str, add, suggest=suggest, hint="name = value, or name: kind")
+    field = PropertyField(
+        f"Add attribute to {name_of(node)}", str, add, suggest=suggest, hint="name = value, or name: kind"
+    )
     return add_row("Add attribute", field)
 
 

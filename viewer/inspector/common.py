@@ -15,7 +15,14 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.selection import Item
-from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT, Field, LazyRows, Row, RowAction, Suggestion
+from onnx_workbench.viewer.property_tree.rows import (
+    LONGEST_TEXT,
+    LazyRows,
+    PropertyField,
+    PropertyRow,
+    RowAction,
+    Suggestion,
+)
 from onnx_workbench.viewer.style.formatting import display, type_text
 
 Carrier = Model | Graph | Function | Node | Value
@@ -61,26 +68,28 @@ def one_line(text: str, limit: int = 300) -> str:
     return display(" ".join(text[: limit * 2].split()), limit, elide="end")
 
 
-def text_field(title: str, text: str, apply: Callable[[Transaction, str], object], *, lines: bool = False) -> Field:
+def text_field(
+    title: str, text: str, apply: Callable[[Transaction, str], object], *, lines: bool = False
+) -> PropertyField:
     """A field for a text of the file."""
-    return Field(title, lambda: text, apply, lines=lines or "\n" in text or len(text) > LONGEST_TEXT // 10)
+    return PropertyField(title, lambda: text, apply, lines=lines or "\n" in text or len(text) > LONGEST_TEXT // 10)
 
 
 def text_row(
     key: str,
     label: str,
     text: str,
-    field: Field | None = None,
+    field: PropertyField | None = None,
     *,
     tip: str = "",
     common: bool = True,
     middle: bool = False,
     mono: bool = False,
-) -> Row:
+) -> PropertyRow:
     """A row whose text is a text of the file."""
     shown = one_line(text) if field is not None and field.lines else display(text, 300)
     full = display(text, 1000, keep_lines=True) if len(text) > 30 else ""
-    return Row(key, label, shown, field=field, tip=tip or full, common=common, middle=middle, mono=mono)
+    return PropertyRow(key, label, shown, field=field, tip=tip or full, common=common, middle=middle, mono=mono)
 
 
 # -- descriptions and metadata --------------------------------------------------------------------------------
@@ -110,28 +119,30 @@ def texts_of(target: Carrier) -> Texts:
     )
 
 
-def description_row(texts: Texts) -> Row:
+def description_row(texts: Texts) -> PropertyRow:
     """The doc_string of anything."""
     field = text_field(f"Describe {texts.owner}", texts.doc_string, texts.describe, lines=True)
     return text_row("doc_string", "Description", texts.doc_string, field)
 
 
-def metadata_section(workspace: Workspace, texts: Texts) -> Row:
+def metadata_section(workspace: Workspace, texts: Texts) -> PropertyRow:
     """metadata_props of anything: keys and texts, with a row that adds one."""
     entries = texts.metadata
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         return [*(_metadata_row(workspace, texts, k, v) for k, v in entries.items()), _add_metadata(texts)]
 
     return section("metadata", "Metadata", len(entries), rows)
 
 
-def _metadata_row(workspace: Workspace, texts: Texts, key: str, text: str) -> Row:
+def _metadata_row(workspace: Workspace, texts: Texts, key: str, text: str) -> PropertyRow:
     of = f"{one_line(key, 40)} of {texts.owner}"
     field = text_field(f"Set metadata {of}", text, lambda edit, new: texts.set_entry(edit, key, new))
     row = text_row(f"metadata {key}", display(key, 120), text, field)
     row.tip = display(f"{key}\n{text}", 1000, keep_lines=True) if len(key) + len(text) > 30 else ""
-    row.label_field = Field(f"Rename metadata {of}", lambda: key, lambda edit, new: texts.rename_entry(edit, key, new))
+    row.label_field = PropertyField(
+        f"Rename metadata {of}", lambda: key, lambda edit, new: texts.rename_entry(edit, key, new)
+    )
     row.actions = (
         RowAction(
             "Remove",
@@ -143,7 +154,7 @@ def _metadata_row(workspace: Workspace, texts: Texts, key: str, text: str) -> Ro
     return row
 
 
-def _add_metadata(texts: Texts) -> Row:
+def _add_metadata(texts: Texts) -> PropertyRow:
     def add(edit: Transaction, text: str) -> None:
         key, _, value = text.partition("=")
         key = key.strip()
@@ -151,17 +162,21 @@ def _add_metadata(texts: Texts) -> Row:
             raise ModelError(f"There is an entry {key} already", "Keys of metadata are unique.")
         texts.set_entry(edit, key, value.strip())
 
-    return add_row("Add entry", Field(f"Add metadata to {texts.owner}", str, add, hint="key = text"))
+    return add_row("Add entry", PropertyField(f"Add metadata to {texts.owner}", str, add, hint="key = text"))
 
 
 # -- sections and lists ---------------------------------------------------------------------------------------
 
 
 def section(
-    key: str, title: str, count: int, children: Callable[[], Sequence[Row]] | Sequence[Row], **more: object
-) -> Row:
+    key: str,
+    title: str,
+    count: int,
+    children: Callable[[], Sequence[PropertyRow]] | Sequence[PropertyRow],
+    **more: object,
+) -> PropertyRow:
     """A section over rows; open at first when there are some, but not very many."""
-    row = Row(key, title, str(count) if count else "", style="section", children=children)
+    row = PropertyRow(key, title, str(count) if count else "", style="section", children=children)
     row.expanded = bool(more.get("expanded", 0 < count <= _MANY))
     actions = more.get("actions", ())
     row.actions = tuple(actions) if isinstance(actions, Iterable) else ()
@@ -169,14 +184,14 @@ def section(
     return row
 
 
-def add_row(label: str, field: Field) -> Row:
+def add_row(label: str, field: PropertyField) -> PropertyRow:
     """The last row of a list, in which a new entry is written."""
-    return Row("+", label, field.hint, style="muted", field=field, common=False)
+    return PropertyRow("+", label, field.hint, style="muted", field=field, common=False)
 
 
 def many(
-    count: int, make: Callable[[int], Row], *last: Row, opens: Callable[[int], bool] | None = None
-) -> Sequence[Row]:
+    count: int, make: Callable[[int], PropertyRow], *last: PropertyRow, opens: Callable[[int], bool] | None = None
+) -> Sequence[PropertyRow]:
     """The rows of a list: made at once when they are few, when looked at when they are many.
 
     `opens` tells which have rows under them, without making them; without it none has.
@@ -198,7 +213,12 @@ def moved(items: Sequence[T], index: int, to: int) -> tuple[T, ...]:
 
 
 def movable(
-    workspace: Workspace, row: Row, title: str, index: int, count: int, move: Callable[[Transaction, int], object]
+    workspace: Workspace,
+    row: PropertyRow,
+    title: str,
+    index: int,
+    count: int,
+    move: Callable[[Transaction, int], object],
 ) -> None:
     """Let a row of an ordered list be moved: dragged, by its buttons, or with Alt+Up and Alt+Down."""
 
@@ -221,9 +241,9 @@ _INFERRED = (
 )
 
 
-def inferred_row(known: Type, *, common: bool = True) -> Row:
+def inferred_row(known: Type, *, common: bool = True) -> PropertyRow:
     """The row for an inferred type; its tip says how to read sizes."""
-    return Row("inferred", "Inferred", type_text(known), mono=True, tip=_INFERRED, common=common)
+    return PropertyRow("inferred", "Inferred", type_text(known), mono=True, tip=_INFERRED, common=common)
 
 
 def type_note(workspace: Workspace, value: Value) -> str:
@@ -232,9 +252,9 @@ def type_note(workspace: Workspace, value: Value) -> str:
     return "" if found is None else type_text(found)
 
 
-def rename_field(value: Value) -> Field:
+def rename_field(value: Value) -> PropertyField:
     """A field for the name of a value."""
-    return Field(
+    return PropertyField(
         f"Rename {name_of(value)}", lambda: value.name, lambda edit, new: values.rename_value(edit, value, new)
     )
 

@@ -15,26 +15,26 @@ from onnx_workbench.model.text.attributes import parse_int
 from onnx_workbench.viewer.canvas.scene.node_text import cut_text
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.inspector.common import act, add_row, name_of, one_line, section, text_row
-from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction, Suggestion
+from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.style.formatting import display, plural
 
 _STAGES = range(-(1 << 31), 1 << 31)  # pipeline_stage has 32 bits
 
 
-def devices_section(workspace: Workspace, node: Node) -> list[Row]:
+def devices_section(workspace: Workspace, node: Node) -> list[PropertyRow]:
     """A node's device configurations; no section where the model has none."""
     known = workspace.model.configurations
     mine = node.device_configurations
     if not known and not mine:
         return []
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         return [*(_node_row(workspace, node, i) for i in range(len(mine))), _add_to_node(workspace, node)]
 
     return [section("devices", "Devices", len(mine), rows, common=False)]
 
 
-def _node_row(workspace: Workspace, node: Node, index: int) -> Row:
+def _node_row(workspace: Workspace, node: Node, index: int) -> PropertyRow:
     configuration = node.device_configurations[index]
     name = configuration.configuration_id
     stage = configuration.pipeline_stage
@@ -49,14 +49,14 @@ def _node_row(workspace: Workspace, node: Node, index: int) -> Row:
         changed = replace(configuration, configuration_id=text.strip())
         devices.put_device_configuration(edit, node, index, changed)
 
-    row = Row(f"device {name}", display(name, 80), "no stage" if stage is None else f"stage {stage}")
-    row.field = Field(
+    row = PropertyRow(f"device {name}", display(name, 80), "no stage" if stage is None else f"stage {stage}")
+    row.field = PropertyField(
         f"Set pipeline stage of {name_of(node)}",
         lambda: "" if stage is None else str(stage),
         set_stage,
         hint="pipeline stage; empty for none",
     )
-    row.label_field = Field(
+    row.label_field = PropertyField(
         f"Set device configuration of {name_of(node)}", lambda: name, set_name, choices=_choices(workspace)
     )
     row.note = plural(len(configuration.sharding), "sharded value") if configuration.sharding else ""
@@ -79,12 +79,12 @@ def _choices(workspace: Workspace) -> tuple[Suggestion, ...]:
     return tuple(Suggestion(c.name, plural(c.num_devices, "device")) for c in workspace.model.configurations)
 
 
-def _add_to_node(workspace: Workspace, node: Node) -> Row:
+def _add_to_node(workspace: Workspace, node: Node) -> PropertyRow:
     def add(edit: Transaction, text: str) -> None:
         configuration = NodeDeviceConfiguration(text.strip())
         nodes.set_device_configurations(edit, node, (*node.device_configurations, configuration))
 
-    field = Field(
+    field = PropertyField(
         f"Add devices to {name_of(node)}", str, add, choices=_choices(workspace), hint="name of a configuration"
     )
     return add_row("Add devices", field)
@@ -93,7 +93,7 @@ def _add_to_node(workspace: Workspace, node: Node) -> Row:
 # -- sharding -------------------------------------------------------------------------------------------------
 
 
-def _sharding_row(workspace: Workspace, node: Node, index: int, place: int) -> Row:
+def _sharding_row(workspace: Workspace, node: Node, index: int, place: int) -> PropertyRow:
     """How one value is spread: its devices, the groups among them, and how its axes are cut."""
     spec = node.device_configurations[index].sharding[place]
 
@@ -104,7 +104,7 @@ def _sharding_row(workspace: Workspace, node: Node, index: int, place: int) -> R
     where = f"devices {sharding.devices_source(spec.devices)}" if spec.devices else ""
     cut = cut_text(spec) if spec.dimensions or not where else ""
     text = f"{cut}, {where}" if cut and where else cut or f"on {where}"
-    row = Row(f"sharding {place}", display(spec.tensor_name, 80), display(text, 300))
+    row = PropertyRow(f"sharding {place}", display(spec.tensor_name, 80), display(text, 300))
     row.tip = row.text
     row.expanded = True  # a new one is there to be filled in
     row.label_field = _value_field(
@@ -147,23 +147,25 @@ _HINTS = {
 }
 
 
-def _part(node: Node, spec: ShardingSpec, key: str, label: str, text: str, apply: Apply) -> Row:
+def _part(node: Node, spec: ShardingSpec, key: str, label: str, text: str, apply: Apply) -> PropertyRow:
     hint, tip = _HINTS[key]
     title = f"Set {label.lower()} of {one_line(spec.tensor_name, 40)} at {name_of(node)}"
-    row = text_row(key, label, text, Field(title, lambda: text, apply, mono=True, hint=hint), tip=tip, mono=True)
+    row = text_row(
+        key, label, text, PropertyField(title, lambda: text, apply, mono=True, hint=hint), tip=tip, mono=True
+    )
     if not text:
         row.text, row.style, row.mono = "none", "muted", False
     return row
 
 
-def _value_field(node: Node, title: str, source: str, apply: Apply) -> Field:
+def _value_field(node: Node, title: str, source: str, apply: Apply) -> PropertyField:
     """A field for one of the values of a node."""
     values = dict.fromkeys(v.name for v in (*node.inputs, *node.outputs) if v is not None)
     hint = "name of an input or output"
-    return Field(title, lambda: source, apply, choices=tuple(map(Suggestion, values)), hint=hint)
+    return PropertyField(title, lambda: source, apply, choices=tuple(map(Suggestion, values)), hint=hint)
 
 
-def _add_sharding(node: Node, index: int) -> Row:
+def _add_sharding(node: Node, index: int) -> PropertyRow:
     def add(edit: Transaction, text: str) -> None:
         place = len(node.device_configurations[index].sharding)
         devices.put_sharding(edit, node, index, place, ShardingSpec(text))
@@ -174,17 +176,17 @@ def _add_sharding(node: Node, index: int) -> Row:
 # -- the model's ----------------------------------------------------------------------------------------------
 
 
-def configurations_section(workspace: Workspace, model: Model) -> Row:
+def configurations_section(workspace: Workspace, model: Model) -> PropertyRow:
     """The model's device configurations."""
     configurations = model.configurations
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         return [*(_model_row(workspace, model, i) for i in range(len(configurations))), _add_to_model(model)]
 
     return section("configurations", "Device configurations", len(configurations), rows)
 
 
-def _model_row(workspace: Workspace, model: Model, index: int) -> Row:
+def _model_row(workspace: Workspace, model: Model, index: int) -> PropertyRow:
     configuration = model.configurations[index]
     name = configuration.name
 
@@ -192,11 +194,11 @@ def _model_row(workspace: Workspace, model: Model, index: int) -> Row:
         have = model.configurations
         properties.set_configurations(edit, (*have[:index], _parse(configuration, text), *have[index + 1 :]))
 
-    row = Row(f"configuration {index}", display(name, 80), display(_text(configuration), 300))
+    row = PropertyRow(f"configuration {index}", display(name, 80), display(_text(configuration), 300))
     row.note = plural(configuration.num_devices, "device") if configuration.devices else ""
     row.tip = "How many devices, or their names."
-    row.field = Field(f"Set devices of {display(name, 60)}", lambda: _text(configuration), set_devices)
-    row.label_field = Field(
+    row.field = PropertyField(f"Set devices of {display(name, 60)}", lambda: _text(configuration), set_devices)
+    row.label_field = PropertyField(
         f"Rename {display(name, 60)}",
         lambda: name,
         lambda edit, text: devices.rename_configuration(edit, configuration, text.strip()),
@@ -225,7 +227,7 @@ def _parse(before: DeviceConfiguration, text: str) -> DeviceConfiguration:
     return replace(before, num_devices=len(parts), devices=parts)
 
 
-def _add_to_model(model: Model) -> Row:
+def _add_to_model(model: Model) -> PropertyRow:
     def add(edit: Transaction, text: str) -> None:
         name, equals, written = text.partition("=")
         if not name.strip():
@@ -233,4 +235,4 @@ def _add_to_model(model: Model) -> Row:
         made = _parse(DeviceConfiguration(name.strip(), 1), written if equals else "1")
         properties.set_configurations(edit, (*model.configurations, made))
 
-    return add_row("Add", Field("Add device configuration", str, add, hint="name = devices"))
+    return add_row("Add", PropertyField("Add device configuration", str, add, hint="name = devices"))

@@ -25,18 +25,18 @@ from onnx_workbench.viewer.inspector.common import (
     text_field,
     text_row,
 )
-from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.style.formatting import display
 
 
-def function_attributes(workspace: Workspace, function: Function) -> Row:
+def function_attributes(workspace: Workspace, function: Function) -> PropertyRow:
     """The formal attributes, added, renamed, moved, given a default or made required, described and removed."""
     count = len(formals.formal_names(function))
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         found = [_required_row(workspace, function, i) for i in range(len(function.attributes))]
         found += [_default_row(workspace, function, default) for default in function.attribute_defaults]
-        field = Field(
+        field = PropertyField(
             f"Add attribute to {name_of(function)}",
             str,
             lambda edit, text: _add(edit, function, text),
@@ -63,10 +63,10 @@ def _default(name: str, text: str) -> Attribute:
     return make_attribute(name, value, kind)
 
 
-def _row(function: Function, name: str) -> Row:
+def _row(function: Function, name: str) -> PropertyRow:
     """What rows of both kinds share: the name."""
-    row = Row(f"attribute {name}", display(name, 120))
-    row.label_field = Field(
+    row = PropertyRow(f"attribute {name}", display(name, 120))
+    row.label_field = PropertyField(
         f"Rename attribute {display(name, 40)} of {name_of(function)}",
         lambda: name,
         lambda edit, new: formals.rename(edit, function, name, new.strip()),
@@ -80,11 +80,11 @@ def _removing(workspace: Workspace, function: Function, name: str) -> RowAction:
     return RowAction("Remove", run, "delete", "remove")
 
 
-def _required_row(workspace: Workspace, function: Function, index: int) -> Row:
+def _required_row(workspace: Workspace, function: Function, index: int) -> PropertyRow:
     name = function.attributes[index]
     row = _row(function, name)
     row.text, row.style = "required", "muted"
-    row.field = Field(
+    row.field = PropertyField(
         f"Set default of {display(name, 40)}",
         str,
         lambda edit, text: formals.set_default(edit, function, _default(name, text)),
@@ -99,12 +99,12 @@ def _required_row(workspace: Workspace, function: Function, index: int) -> Row:
     return row
 
 
-def _default_row(workspace: Workspace, function: Function, default: Attribute) -> Row:
+def _default_row(workspace: Workspace, function: Function, default: Attribute) -> PropertyRow:
     name = default.name
     row = _row(function, name)
     row.text, row.note = attribute_text(default), kind_text(default.kind)
     if has_text(default.kind):
-        row.field = Field(
+        row.field = PropertyField(
             f"Set default of {display(name, 40)}",
             lambda: attribute_source(default),
             lambda edit, text: _put(edit, function, default, parse_attribute(text, default.kind)),
@@ -127,8 +127,8 @@ def _put(
     formals.set_default(edit, function, replace(made, doc_string=default.doc_string, source=default.source))
 
 
-def _kind_row(function: Function, default: Attribute) -> Row:
-    row = Row("kind", "Kind", kind_text(default.kind))
+def _kind_row(function: Function, default: Attribute) -> PropertyRow:
+    row = PropertyRow("kind", "Kind", kind_text(default.kind))
     row.field = kind_field(
         f"Change kind of {display(default.name, 40)}",
         default,
@@ -137,7 +137,7 @@ def _kind_row(function: Function, default: Attribute) -> Row:
     return row
 
 
-def _description_row(function: Function, default: Attribute) -> Row:
+def _description_row(function: Function, default: Attribute) -> PropertyRow:
     field = text_field(
         f"Describe {display(default.name, 40)} of {name_of(function)}",
         default.doc_string,

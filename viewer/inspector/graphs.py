@@ -35,25 +35,25 @@ from onnx_workbench.viewer.inspector.initializers import initializers_section
 from onnx_workbench.viewer.inspector.quantization import annotations_section
 from onnx_workbench.viewer.inspector.types import value_type_field
 from onnx_workbench.viewer.inspector.values import owner_text
-from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.style.formatting import display, type_text
 
 Side = Literal["input", "output"]
 
 
-def graph_rows(workspace: Workspace, graph: Graph) -> list[Row]:
+def graph_rows(workspace: Workspace, graph: Graph) -> list[PropertyRow]:
     """Everything of a graph, to see and to change."""
     field = text_field(
         f"Rename {name_of(graph)}", graph.name, lambda edit, text: properties.set_text(edit, graph, "name", text)
     )
-    belongs = Row("owner", "Belongs to", owner_text(graph), common=False)
+    belongs = PropertyRow("owner", "Belongs to", owner_text(graph), common=False)
     if isinstance(graph.owner, (Node, Function)):
         owner = graph.owner
         belongs.actions = (go(workspace, owner),)
     return [
         text_row("name", "Name", graph.name, field, common=False, middle=True),
         belongs,
-        Row("nodes", "Nodes", f"{len(graph.nodes):,}", common=False),
+        PropertyRow("nodes", "Nodes", f"{len(graph.nodes):,}", common=False),
         ports_section(workspace, graph, "input"),
         ports_section(workspace, graph, "output"),
         initializers_section(workspace, graph),
@@ -63,11 +63,11 @@ def graph_rows(workspace: Workspace, graph: Graph) -> list[Row]:
     ]
 
 
-def ports_section(workspace: Workspace, graph: Graph, side: Side) -> Row:
+def ports_section(workspace: Workspace, graph: Graph, side: Side) -> PropertyRow:
     """The inputs or outputs of a graph: renamed, typed, moved, removed and added."""
     ports = _ports(graph, side)
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         return many(
             len(ports), lambda i: _port_row(workspace, graph, side, ports, i), _add_port(workspace, graph, side)
         )
@@ -83,10 +83,10 @@ def _ports(graph: Graph, side: Side) -> tuple[Value, ...]:
     return graph.inputs if side == "input" else graph.outputs
 
 
-def _port_row(workspace: Workspace, graph: Graph, side: Side, ports: Sequence[Value], index: int) -> Row:
+def _port_row(workspace: Workspace, graph: Graph, side: Side, ports: Sequence[Value], index: int) -> PropertyRow:
     value = ports[index]
     declared = value.type
-    row = Row(f"{side} {index} {value.name}", display(value.name, 200), middle=True)
+    row = PropertyRow(f"{side} {index} {value.name}", display(value.name, 200), middle=True)
     row.tip = display(value.name, 400)
     row.target = value
     row.label_field = rename_field(value)
@@ -120,7 +120,7 @@ def _remover(graph: Graph, side: Side, value: Value) -> Callable[[Transaction], 
     return lambda edit: remove(edit, graph, value)
 
 
-def _add_port(workspace: Workspace, graph: Graph, side: Side) -> Row:
+def _add_port(workspace: Workspace, graph: Graph, side: Side) -> PropertyRow:
     if side == "input":
 
         def add_input(edit: Transaction, text: str) -> None:
@@ -133,7 +133,7 @@ def _add_port(workspace: Workspace, graph: Graph, side: Side) -> Row:
                 )
             interface.add_input(edit, graph, name, parse_type(kind) if colon else None)
 
-        field = Field(f"Add input to {name_of(graph)}", str, add_input, hint="name: float[N,3]")
+        field = PropertyField(f"Add input to {name_of(graph)}", str, add_input, hint="name: float[N,3]")
         return add_row("Add input", field)
 
     def judge(value: Value) -> str:
@@ -143,5 +143,7 @@ def _add_port(workspace: Workspace, graph: Graph, side: Side) -> Row:
         workspace.types.make_output(edit, graph, find_value(graph, text))
 
     visible = VisibleValues(workspace, graph, judge=judge)
-    field = Field(f"Add output to {name_of(graph)}", str, add_output, suggest=visible.suggest, hint="name of a value")
+    field = PropertyField(
+        f"Add output to {name_of(graph)}", str, add_output, suggest=visible.suggest, hint="name of a value"
+    )
     return add_row("Add output", field)

@@ -10,15 +10,15 @@ from onnx_workbench.model.ir.graph import Function, Graph
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.inspector.common import act, add_row, go, many, name_of, rename_field, section
 from onnx_workbench.viewer.inspector.tensors import tensor_text
-from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.style.formatting import display, plural
 
 
-def initializers_section(workspace: Workspace, graph: Graph) -> Row:
+def initializers_section(workspace: Workspace, graph: Graph) -> PropertyRow:
     """The constants of a graph."""
     count = len(graph.initializers)
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         return many(count, lambda index: _row(workspace, graph, index), _add(graph))
 
     row = section("initializers", "Initializers", count, rows, expanded=False, common=False)
@@ -26,9 +26,9 @@ def initializers_section(workspace: Workspace, graph: Graph) -> Row:
     return row
 
 
-def _row(workspace: Workspace, graph: Graph, index: int) -> Row:
+def _row(workspace: Workspace, graph: Graph, index: int) -> PropertyRow:
     value = graph.initializers[index]
-    row = Row(f"initializer {index}", display(value.name, 200), middle=True, tip=display(value.name, 400))
+    row = PropertyRow(f"initializer {index}", display(value.name, 200), middle=True, tip=display(value.name, 400))
     tensor = value.initializer
     row.text = "" if tensor is None else tensor_text(tensor)
     row.mono = True
@@ -43,11 +43,11 @@ def _row(workspace: Workspace, graph: Graph, index: int) -> Row:
     return row
 
 
-def _add(graph: Graph) -> Row:
+def _add(graph: Graph) -> PropertyRow:
     def add(edit: Transaction, text: str) -> None:
         from onnx_workbench.model.edits.constants import add_constant
 
         add_constant(edit, graph, text)
 
     title = "Add Constant node" if isinstance(graph.owner, Function) else "Add initializer"
-    return add_row(title, Field(f"{title} to {name_of(graph)}", str, add, hint="name = 1, 2 or name: float[3]"))
+    return add_row(title, PropertyField(f"{title} to {name_of(graph)}", str, add, hint="name = 1, 2 or name: float[3]"))

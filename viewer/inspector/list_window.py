@@ -33,7 +33,7 @@ from onnx_workbench.viewer.inspector.common import name_of, one_line
 from onnx_workbench.viewer.property_tree.editors import escaped, needs_escapes, unescaped
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.theme import monospace, theme
-from onnx_workbench.viewer.tables.validating_delegate import HoldingDelegate
+from onnx_workbench.viewer.tables.validating_delegate import ValidatingDelegate
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -141,7 +141,7 @@ class ListWindow(QDialog):
         self.table = QTableView(self)
         self.table.setTabKeyNavigation(False)
         self.table.setModel(self.elements)
-        self.table.setItemDelegate(HoldingDelegate(self.table))
+        self.table.setItemDelegate(ValidatingDelegate(self.table))
         self.table.setFont(monospace())
         self.table.setAccessibleName("Elements")
         self.table.horizontalHeader().setStretchLastSection(True)

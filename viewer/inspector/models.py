@@ -29,11 +29,11 @@ from onnx_workbench.viewer.inspector.common import (
 from onnx_workbench.viewer.inspector.devices import configurations_section
 from onnx_workbench.viewer.inspector.function_attributes import function_attributes
 from onnx_workbench.viewer.inspector.graphs import ports_section
-from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction, Suggestion
+from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 
 
-def model_rows(workspace: Workspace, model: Model) -> list[Row]:
+def model_rows(workspace: Workspace, model: Model) -> list[PropertyRow]:
     """Everything a model says of itself."""
     return [
         *_file_rows(workspace, model),
@@ -53,7 +53,7 @@ def model_rows(workspace: Workspace, model: Model) -> list[Row]:
 _TEXTS = {"producer_name": "Producer", "producer_version": "Producer version", "domain": "Domain"}
 
 
-def _text(model: Model, field: str, label: str) -> Row:
+def _text(model: Model, field: str, label: str) -> PropertyRow:
     text = getattr(model, field)
     title = f"Set {label.lower()} of the model"
     return text_row(
@@ -61,9 +61,9 @@ def _text(model: Model, field: str, label: str) -> Row:
     )
 
 
-def _number(key: str, label: str, number: int, title: str, set_it: Callable[[Transaction, int], object]) -> Row:
-    row = Row(key, label, str(number))
-    row.field = Field(
+def _number(key: str, label: str, number: int, title: str, set_it: Callable[[Transaction, int], object]) -> PropertyRow:
+    row = PropertyRow(key, label, str(number))
+    row.field = PropertyField(
         title,
         lambda: str(number),
         lambda edit, text: set_it(edit, parse_int(text)),
@@ -72,20 +72,20 @@ def _number(key: str, label: str, number: int, title: str, set_it: Callable[[Tra
     return row
 
 
-def _file_rows(workspace: Workspace, model: Model) -> list[Row]:
+def _file_rows(workspace: Workspace, model: Model) -> list[PropertyRow]:
     path = workspace.document.path
     source = model.source
     rows = []
     if path is not None:
-        rows.append(Row("path", "File", display(str(path), 400), middle=True, tip=display(str(path), 1000)))
+        rows.append(PropertyRow("path", "File", display(str(path), 400), middle=True, tip=display(str(path), 1000)))
     size = getattr(source, "size", None)
     if isinstance(size, int):
-        rows.append(Row("size", "Size", bytes_text(size), f"{size:,} bytes"))
+        rows.append(PropertyRow("size", "Size", bytes_text(size), f"{size:,} bytes"))
     return rows
 
 
-def _graph_row(workspace: Workspace, graph: Graph, label: str) -> Row:
-    row = Row(f"graph {label}", label, display(graph.name or "unnamed", 200), plural(len(graph.nodes), "node"))
+def _graph_row(workspace: Workspace, graph: Graph, label: str) -> PropertyRow:
+    row = PropertyRow(f"graph {label}", label, display(graph.name or "unnamed", 200), plural(len(graph.nodes), "node"))
     row.target = graph
     row.actions = (go(workspace, graph),)
     return row
@@ -94,12 +94,12 @@ def _graph_row(workspace: Workspace, graph: Graph, label: str) -> Row:
 # -- opset imports --------------------------------------------------------------------------------------------
 
 
-def opsets_section(workspace: Workspace, target: Model | Function) -> Row:
+def opsets_section(workspace: Workspace, target: Model | Function) -> PropertyRow:
     """The operator sets a model or function imports."""
     imports = target.opset_imports
     of = name_of(target)
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         found = [_opset_row(workspace, target, domain, version) for domain, version in imports.items()]
 
         def add(edit: Transaction, text: str) -> None:
@@ -110,17 +110,17 @@ def opsets_section(workspace: Workspace, target: Model | Function) -> Row:
             number = parse_int(version) if equals else schemas.newest_opset(domain)
             properties.set_opset(edit, target, domain, number)
 
-        return [*found, add_row("Add opset", Field(f"Import opset in {of}", str, add, hint="domain = version"))]
+        return [*found, add_row("Add opset", PropertyField(f"Import opset in {of}", str, add, hint="domain = version"))]
 
     return section("opsets", "Opset imports", len(imports), rows, common=False, expanded=len(imports) <= 60)
 
 
-def _opset_row(workspace: Workspace, target: Model | Function, domain: str, version: int) -> Row:
+def _opset_row(workspace: Workspace, target: Model | Function, domain: str, version: int) -> PropertyRow:
     shown = display(domain or "ai.onnx", 120)
-    row = Row(f"opset {domain}", shown, str(version))
+    row = PropertyRow(f"opset {domain}", shown, str(version))
     newest = schemas.newest_opset(domain) if schemas.is_loaded() else 0
     numbers = range(newest, 0, -1) if newest > 1 else ()
-    row.field = Field(
+    row.field = PropertyField(
         f"Set opset {shown} of {name_of(target)}",
         lambda: str(version),
         lambda edit, text: properties.set_opset(edit, target, domain, parse_int(text)),
@@ -147,12 +147,12 @@ def _opset_row(workspace: Workspace, target: Model | Function, domain: str, vers
 # -- functions ------------------------------------------------------------------------------------------------
 
 
-def _functions(workspace: Workspace, model: Model) -> Row:
+def _functions(workspace: Workspace, model: Model) -> PropertyRow:
     count = len(model.functions)
 
-    def make(index: int) -> Row:
+    def make(index: int) -> PropertyRow:
         function = model.functions[index]
-        row = Row(f"function {index}", display(function.domain, 120), display(function.title, 200), middle=True)
+        row = PropertyRow(f"function {index}", display(function.domain, 120), display(function.title, 200), middle=True)
         row.note = plural(len(function.body.nodes), "node")
         row.target = function
         row.actions = (
@@ -174,15 +174,15 @@ def _functions(workspace: Workspace, model: Model) -> Row:
         name, domain = parse_operator(text, {f.domain for f in model.functions})
         functions.add_function(edit, name, domain or "local")
 
-    adding = add_row("Add function", Field("Add function", str, add, hint="domain::name"))
+    adding = add_row("Add function", PropertyField("Add function", str, add, hint="domain::name"))
     return section("functions", "Functions", count, lambda: many(count, make, adding))
 
 
-def function_rows(workspace: Workspace, function: Function) -> list[Row]:
+def function_rows(workspace: Workspace, function: Function) -> list[PropertyRow]:
     """Everything of a function: what it is called, its signature, opsets and texts."""
 
-    def called(part: str, text: str) -> Field:
-        return Field(
+    def called(part: str, text: str) -> PropertyField:
+        return PropertyField(
             f"Rename function {name_of(function)}",
             lambda: text,
             lambda edit, new: functions.rename_function(edit, function, **{part: new.strip()}),
@@ -205,10 +205,10 @@ def function_rows(workspace: Workspace, function: Function) -> list[Row]:
 # -- training -------------------------------------------------------------------------------------------------
 
 
-def _training(workspace: Workspace, model: Model) -> Row:
+def _training(workspace: Workspace, model: Model) -> PropertyRow:
     count = len(model.training_info)
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         return [_training_row(workspace, training, i) for i, training in enumerate(model.training_info)]
 
     def add(edit: Transaction) -> None:
@@ -218,8 +218,8 @@ def _training(workspace: Workspace, model: Model) -> Row:
     return section("training", "Training", count, rows, common=False, actions=(adding,))
 
 
-def _training_row(workspace: Workspace, training: TrainingInfo, index: int) -> Row:
-    row = Row(f"training {index}", f"Step {index + 1}", expanded=True)
+def _training_row(workspace: Workspace, training: TrainingInfo, index: int) -> PropertyRow:
+    row = PropertyRow(f"training {index}", f"Step {index + 1}", expanded=True)
     row.children = [
         _training_graph(workspace, training, "initialization"),
         _training_graph(workspace, training, "algorithm"),
@@ -237,7 +237,9 @@ def _training_row(workspace: Workspace, training: TrainingInfo, index: int) -> R
     return row
 
 
-def _training_graph(workspace: Workspace, training: TrainingInfo, field: Literal["initialization", "algorithm"]) -> Row:
+def _training_graph(
+    workspace: Workspace, training: TrainingInfo, field: Literal["initialization", "algorithm"]
+) -> PropertyRow:
     """One of the graphs of a training step, or that there is none."""
     graph: Graph | None = getattr(training, field)
     label = field.capitalize()
@@ -253,12 +255,12 @@ def _training_graph(workspace: Workspace, training: TrainingInfo, field: Literal
         f"Add {field} graph",
         lambda edit: properties.set_training_graph(edit, training, field, Graph(field)),
     )
-    return Row(
+    return PropertyRow(
         f"graph {label}", label, "none", style="muted", actions=(RowAction(f"Add {field} graph", adding, "add", "add"),)
     )
 
 
-def _bindings(training: TrainingInfo, key: str, label: str) -> Row:
+def _bindings(training: TrainingInfo, key: str, label: str) -> PropertyRow:
     pairs: tuple[tuple[str, str], ...] = getattr(training, f"{key}_binding")
 
     def apply(edit: Transaction, text: str) -> None:
@@ -270,9 +272,9 @@ def _bindings(training: TrainingInfo, key: str, label: str) -> Row:
             found[name] = output
         properties.set_bindings(edit, training, **{key: found})
 
-    row = Row(key, label, display(", ".join(f"{k} = {v}" for k, v in pairs), 300) or "none")
+    row = PropertyRow(key, label, display(", ".join(f"{k} = {v}" for k, v in pairs), 300) or "none")
     row.style = "normal" if pairs else "muted"
-    row.field = Field(
+    row.field = PropertyField(
         f"Set {label.lower()}",
         lambda: "\n".join(f"{k} = {v}" for k, v in pairs),
         apply,

@@ -11,7 +11,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.selection import Item
-from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.style.formatting import display, plural
 
 #: With more objects than this only a count is shown: making the rows of each would be felt.
@@ -20,11 +20,13 @@ MOST = 1000
 _NOUNS: dict[type, str] = {Node: "node", Value: "value", Graph: "graph", Function: "function", Model: "model"}
 
 
-def many_rows(workspace: Workspace, items: Sequence[Item], rows_of: Callable[[Item], Sequence[Row]]) -> list[Row]:
+def many_rows(
+    workspace: Workspace, items: Sequence[Item], rows_of: Callable[[Item], Sequence[PropertyRow]]
+) -> list[PropertyRow]:
     """What the objects are, and the rows all of them have."""
     selection = workspace.selection
     kinds = selection.kinds if items is selection.items else Counter(map(type, items))
-    summary = Row("selected", "Selected", ", ".join(plural(n, _NOUNS[kind]) for kind, n in kinds.items()))
+    summary = PropertyRow("selected", "Selected", ", ".join(plural(n, _NOUNS[kind]) for kind, n in kinds.items()))
     found = [summary]
     if len(kinds) > 1:
         return found
@@ -37,30 +39,30 @@ def many_rows(workspace: Workspace, items: Sequence[Item], rows_of: Callable[[It
     return [*found, *_joined(workspace, [list(rows_of(item)) for item in items])]
 
 
-def _operators(workspace: Workspace, nodes: Sequence[Node]) -> list[Row]:
+def _operators(workspace: Workspace, nodes: Sequence[Node]) -> list[PropertyRow]:
     """How many of which operator; following one selects only those. Of very many nodes they are counted on demand."""
     counts = Counter[str]()
 
     def select(op_type: str) -> None:
         workspace.selection.set([node for node in nodes if node.op_type == op_type])
 
-    def rows() -> list[Row]:
+    def rows() -> list[PropertyRow]:
         counts.update(() if counts else map(attrgetter("op_type"), nodes))
         found = []
         for op_type, count in counts.most_common():
-            row = Row(f"operator {op_type}", display(op_type, 80), str(count))
+            row = PropertyRow(f"operator {op_type}", display(op_type, 80), str(count))
             row.actions = (RowAction("Select only these", partial(select, op_type), "filter", "go"),)
             found.append(row)
         return found
 
     if len(nodes) > MOST:
-        return [Row("operators", "Operators", "", style="section", children=rows)]
+        return [PropertyRow("operators", "Operators", "", style="section", children=rows)]
     if len(rows()) < 2:
         return []
-    return [Row("operators", "Operators", str(len(counts)), style="section", children=rows, expanded=True)]
+    return [PropertyRow("operators", "Operators", str(len(counts)), style="section", children=rows, expanded=True)]
 
 
-def _joined(workspace: Workspace, lists: list[list[Row]]) -> list[Row]:
+def _joined(workspace: Workspace, lists: list[list[PropertyRow]]) -> list[PropertyRow]:
     """Rows with a key that every list has, joined; in the order of the first."""
     by_key = [{row.key: row for row in rows if row.common} for rows in lists]
     found = []
@@ -71,9 +73,9 @@ def _joined(workspace: Workspace, lists: list[list[Row]]) -> list[Row]:
     return found
 
 
-def _join(workspace: Workspace, same: list[Row]) -> Row:
+def _join(workspace: Workspace, same: list[PropertyRow]) -> PropertyRow:
     first = same[0]
-    row = Row(first.key, first.label, first.text, first.note, first.style, first.mono, first.middle)
+    row = PropertyRow(first.key, first.label, first.text, first.note, first.style, first.mono, first.middle)
     row.help = first.help if all(other.help == first.help for other in same) else None
     row.expanded = first.expanded
     if any(other.text != first.text or other.style != first.style for other in same):
@@ -93,7 +95,7 @@ def _join(workspace: Workspace, same: list[Row]) -> Row:
     return row
 
 
-def _joined_field(fields: Sequence[Field | None], *, different: bool) -> Field | None:
+def _joined_field(fields: Sequence[PropertyField | None], *, different: bool) -> PropertyField | None:
     known = [field for field in fields if field is not None and field.open is None]
     if len(known) < len(fields):
         return None
@@ -103,7 +105,7 @@ def _joined_field(fields: Sequence[Field | None], *, different: bool) -> Field |
         for field in known:
             field.apply(edit, text)
 
-    return Field(
+    return PropertyField(
         f"{first.title} and {len(known) - 1} more",
         str if different else first.source,
         apply,
@@ -116,7 +118,7 @@ def _joined_field(fields: Sequence[Field | None], *, different: bool) -> Field |
     )
 
 
-def _run_all(workspace: Workspace, same: list[Row], action: RowAction) -> None:
+def _run_all(workspace: Workspace, same: list[PropertyRow], action: RowAction) -> None:
     """Each object's own removal, as one entry: an edit inside an edit joins it."""
     with workspace.document.edit(f"{action.title} of {len(same)}"):
         for row in same:

@@ -34,15 +34,15 @@ from onnx_workbench.viewer.inspector.common import (
 )
 from onnx_workbench.viewer.inspector.devices import devices_section
 from onnx_workbench.viewer.inspector.run_rows import run_rows
-from onnx_workbench.viewer.inspector.tensors import Numbers, tensor_text
+from onnx_workbench.viewer.inspector.tensors import TensorNumbers, tensor_text
 from onnx_workbench.viewer.inspector.types import value_type_field
-from onnx_workbench.viewer.property_tree.rows import Field, Help, Row, RowAction, Suggestion
+from onnx_workbench.viewer.property_tree.rows import Help, PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.style.formatting import display, plural, type_text
 
 _MOST_WITH_RUNS = 240  # outputs; of more, what a run gave is seen at the value
 
 
-def node_rows(workspace: Workspace, node: Node, numbers: Numbers, open_list: OpenList) -> list[Row]:
+def node_rows(workspace: Workspace, node: Node, numbers: TensorNumbers, open_list: OpenList) -> list[PropertyRow]:
     """Everything of a node, to see and to change."""
     schema = schema_of(workspace, node)
     return [
@@ -99,15 +99,15 @@ def _parameter_line(parameter: Parameter, bold: str) -> str:
     return f"- {bold}{parameter.name}{bold} ({facts})" + (f": {doc}" if doc else "")
 
 
-def _operator_row(workspace: Workspace, node: Node, schema: Schema | None) -> Row:
-    field = Field(
+def _operator_row(workspace: Workspace, node: Node, schema: Schema | None) -> PropertyRow:
+    field = PropertyField(
         f"Change operator of {name_of(node)}",
         lambda: node.op_type,
         lambda edit, text: nodes.change_operator(edit, node, *operator_for(node, text)),
         suggest=lambda typed: _suggest_operators(workspace, node, typed),
         hint="operator or domain::operator",
     )
-    row = Row("op_type", "Operator", display(node.op_type, 120), field=field, middle=True)
+    row = PropertyRow("op_type", "Operator", display(node.op_type, 120), field=field, middle=True)
     function = workspace.model.function(*node.operator)
     if function is not None:
         row.note = "function of the model"
@@ -138,12 +138,14 @@ def _suggest_operators(workspace: Workspace, node: Node, typed: str) -> Sequence
     return [Suggestion(f"{domain}::{name}" if domain else name, note) for name, domain, note in matching]
 
 
-def _name_row(node: Node) -> Row:
-    field = Field(f"Rename {name_of(node)}", lambda: node.name, lambda edit, text: nodes.rename_node(edit, node, text))
+def _name_row(node: Node) -> PropertyRow:
+    field = PropertyField(
+        f"Rename {name_of(node)}", lambda: node.name, lambda edit, text: nodes.rename_node(edit, node, text)
+    )
     return text_row("name", "Name", node.name, field, common=False, middle=True)
 
 
-def _domain_row(workspace: Workspace, node: Node, schema: Schema | None) -> Row:
+def _domain_row(workspace: Workspace, node: Node, schema: Schema | None) -> PropertyRow:
     imports = node.graph.opset_imports if node.graph is not None else {}
     domains = dict.fromkeys(imports, "") | {f.domain: "functions" for f in workspace.model.functions}
 
@@ -151,13 +153,13 @@ def _domain_row(workspace: Workspace, node: Node, schema: Schema | None) -> Row:
         text = text.strip()
         nodes.change_operator(edit, node, node.op_type, "" if text == "ai.onnx" else text, node.overload)
 
-    field = Field(
+    field = PropertyField(
         f"Change domain of {name_of(node)}",
         lambda: node.domain or "ai.onnx",
         apply,
         choices=tuple(Suggestion(d or "ai.onnx", note) for d, note in domains.items()),
     )
-    row = Row("domain", "Domain", display(node.domain or "ai.onnx", 120), field=field)
+    row = PropertyRow("domain", "Domain", display(node.domain or "ai.onnx", 120), field=field)
     version = imports.get(node.domain)
     row.note = f"opset {version}" if version is not None else "not imported"
     if version is None and (schema is None or schema.origin != "function"):
@@ -165,10 +167,10 @@ def _domain_row(workspace: Workspace, node: Node, schema: Schema | None) -> Row:
     return row
 
 
-def _overload_row(workspace: Workspace, node: Node) -> list[Row]:
+def _overload_row(workspace: Workspace, node: Node) -> list[PropertyRow]:
     if not node.overload and workspace.model.function(node.domain, node.op_type) is None:
         return []
-    field = Field(
+    field = PropertyField(
         f"Change overload of {name_of(node)}",
         lambda: node.overload,
         lambda edit, text: nodes.change_operator(edit, node, node.op_type, node.domain, text.strip()),
@@ -184,10 +186,10 @@ def _overload_row(workspace: Workspace, node: Node) -> list[Row]:
 # -- inputs ---------------------------------------------------------------------------------------------------
 
 
-def _inputs(workspace: Workspace, node: Node, schema: Schema | None) -> Row:
+def _inputs(workspace: Workspace, node: Node, schema: Schema | None) -> PropertyRow:
     count = len(node.inputs)
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         formal = len(schema.inputs) if schema is not None else 0
         shown = max(count, formal)
         has_more = schema is None or not schema.is_signature_known or schema.max_inputs > shown
@@ -202,7 +204,7 @@ def _inputs(workspace: Workspace, node: Node, schema: Schema | None) -> Row:
     return section("inputs", "Inputs", count, rows, expanded=count <= 60, common=False)
 
 
-def _input_field(workspace: Workspace, node: Node, index: int, name: str) -> Field:
+def _input_field(workspace: Workspace, node: Node, index: int, name: str) -> PropertyField:
     """A field in which a value is chosen by name; empty leaves the input out."""
     graph = node.graph
     assert graph is not None
@@ -225,7 +227,7 @@ def _input_field(workspace: Workspace, node: Node, index: int, name: str) -> Fie
             values.disconnect(edit, node, index)
 
     value = node.inputs[index] if index < len(node.inputs) else None
-    return Field(
+    return PropertyField(
         f"Connect {name} of {name_of(node)}",
         lambda: "" if value is None else value.name,
         apply,
@@ -246,10 +248,10 @@ def _named_or_new(edit: Transaction, graph: Graph, text: str) -> Value:
         return add_constant(edit, graph, text)
 
 
-def _input_row(workspace: Workspace, node: Node, index: int, schema: Schema | None) -> Row:
+def _input_row(workspace: Workspace, node: Node, index: int, schema: Schema | None) -> PropertyRow:
     parameter = schema.input(index) if schema is not None else None
     label = _formal(parameter, index, schema.inputs if schema is not None else ())
-    row = Row(f"input {index}", label, help=_parameter_help(parameter, schema), middle=True)
+    row = PropertyRow(f"input {index}", label, help=_parameter_help(parameter, schema), middle=True)
     row.field = _input_field(workspace, node, index, label)
     value = node.inputs[index] if index < len(node.inputs) else None
     if value is None:
@@ -271,7 +273,7 @@ def _input_row(workspace: Workspace, node: Node, index: int, schema: Schema | No
     return row
 
 
-def fill_value(workspace: Workspace, row: Row, value: Value) -> None:
+def fill_value(workspace: Workspace, row: PropertyRow, value: Value) -> None:
     """Show a value in a row: its name, type, and the way there."""
     row.text = display(value.name, 200)
     row.note = type_note(workspace, value)
@@ -281,12 +283,12 @@ def fill_value(workspace: Workspace, row: Row, value: Value) -> None:
     row.actions = (go(workspace, value.producer or value, "Go to the producer" if value.producer else "Go there"),)
 
 
-def _inner(workspace: Workspace, value: Value) -> list[Row]:
+def _inner(workspace: Workspace, value: Value) -> list[PropertyRow]:
     """The most wanted of a value, under the row that names it."""
     declared = value.type
     shown = "not declared" if declared is None else type_text(declared)
     rows = [
-        Row(
+        PropertyRow(
             "type",
             "Type",
             shown,
@@ -299,8 +301,8 @@ def _inner(workspace: Workspace, value: Value) -> list[Row]:
     if known is not None and known != declared:
         rows.append(inferred_row(known))
     if value.initializer is not None:
-        rows.append(Row("initializer", "Initializer", tensor_text(value.initializer)))
-    uses = Row("uses", "Used", plural(len(value.uses), "time"))
+        rows.append(PropertyRow("initializer", "Initializer", tensor_text(value.initializer)))
+    uses = PropertyRow("uses", "Used", plural(len(value.uses), "time"))
     uses.actions = (RowAction("Show the value", lambda: workspace.selection.set([value]), "forward", "go"),)
     return [*rows, uses]
 
@@ -320,10 +322,10 @@ def _disconnecting(workspace: Workspace, node: Node, index: int, label: str) -> 
     )
 
 
-def _more_inputs(workspace: Workspace, node: Node, schema: Schema | None) -> Row:
+def _more_inputs(workspace: Workspace, node: Node, schema: Schema | None) -> PropertyRow:
     parameter = schema.input(len(node.inputs)) if schema is not None else None
     field = _input_field(workspace, node, len(node.inputs), "an input")
-    row = Row("+", "Add input", "name of a value", style="muted", field=field, common=False)
+    row = PropertyRow("+", "Add input", "name of a value", style="muted", field=field, common=False)
     row.help = _parameter_help(parameter, schema)
     return row
 
@@ -350,15 +352,15 @@ def _parameter_help(parameter: Parameter | None, schema: Schema | None) -> Help 
 # -- outputs --------------------------------------------------------------------------------------------------
 
 
-def _outputs(workspace: Workspace, node: Node, schema: Schema | None) -> Row:
+def _outputs(workspace: Workspace, node: Node, schema: Schema | None) -> PropertyRow:
     formal = len(schema.outputs) if schema is not None else 0
     count = len(node.outputs)
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         shown = max(count, formal)
         adding = []
         if (schema is None or schema.max_outputs > shown) and count >= formal:
-            field = Field(
+            field = PropertyField(
                 f"Add output to {name_of(node)}", str, _output_setter(node, count), hint="name of a new value"
             )
             adding = [add_row("Add output", field)]
@@ -389,20 +391,20 @@ def _output_setter(node: Node, index: int) -> Callable[[Transaction, str], objec
     return apply
 
 
-def _output_row(workspace: Workspace, node: Node, index: int, schema: Schema | None) -> Row:
+def _output_row(workspace: Workspace, node: Node, index: int, schema: Schema | None) -> PropertyRow:
     parameter = schema.output(index) if schema is not None else None
     label = _formal(parameter, index, schema.outputs if schema is not None else ())
-    row = Row(f"output {index}", label, help=_parameter_help(parameter, schema), middle=True)
+    row = PropertyRow(f"output {index}", label, help=_parameter_help(parameter, schema), middle=True)
     value = node.outputs[index] if index < len(node.outputs) else None
     if value is None:
         row.text, row.style = "–", "muted"
         row.note = "" if parameter is None else parameter.type_name
-        row.field = Field(
+        row.field = PropertyField(
             f"Produce {label} of {name_of(node)}", str, _output_setter(node, index), hint="name of a new value"
         )
         return row
     fill_value(workspace, row, value)
-    row.field = Field(
+    row.field = PropertyField(
         f"Rename {name_of(value)}", lambda: value.name, lambda edit, new: values.rename_value(edit, value, new)
     )
     show = RowAction("Show the value", lambda: workspace.selection.set([value]), "forward", "go")

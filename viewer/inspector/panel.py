@@ -24,11 +24,11 @@ from onnx_workbench.viewer.inspector.multi_selection import MOST, many_rows
 from onnx_workbench.viewer.inspector.nodes import node_rows
 from onnx_workbench.viewer.inspector.problems import problem_rows, problems_of
 from onnx_workbench.viewer.inspector.run_rows import run_rows
-from onnx_workbench.viewer.inspector.tensors import Numbers
+from onnx_workbench.viewer.inspector.tensors import TensorNumbers
 from onnx_workbench.viewer.inspector.values import owner_text, value_rows
 from onnx_workbench.viewer.panels import Panel
-from onnx_workbench.viewer.property_tree.rows import Help, Row
-from onnx_workbench.viewer.property_tree.tree import RowTree
+from onnx_workbench.viewer.property_tree.rows import Help, PropertyRow
+from onnx_workbench.viewer.property_tree.tree import PropertyTree
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import node_category, theme, themes
@@ -51,9 +51,9 @@ class InspectorPanel(Panel):
         self._follows_runs = False
         self._problems: list[Problem] = []
         self._told: list[tuple[str, ...]] | None = None  # of what a run gave
-        self.numbers = Numbers(workspace.jobs, self.refresh_soon)
+        self.numbers = TensorNumbers(workspace.jobs, self.refresh_soon)
         self.head = _Head(self)
-        self.tree = RowTree(workspace.document, workspace.report, self)
+        self.tree = PropertyTree(workspace.document, workspace.report, self)
         self.tree.setAccessibleName("Fields of the selection")
         self.help = _HelpView(self)
         splitter = self.splitter = QSplitter(Qt.Orientation.Vertical, self)
@@ -197,14 +197,14 @@ class InspectorPanel(Panel):
         self.tree.set_rows(self._rows(items))
         self._told = self._run_texts()
 
-    def _rows(self, items: Sequence[Item]) -> Sequence[Row]:
+    def _rows(self, items: Sequence[Item]) -> Sequence[PropertyRow]:
         if len(items) == 1:
             self._problems = problems_of(self.workspace, items[0])
             return [*problem_rows(self.workspace, self._problems), *self.rows_of(items[0])]
         self._problems = []
         return many_rows(self.workspace, items, self.rows_of)
 
-    def rows_of(self, item: Item) -> Sequence[Row]:
+    def rows_of(self, item: Item) -> Sequence[PropertyRow]:
         """The rows of one object."""
         match item:
             case Node():
@@ -244,7 +244,7 @@ class InspectorPanel(Panel):
 
     # -- documentation ---------------------------------------------------------------------------------------
 
-    def _show_help(self, row: Row | None) -> None:
+    def _show_help(self, row: PropertyRow | None) -> None:
         """Documentation of the row, else of the operator."""
         found = None if row is None else row.help
         if found is None:

@@ -8,7 +8,7 @@ from onnx_workbench.model.checks import Problem
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.selection import Item
-from onnx_workbench.viewer.property_tree.rows import Help, Row, RowAction, Style
+from onnx_workbench.viewer.property_tree.rows import Help, PropertyRow, RowAction, Style
 from onnx_workbench.viewer.style.formatting import display
 
 _STYLES: dict[str, Style] = {"error": "error", "warning": "warning", "info": "muted"}
@@ -26,22 +26,26 @@ def problems_of(workspace: Workspace, item: Item) -> list[Problem]:
     return [problem for problem in here if problem.severity in least]
 
 
-def problem_rows(workspace: Workspace, problems: list[Problem]) -> list[Row]:
+def problem_rows(workspace: Workspace, problems: list[Problem]) -> list[PropertyRow]:
     """A section of them; none when nothing is wrong."""
     if not problems:
         return []
 
-    def rows() -> list[Row]:
+    def rows() -> list[PropertyRow]:
         return [_row(workspace, problem, number) for number, problem in enumerate(problems)]
 
     return [
-        Row("problems", "Problems", str(len(problems)), style="section", children=rows, expanded=True, common=False)
+        PropertyRow(
+            "problems", "Problems", str(len(problems)), style="section", children=rows, expanded=True, common=False
+        )
     ]
 
 
-def _row(workspace: Workspace, problem: Problem, number: int) -> Row:
+def _row(workspace: Workspace, problem: Problem, number: int) -> PropertyRow:
     text = display(problem.message, 300, elide="end")
-    row = Row(f"problem {number} {problem.rule}", _LABELS[problem.severity], text, style=_STYLES[problem.severity])
+    row = PropertyRow(
+        f"problem {number} {problem.rule}", _LABELS[problem.severity], text, style=_STYLES[problem.severity]
+    )
     row.tip = display(f"{problem.message}\n{problem.detail}", 800, keep_lines=True)
     row.help = Help(text, problem.detail)
     fix = problem.fix

@@ -11,7 +11,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, QuantizationAnnotation, Value
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.inspector.common import VisibleValues, act, add_row, find_value, go, many, name_of, section
-from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.style.formatting import display
 
 #: The parameters that ONNX's quantization annotations know.
@@ -19,7 +19,7 @@ _KNOWN = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")
 _MOST_OPEN = 20
 
 
-def annotations_section(workspace: Workspace, graph: Graph) -> Row:
+def annotations_section(workspace: Workspace, graph: Graph) -> PropertyRow:
     """The quantization annotations of a graph."""
     annotations = graph.quantization_annotations
 
@@ -28,9 +28,11 @@ def annotations_section(workspace: Workspace, graph: Graph) -> Row:
         properties.set_quantization_annotations(edit, graph, (*annotations, added))
 
     visible = VisibleValues(workspace, graph)
-    adding = Field(f"Annotate a value of {name_of(graph)}", str, add, suggest=visible.suggest, hint="name of a value")
+    adding = PropertyField(
+        f"Annotate a value of {name_of(graph)}", str, add, suggest=visible.suggest, hint="name of a value"
+    )
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         last = add_row("Add annotation", adding)
         return many(
             len(annotations), lambda index: _annotation_row(workspace, graph, index), last, opens=lambda _index: True
@@ -39,7 +41,7 @@ def annotations_section(workspace: Workspace, graph: Graph) -> Row:
     return section("quantization", "Quantization annotations", len(annotations), rows, common=False)
 
 
-def annotation_of(workspace: Workspace, value: Value) -> list[Row]:
+def annotation_of(workspace: Workspace, value: Value) -> list[PropertyRow]:
     """The annotation of a value in its graph, if it has one."""
     graph = value.graph
     annotations = graph.quantization_annotations if graph is not None else ()
@@ -57,14 +59,14 @@ def annotation_of(workspace: Workspace, value: Value) -> list[Row]:
     return [row]
 
 
-def _annotation_row(workspace: Workspace, graph: Graph, index: int) -> Row:
+def _annotation_row(workspace: Workspace, graph: Graph, index: int) -> PropertyRow:
     annotation = graph.quantization_annotations[index]
     of = name_of(annotation.value)
-    row = Row(f"annotation {index}", display(annotation.value.name, 200))
+    row = PropertyRow(f"annotation {index}", display(annotation.value.name, 200))
     row.text = ", ".join(f"{display(n, 30)} = {display(v.name, 60)}" for n, v in annotation.parameters)
     row.children = lambda: _parameter_rows(workspace, graph, index)
     row.expanded = len(graph.quantization_annotations) <= _MOST_OPEN  # a new one is there to be filled in
-    row.field = Field(
+    row.field = PropertyField(
         f"Annotate {of}",
         lambda: ", ".join(f"{n} = {v.name}" for n, v in annotation.parameters),
         lambda edit, text: _annotate(edit, graph, index, text),
@@ -80,7 +82,7 @@ def _removing(workspace: Workspace, graph: Graph, index: int) -> RowAction:
     return RowAction("Remove", removing, "delete", "remove")
 
 
-def _parameter_rows(workspace: Workspace, graph: Graph, index: int) -> list[Row]:
+def _parameter_rows(workspace: Workspace, graph: Graph, index: int) -> list[PropertyRow]:
     """Those that are there, and of the known ones those that are not, to be filled in."""
     parameters = dict(graph.quantization_annotations[index].parameters)
     visible = VisibleValues(workspace, graph)
@@ -90,7 +92,7 @@ def _parameter_rows(workspace: Workspace, graph: Graph, index: int) -> list[Row]
 
 def _parameter_row(
     workspace: Workspace, graph: Graph, index: int, name: str, value: Value | None, visible: VisibleValues
-) -> Row:
+) -> PropertyRow:
     annotation = graph.quantization_annotations[index]
 
     def put(edit: Transaction, text: str) -> None:
@@ -102,11 +104,11 @@ def _parameter_row(
         _set_annotation(edit, graph, index, replace(annotation, parameters=tuple(parameters.items())))
 
     title = f"Set {display(name, 40)} of {name_of(annotation.value)}"
-    row = Row(
+    row = PropertyRow(
         f"parameter {name}", display(name, 80), "none" if value is None else display(value.name, 200), middle=True
     )
     row.tip = display(name, 400)
-    row.field = Field(
+    row.field = PropertyField(
         title, lambda: "" if value is None else value.name, put, suggest=visible.suggest, hint="name of a value"
     )
     if value is None:

@@ -6,10 +6,10 @@ from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.core.context import Workspace
-from onnx_workbench.viewer.property_tree.rows import Row, RowAction
+from onnx_workbench.viewer.property_tree.rows import PropertyRow, RowAction
 
 
-def run_rows(workspace: Workspace, value: Value, key: str = "run") -> list[Row]:
+def run_rows(workspace: Workspace, value: Value, key: str = "run") -> list[PropertyRow]:
     """One row, or none of a value that no run has come near. The first time, the range comes a moment later."""
     if not workspace.has_runs:
         return []
@@ -17,7 +17,7 @@ def run_rows(workspace: Workspace, value: Value, key: str = "run") -> list[Row]:
     if not text:
         return []
     stale = workspace.results.is_stale(value)
-    row = Row(key, "Computed", text, "out of date" if stale else "", mono=True, common=False, tip=text)
+    row = PropertyRow(key, "Computed", text, "out of date" if stale else "", mono=True, common=False, tip=text)
     row.style = "muted" if stale or workspace.results.is_awaited(value) else "normal"
     row.actions = (RowAction("Show the numbers", lambda: _open(workspace, value), "forward", "go"),)
     return [row]

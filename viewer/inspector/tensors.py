@@ -17,13 +17,13 @@ from onnx_workbench.viewer.inspector.common import (
     text_field,
     text_row,
 )
-from onnx_workbench.viewer.property_tree.rows import Row, RowAction
+from onnx_workbench.viewer.property_tree.rows import PropertyRow, RowAction
 from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, shape_text, storage_text
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.distribution import Distribution
     from onnx_workbench.model.edits.tensor_metadata import Part
-    from onnx_workbench.model.edits.tensors import Place
+    from onnx_workbench.model.edits.tensors import TensorLocation
     from onnx_workbench.model.ir.graph import Node, Value
     from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.core.jobs import Jobs
@@ -32,7 +32,7 @@ _FIRST = 24  # values shown
 _BARS_ROWS = 3  # rows are all of one height, so a histogram spans some
 
 
-class Numbers:
+class TensorNumbers:
     """First values and statistics of the tensors shown now, each worked out once; `arrived` is called for news."""
 
     def __init__(self, jobs: Jobs, arrived: Callable[[], object]) -> None:
@@ -99,30 +99,34 @@ def tensor_text(tensor: Tensor | SparseTensor) -> str:
 
 def tensor_rows(
     tensor: Tensor | SparseTensor,
-    numbers: Numbers,
+    numbers: TensorNumbers,
     *,
     with_statistics: bool = False,
     opening: tuple[RowAction, ...] = (),
-) -> list[Row]:
+) -> list[PropertyRow]:
     """Type, shape, size, storage, what is wrong, first values, which `opening` opens; if asked, statistics."""
     rows = [
-        Row("dtype", "Element type", element_type_text(tensor.element_type), mono=True),
-        Row("shape", "Shape", shape_text(tuple(tensor.shape)), mono=True),
-        Row("size", "Size", bytes_text(tensor.nbytes) if tensor.nbytes else "–"),
+        PropertyRow("dtype", "Element type", element_type_text(tensor.element_type), mono=True),
+        PropertyRow("shape", "Shape", shape_text(tuple(tensor.shape)), mono=True),
+        PropertyRow("size", "Size", bytes_text(tensor.nbytes) if tensor.nbytes else "–"),
     ]
     problem = tensor.problem
     if problem:
-        rows.append(Row("problem", "Not available", display(problem, 300), style="error", tip=display(problem, 1000)))
+        rows.append(
+            PropertyRow("problem", "Not available", display(problem, 300), style="error", tip=display(problem, 1000))
+        )
     if isinstance(tensor, SparseTensor):
-        rows.append(Row("stored", "Stored values", number_text(tensor.values.size)))
+        rows.append(PropertyRow("stored", "Stored values", number_text(tensor.values.size)))
         return rows
     rows[2].note = number_text(tensor.size) + (" element" if tensor.size == 1 else " elements")
     stored = storage_text(tensor)
-    rows.append(Row("storage", "Stored", stored, tip=stored))
+    rows.append(PropertyRow("storage", "Stored", stored, tip=stored))
     if problem or not tensor.size:
         return rows
     first = numbers.preview(tensor)
-    rows.append(Row("values", "Values", "…" if first is None else first, mono=True, tip=first or "", actions=opening))
+    rows.append(
+        PropertyRow("values", "Values", "…" if first is None else first, mono=True, tip=first or "", actions=opening)
+    )
     if with_statistics and _has_numbers(tensor):
         rows += statistics_rows(numbers.statistics(tensor))
     return rows
@@ -135,14 +139,14 @@ def tensor_texts(
     called: str,
     attribute: str = "",
     index: int | None = None,
-) -> list[Row]:
-    """A row over what a tensor says of itself, to be changed; `owner`, `attribute` and `index` are its `Place`.
+) -> list[PropertyRow]:
+    """A row over what a tensor says of itself, to be changed; `owner`, `attribute` and `index` locate it.
 
     For a sparse one two: the format has its values and its indices as tensors of their own.
     """
-    from onnx_workbench.model.edits.tensors import Place
+    from onnx_workbench.model.edits.tensors import TensorLocation
 
-    place = Place(owner, attribute, index)
+    place = TensorLocation(owner, attribute, index)
     if isinstance(tensor, Tensor):
         return [_texts(workspace, tensor, place, "values", f"tensor {called}", "Texts")]
     return [
@@ -151,7 +155,9 @@ def tensor_texts(
     ]
 
 
-def _texts(workspace: Workspace, tensor: Tensor, place: Place, part: Part, called: str, label: str) -> Row:
+def _texts(
+    workspace: Workspace, tensor: Tensor, place: TensorLocation, part: Part, called: str, label: str
+) -> PropertyRow:
     from onnx_workbench.model.edits import tensor_metadata as edits
 
     texts = Texts(
@@ -183,27 +189,27 @@ def _has_numbers(tensor: Tensor) -> bool:
     return isinstance(kind, ElementType) and kind.bits > 0 and not kind.is_complex
 
 
-def statistics_rows(found: Distribution | str | None) -> list[Row]:
+def statistics_rows(found: Distribution | str | None) -> list[PropertyRow]:
     """Statistics with a histogram, why there are none, or (None) that they are on their way."""
     if found is None or isinstance(found, str):
         text = "being worked out…" if found is None else display(found, 300)
-        return [Row("statistics", "Statistics", text, style="muted" if found is None else "error")]
+        return [PropertyRow("statistics", "Statistics", text, style="muted" if found is None else "error")]
     known = found.statistics
     rows = []
     low, high = known.minimum, known.maximum
     if low is not None and high is not None:
         mean = f"{number_text(known.mean or 0.0)} ± {number_text(known.deviation or 0.0)}"
-        rows.append(Row("range", "Range", f"{number_text(low)} … {number_text(high)}", mono=True))
-        rows.append(Row("mean", "Mean ± σ", mean, mono=True))
-    rows.append(Row("zeros", "Zeros", number_text(known.zeros), f"{known.zeros / known.size:.1%}", mono=True))
+        rows.append(PropertyRow("range", "Range", f"{number_text(low)} … {number_text(high)}", mono=True))
+        rows.append(PropertyRow("mean", "Mean ± σ", mean, mono=True))
+    rows.append(PropertyRow("zeros", "Zeros", number_text(known.zeros), f"{known.zeros / known.size:.1%}", mono=True))
     if known.non_finite:
         odd = f"{known.nan:,} NaN, {known.non_finite - known.nan:,} infinite"
-        rows.append(Row("odd", "Not finite", odd, style="warning", mono=True))
+        rows.append(PropertyRow("odd", "Not finite", odd, style="warning", mono=True))
     if found.counts and low != high:
         of = f"{found.sampled:,} sampled of {known.size:,}" if found.sampled else f"{known.size:,}"
         tip = f"Histogram of {of} values from {low:.6g} to {high:.6g}"
         for part in range(_BARS_ROWS):
-            row = Row(f"histogram {part}", "" if part else "Histogram", tip, bars=found.counts, tip=tip)
+            row = PropertyRow(f"histogram {part}", "" if part else "Histogram", tip, bars=found.counts, tip=tip)
             row.part = (part, _BARS_ROWS)
             rows.append(row)
     return rows

@@ -12,7 +12,7 @@ from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType, Type
 from onnx_workbench.model.text.types import parse_type, type_source
 from onnx_workbench.viewer.inspector.common import name_of, text_row
-from onnx_workbench.viewer.property_tree.rows import Field, Row, Suggestion
+from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, Suggestion
 
 
 def suggest_types(typed: str) -> Sequence[Suggestion]:
@@ -25,13 +25,13 @@ def suggest_types(typed: str) -> Sequence[Suggestion]:
     ]
 
 
-def type_field(title: str, declared: Type | None, apply: Callable[[Transaction, Type | None], object]) -> Field:
+def type_field(title: str, declared: Type | None, apply: Callable[[Transaction, Type | None], object]) -> PropertyField:
     """A field for a type as text; empty for none."""
 
     def take(edit: Transaction, text: str) -> None:
         apply(edit, parse_type(text) if text.strip() else None)
 
-    return Field(
+    return PropertyField(
         title,
         lambda: "" if declared is None else type_source(declared),
         take,
@@ -41,7 +41,7 @@ def type_field(title: str, declared: Type | None, apply: Callable[[Transaction, 
     )
 
 
-def value_type_field(value: Value) -> Field:
+def value_type_field(value: Value) -> PropertyField:
     """A field for the declared type of a value."""
     return type_field(
         f"Set type of {name_of(value)}",
@@ -60,7 +60,7 @@ def with_denotations(new: Type | None, old: Type | None) -> Type | None:
     return replace(new, shape=shape, denotation=old.denotation)
 
 
-def denotation_rows(value: Value) -> list[Row]:
+def denotation_rows(value: Value) -> list[PropertyRow]:
     """What a declared type and its dimensions stand for (IMAGE, DATA_BATCH …)."""
     declared = value.type
     if declared is None:
@@ -69,7 +69,7 @@ def denotation_rows(value: Value) -> list[Row]:
     def set_denotation(edit: Transaction, text: str) -> None:
         values.set_type(edit, value, replace(declared, denotation=text.strip()))
 
-    field = Field(f"Set denotation of {name_of(value)}", lambda: declared.denotation, set_denotation)
+    field = PropertyField(f"Set denotation of {name_of(value)}", lambda: declared.denotation, set_denotation)
     field = replace(field, choices=tuple(map(Suggestion, ("TENSOR", "IMAGE", "AUDIO", "TEXT"))))
     rows = [text_row("denotation", "Denotation", declared.denotation, field)]
     if isinstance(declared, TensorType) and declared.shape is not None and declared.shape.rank:
@@ -77,7 +77,7 @@ def denotation_rows(value: Value) -> list[Row]:
     return rows
 
 
-def _dimension_row(value: Value, declared: TensorType, shape: Shape) -> Row:
+def _dimension_row(value: Value, declared: TensorType, shape: Shape) -> PropertyRow:
     """The denotations of all dimensions, in order."""
 
     def apply(edit: Transaction, text: str) -> None:
@@ -89,5 +89,7 @@ def _dimension_row(value: Value, declared: TensorType, shape: Shape) -> Row:
         values.set_type(edit, value, replace(declared, shape=replace(shape, denotations=parts)))
 
     written = ", ".join(shape.denotations)
-    field = Field(f"Set denotations of {name_of(value)}", lambda: written, apply, hint="DATA_BATCH, DATA_CHANNEL, …")
+    field = PropertyField(
+        f"Set denotations of {name_of(value)}", lambda: written, apply, hint="DATA_BATCH, DATA_CHANNEL, …"
+    )
     return text_row("denotations", "Of dimensions", written, field)

@@ -25,14 +25,14 @@ from onnx_workbench.viewer.inspector.common import (
 )
 from onnx_workbench.viewer.inspector.quantization import annotation_of
 from onnx_workbench.viewer.inspector.run_rows import run_rows
-from onnx_workbench.viewer.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
+from onnx_workbench.viewer.inspector.tensors import TensorNumbers, tensor_rows, tensor_text, tensor_texts
 from onnx_workbench.viewer.inspector.types import denotation_rows, value_type_field
-from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.style.formatting import display, type_text
 from onnx_workbench.viewer.style.labels import first_output
 
 
-def value_rows(workspace: Workspace, value: Value, numbers: Numbers) -> list[Row]:
+def value_rows(workspace: Workspace, value: Value, numbers: TensorNumbers) -> list[PropertyRow]:
     """Everything of a value, to see and to change."""
     rows = [
         text_row("name", "Name", value.name, rename_field(value), common=False, middle=True),
@@ -56,10 +56,10 @@ def value_rows(workspace: Workspace, value: Value, numbers: Numbers) -> list[Row
     return rows
 
 
-def _type_row(workspace: Workspace, value: Value) -> Row:
+def _type_row(workspace: Workspace, value: Value) -> PropertyRow:
     declared = value.type
     text = "not declared" if declared is None else type_text(declared)
-    row = Row("type", "Type", text, style="muted" if declared is None else "normal", mono=declared is not None)
+    row = PropertyRow("type", "Type", text, style="muted" if declared is None else "normal", mono=declared is not None)
     row.field = value_type_field(value)
     known = workspace.types.type_of(value)
     if declared is not None and value not in (value.graph.inputs if value.graph else ()):
@@ -83,10 +83,12 @@ def _type_row(workspace: Workspace, value: Value) -> Row:
     return row
 
 
-def _origin_row(workspace: Workspace, value: Value) -> Row:
+def _origin_row(workspace: Workspace, value: Value) -> PropertyRow:
     producer = value.producer
     if producer is not None:
-        row = Row("producer", "Producer", display(producer.title, 200), producer.op_type, middle=True, common=False)
+        row = PropertyRow(
+            "producer", "Producer", display(producer.title, 200), producer.op_type, middle=True, common=False
+        )
         row.actions = (go(workspace, producer),)
         return row
     if value.is_input:
@@ -94,8 +96,8 @@ def _origin_row(workspace: Workspace, value: Value) -> Row:
     elif value.initializer is not None:
         text = "initializer"
     else:
-        return Row("producer", "Producer", "nothing gives this value", style="error", common=False)
-    row = Row("producer", "Producer", text, common=False)
+        return PropertyRow("producer", "Producer", "nothing gives this value", style="error", common=False)
+    row = PropertyRow("producer", "Producer", text, common=False)
     if value.graph is not None:
         row.note = display(value.graph.name, 80)
         row.actions = (_to_graph(workspace, value.graph),)
@@ -106,10 +108,10 @@ def _to_graph(workspace: Workspace, graph: Graph) -> RowAction:
     return RowAction("Go to the graph", lambda: workspace.selection.set([graph]), "forward", "go")
 
 
-def _role_row(workspace: Workspace, value: Value) -> Row:
+def _role_row(workspace: Workspace, value: Value) -> PropertyRow:
     """Whether it is an output, and what else it could be."""
     graph = value.graph
-    row = Row("role", "Graph output", common=False)
+    row = PropertyRow("role", "Graph output", common=False)
     if graph is None:
         return row
     name = name_of(value)
@@ -156,7 +158,7 @@ def _turning(workspace: Workspace, value: Value, graph: Graph) -> Iterator[RowAc
     yield RowAction("Turn it into a Constant node", lambda: workspace.trigger("value.to_constant"))
 
 
-def _default_row(value: Value) -> Row:
+def _default_row(value: Value) -> PropertyRow:
     """What counts where nothing is fed: for an input, nothing yet."""
 
     def give(edit: Transaction, text: str) -> None:
@@ -164,11 +166,11 @@ def _default_row(value: Value) -> Row:
 
         give_default(edit, value, text)
 
-    field = Field(f"Give {name_of(value)} a default", str, give, hint="values, or float[1,3] = 0.5", mono=True)
-    return Row("default", "Default", "none", style="muted", field=field, common=False)
+    field = PropertyField(f"Give {name_of(value)} a default", str, give, hint="values, or float[1,3] = 0.5", mono=True)
+    return PropertyRow("default", "Default", "none", style="muted", field=field, common=False)
 
 
-def _initializer(workspace: Workspace, value: Value, numbers: Numbers) -> Row:
+def _initializer(workspace: Workspace, value: Value, numbers: TensorNumbers) -> PropertyRow:
     tensor = value.initializer
     assert tensor is not None
     opening = RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go")
@@ -196,23 +198,23 @@ def _initializer(workspace: Workspace, value: Value, numbers: Numbers) -> Row:
     return row
 
 
-def _uses(workspace: Workspace, value: Value) -> Row:
+def _uses(workspace: Workspace, value: Value) -> PropertyRow:
     uses = list(value.uses) if len(value.uses) <= 5000 else None
 
-    def make(number: int) -> Row:
+    def make(number: int) -> PropertyRow:
         user, index = (uses or list(value.uses))[number]
         if isinstance(user, Graph):
-            row = Row(f"use {number}", f"output {index}", display(user.name or "graph", 200), "graph")
+            row = PropertyRow(f"use {number}", f"output {index}", display(user.name or "graph", 200), "graph")
             row.actions = (_to_graph(workspace, user),)
             return row
         name = display(user.name or first_output(user), 200)
-        row = Row(f"use {number}", user.op_type, name, f"input {index}", middle=True)
+        row = PropertyRow(f"use {number}", user.op_type, name, f"input {index}", middle=True)
         row.style = "normal" if user.name else "muted"
         row.target = user
         row.actions = (go(workspace, user),)
         return row
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[PropertyRow]:
         nonlocal uses
         uses = list(value.uses)
         return many(len(uses), make)

@@ -163,7 +163,7 @@ PANELS: tuple[PanelInfo, ...] = (
         words="list spreadsheet nodes",
     ),
     PanelInfo(
-        "raw", "panels.raw_messages", "RawPanel", "Raw Messages", "bottom", "raw", words="protobuf bytes source file"
+        "raw", "panels.raw_messages", "RawMessagesPanel", "Raw Messages", "bottom", "raw", words="protobuf bytes source file"
     ),
     PanelInfo("watch", "panels.watch", "WatchPanel", "Watch", "bottom", "watch", words="pinned values debug variables"),
     PanelInfo(
@@ -178,7 +178,7 @@ PANELS: tuple[PanelInfo, ...] = (
     PanelInfo(
         "element",
         "panels.provenance",
-        "ElementPanel",
+        "ProvenancePanel",
         "Element",
         "bottom",
         "find",
@@ -187,7 +187,7 @@ PANELS: tuple[PanelInfo, ...] = (
     PanelInfo(
         "compare",
         "panels.run_comparison",
-        "ComparePanel",
+        "RunComparisonPanel",
         "Compare",
         "bottom",
         "compare",

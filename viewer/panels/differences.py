@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.model.diff import Difference
 from onnx_workbench.viewer.cli.diff import location
-from onnx_workbench.viewer.compare.model_comparison import SIGNS, WORDS, Comparing
+from onnx_workbench.viewer.compare.model_comparison import SIGNS, WORDS, ModelComparison
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.style.formatting import count_text, display, plural
@@ -80,7 +80,7 @@ class DifferencesPanel(Panel):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.model = DifferenceModel((*_COLUMNS, "Before", "After"), self)
-        self._comparing: Comparing | None = None
+        self._comparing: ModelComparison | None = None
         self.table = self._make_table()
         self.summary = ElidedLabel(self)
         self.choose_button = QPushButton("Compare with…", self)

@@ -40,7 +40,7 @@ _SPACE = "  "  # between name and type
 _MOST_BESIDE = 0.65  # of a row for what stands beside a name
 
 
-class Matches(QAbstractListModel):
+class MatchModel(QAbstractListModel):
     """The matches found so far."""
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -133,7 +133,7 @@ class FindPanel(Panel):
         self.box.setAccessibleName("Find")
         self.box.setClearButtonEnabled(True)
         pass_undo(self.box)
-        self.matches = Matches(self)
+        self.matches = MatchModel(self)
         self.list = RowTable(self.matches, "Matches", self)  # a list view looks at every row when there are more
         self.list.horizontalHeader().hide()
         self.list.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)

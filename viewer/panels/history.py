@@ -11,7 +11,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QFont, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 
-from onnx_workbench.model.history.document import Document, Entry
+from onnx_workbench.model.history.document import Document, HistoryEntry
 from onnx_workbench.viewer.core.busy_cursor import busy_over
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.shifts import SLICE_SECONDS
@@ -33,9 +33,9 @@ class HistoryModel(QAbstractListModel):
     def __init__(self, document: Document, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._document = document
-        self.entries: list[Entry] = []
+        self.entries: list[HistoryEntry] = []
         self._depths: list[int] = []
-        self._ahead: set[Entry] = set()
+        self._ahead: set[HistoryEntry] = set()
         self.refresh()
 
     def refresh(self) -> None:
@@ -55,7 +55,7 @@ class HistoryModel(QAbstractListModel):
         self._add(self._document.root, path | self._ahead)
         self.endResetModel()
 
-    def _add(self, root: Entry, main: set[Entry]) -> None:
+    def _add(self, root: HistoryEntry, main: set[HistoryEntry]) -> None:
         """The line of states one is on stays left; a branch off it stands one step in, before the line goes on."""
         pending = [(root, 0)]
         while pending:
@@ -146,7 +146,7 @@ class HistoryPanel(Panel):
             self._going.start(self._way_to(entry))
             self._going.go_on()
 
-    def _way_to(self, entry: Entry) -> Iterator[None]:
+    def _way_to(self, entry: HistoryEntry) -> Iterator[None]:
         """As many edits a turn as take a few milliseconds; the pointer shows where the next may be of very much."""
         document, changes = self.workspace.document, self.workspace.changes
         steps = document.steps_to(entry)

@@ -34,9 +34,9 @@ from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.tables.node_table_model import NodeTableModel, title_of, write_cells
 from onnx_workbench.viewer.tables.row_table import RowTable
-from onnx_workbench.viewer.tables.validating_delegate import HoldingDelegate
+from onnx_workbench.viewer.tables.validating_delegate import ValidatingDelegate
 from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
-from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_many
+from onnx_workbench.viewer.workflows.edit_many import CopyOf, edit_many
 
 _DELAY_MS = 150
 _ALL = "All operators"
@@ -90,7 +90,7 @@ class NodeTablePanel(Panel):
 
     def _table(self) -> RowTable:
         table = RowTable(self.model, "Nodes", self)
-        table.setItemDelegate(HoldingDelegate(table))
+        table.setItemDelegate(ValidatingDelegate(table))
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
         table.setShowGrid(True)
         table.setAlternatingRowColors(True)
@@ -290,7 +290,7 @@ class NodeTablePanel(Panel):
             write_cells(edit, [(copy_of(node), column, text) for node, column, text in cells], progress)
             return ()
 
-        change_many(self.workspace, title_of(cells), len(cells), change, failed=self._refuse)
+        edit_many(self.workspace, title_of(cells), len(cells), change, failed=self._refuse)
 
     def _refuse(self, error: BaseException) -> None:
         if isValid(self) and isinstance(error, ModelError):

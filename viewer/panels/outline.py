@@ -14,7 +14,7 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.panels import Panel
-from onnx_workbench.viewer.tables.expand_all import OpeningAll
+from onnx_workbench.viewer.tables.expand_all import ExpandAll
 from onnx_workbench.viewer.tables.marking_tree import MarkingTree
 from onnx_workbench.viewer.tables.outline_model import ObjectRole, OutlineModel
 from onnx_workbench.viewer.tables.outline_rows import Stretch
@@ -45,7 +45,7 @@ class OutlinePanel(Panel):
         self.model = OutlineModel(workspace.model, workspace.grouping, self)
         self.tree = MarkingTree(self._is_marked, self)
         self.tree.setModel(self.model)
-        self.opening = OpeningAll(self.tree)
+        self.opening = ExpandAll(self.tree)
         self.tree.setAccessibleName("Outline")
         self.tree.setUniformRowHeights(True)
         self.tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)

@@ -31,8 +31,8 @@ from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.workflows.edit_many import MANY
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.history.working_copy import Rehearsal
-    from onnx_workbench.viewer.workflows.background_edit import Outcome
+    from onnx_workbench.model.history.working_copy import WorkingCopy
+    from onnx_workbench.viewer.workflows.background_edit import EditOutcome
 
 _MEND_ALL = "Mend all problems"
 _COLUMNS = ("Problem", "Details", "Place")
@@ -193,13 +193,13 @@ def _mend(document: Document, title: str, problems: list[Problem], progress: Pro
 
 def _mend_all_in_copy(workspace: Workspace) -> None:
     """Find and mend the problems of a copy: a fix speaks of the model that it was found in."""
-    from onnx_workbench.viewer.workflows.background_edit import Outcome, WholeEdit, known_of
+    from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit, EditOutcome, known_of
 
-    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+    def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
         document = rehearsal.document
         problems = find_problems(document.model, known_of(workspace, rehearsal), progress)
         failed = _mend(document, _MEND_ALL, problems, progress)
         warning = None if failed is None else (failed.title, failed.detail, rehearsal.original(failed.place))
-        return Outcome(rehearsal.steps(), warning=warning)
+        return EditOutcome(rehearsal.steps(), warning=warning)
 
-    WholeEdit(workspace, _MEND_ALL, work)
+    BackgroundEdit(workspace, _MEND_ALL, work)

@@ -20,12 +20,12 @@ from onnx_workbench.viewer.core.slices import Latest
 from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.plots.focus import paint_focus
 from onnx_workbench.viewer.run.overlays import TITLES, multiply_adds
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import name_in_run
 from onnx_workbench.viewer.style.formatting import bytes_text, count_text, display, duration_text, plural, shape_text
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme, themes
-from onnx_workbench.viewer.tables.number_table import Cell, Column, MadeRows, NumberTable, Row
+from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
 
@@ -36,22 +36,22 @@ _STATES = {State.DONE: "ran", State.KEPT: "kept", State.CONSTANT: "constant"}
 _OWN = "own"
 
 _NODE_COLUMNS = (
-    Column("Node", 0, number=False),
-    Column("Operator", 18, number=False),
-    Column("Time", 11, amount=True),
-    Column("Share", 8, amount=True),
-    Column("Output", 20),
-    Column("Memory", 11, amount=True),
-    Column("Multiply-adds", 14, amount=True),
-    Column("State", 12, number=False),
+    NumberColumn("Node", 0, number=False),
+    NumberColumn("Operator", 18, number=False),
+    NumberColumn("Time", 11, amount=True),
+    NumberColumn("Share", 8, amount=True),
+    NumberColumn("Output", 20),
+    NumberColumn("Memory", 11, amount=True),
+    NumberColumn("Multiply-adds", 14, amount=True),
+    NumberColumn("State", 12, number=False),
 )
 _OPERATOR_COLUMNS = (
-    Column("Operator", 0, number=False),
-    Column("Nodes", 9, "Of the model, however often each ran", amount=True),
-    Column("Time", 11, amount=True),
-    Column("Share", 9, amount=True),
-    Column("Mean", 11, amount=True),
-    Column("Memory", 12, amount=True),
+    NumberColumn("Operator", 0, number=False),
+    NumberColumn("Nodes", 9, "Of the model, however often each ran", amount=True),
+    NumberColumn("Time", 11, amount=True),
+    NumberColumn("Share", 9, amount=True),
+    NumberColumn("Mean", 11, amount=True),
+    NumberColumn("Memory", 12, amount=True),
 )
 
 #: Runs of fewer nodes are gone through at once.
@@ -166,7 +166,7 @@ class ProfilePanel(Panel):
             at_once=len(record.result.nodes) <= _FEW,
         )
 
-    def _find(self, record: Record, progress: Progress, *, with_memory: bool) -> _Found:
+    def _find(self, record: RunRecord, progress: Progress, *, with_memory: bool) -> _Found:
         every = self.workspace.results.nodes(progress).items()
         known = [(n, r) for n, r in progress.paced(every) if n.graph is not None and r.state in _STATES]
         seconds, is_partly_kept = 0.0, False
@@ -181,7 +181,7 @@ class ProfilePanel(Panel):
         moments = record.result.timeline(progress) if with_memory else ()
         return _Found(known, operators, seconds, is_partly_kept, moments)
 
-    def _show(self, record: Record, found: _Found) -> None:
+    def _show(self, record: RunRecord, found: _Found) -> None:
         total = found.seconds
         kept = " (partly of earlier runs)" if found.is_partly_kept else ""
         count = plural(sum(record.result.counts[state] for state in (State.DONE, State.KEPT)), "node")
@@ -204,23 +204,23 @@ class ProfilePanel(Panel):
         """Whether a node belongs to a function, whose call is counted."""
         return node.graph is not None and node.graph.root is not self.workspace.model.graph
 
-    def _node_row(self, node: Node, result: NodeResult, total: float) -> Row:
+    def _node_row(self, node: Node, result: NodeResult, total: float) -> NumberRow:
         results = self.workspace.results
         output = next((v for v in node.outputs if v is not None), None)
         info = None if output is None else results.info_of(output)
         macs = multiply_adds(node, self._shape)
         spent = result.state is not State.CONSTANT
-        return Row(
+        return NumberRow(
             node,
             (
-                Cell(self._place(node, result), tip=display(node.name, 500)),
-                Cell(display(result.operator, 60)),
-                Cell(duration_text(result.seconds), result.seconds) if spent else Cell(""),
-                Cell(_share(result.seconds, total), result.seconds) if spent else Cell(""),
-                Cell("" if info is None or info.kind != "tensor" else shape_text(info.shape)),
-                Cell(bytes_text(result.nbytes), result.nbytes),
-                Cell(count_text(macs), macs) if macs else Cell(""),
-                Cell(f"ran {result.turns:,} ×" if result.turns else _STATES[result.state], role="muted"),
+                NumberCell(self._place(node, result), tip=display(node.name, 500)),
+                NumberCell(display(result.operator, 60)),
+                NumberCell(duration_text(result.seconds), result.seconds) if spent else NumberCell(""),
+                NumberCell(_share(result.seconds, total), result.seconds) if spent else NumberCell(""),
+                NumberCell("" if info is None or info.kind != "tensor" else shape_text(info.shape)),
+                NumberCell(bytes_text(result.nbytes), result.nbytes),
+                NumberCell(count_text(macs), macs) if macs else NumberCell(""),
+                NumberCell(f"ran {result.turns:,} ×" if result.turns else _STATES[result.state], role="muted"),
             ),
         )
 
@@ -256,20 +256,20 @@ def _share(seconds: float, total: float) -> str:
     return f"{seconds / total:.1%}" if total else ""
 
 
-def _operator_rows(groups: Mapping[str, Sequence[NodeResult]], total: float) -> list[Row]:
+def _operator_rows(groups: Mapping[str, Sequence[NodeResult]], total: float) -> list[NumberRow]:
     rows = []
     for operator, members in groups.items():
         seconds = sum(r.seconds for r in members)
         size = sum(r.nbytes for r in members)
         cells = (
-            Cell(display(operator, 80)),
-            Cell(f"{len(members):,}", len(members)),
-            Cell(duration_text(seconds), seconds),
-            Cell(_share(seconds, total), seconds),
-            Cell(duration_text(seconds / len(members)), seconds / len(members)),
-            Cell(bytes_text(size), size),
+            NumberCell(display(operator, 80)),
+            NumberCell(f"{len(members):,}", len(members)),
+            NumberCell(duration_text(seconds), seconds),
+            NumberCell(_share(seconds, total), seconds),
+            NumberCell(duration_text(seconds / len(members)), seconds / len(members)),
+            NumberCell(bytes_text(size), size),
         )
-        rows.append(Row(operator, cells))
+        rows.append(NumberRow(operator, cells))
     return rows
 
 
@@ -281,7 +281,12 @@ class _MemoryView(QSplitter):
         self._workspace = workspace
         self.curve = MemoryCurve()
         self.table = NumberTable(
-            "Tensors alive", [Column("Tensor", 0, number=False), Column("Shape", 18), Column("Memory", 11, amount=True)]
+            "Tensors alive",
+            [
+                NumberColumn("Tensor", 0, number=False),
+                NumberColumn("Shape", 18),
+                NumberColumn("Memory", 11, amount=True),
+            ],
         )
         self.where = QLabel()
         self.where.setTextFormat(Qt.TextFormat.PlainText)
@@ -317,8 +322,8 @@ class _MemoryView(QSplitter):
             if info is not None and value is not None:
                 shape = shape_text(info.shape) if info.kind == "tensor" else str(info)
                 name = name_in_run(self._workspace, key, name_of(value))
-                cells = Cell(name, tip=name), Cell(shape), Cell(bytes_text(info.nbytes), info.nbytes)
-                rows.append(Row(value, cells))
+                cells = NumberCell(name, tip=name), NumberCell(shape), NumberCell(bytes_text(info.nbytes), info.nbytes)
+                rows.append(NumberRow(value, cells))
         self.table.set_rows(rows)
 
     def _go(self, moment: Moment) -> None:

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.exec.inspect.receptive_field.trace import Origin, Trace, trace
+from onnx_workbench.exec.inspect.receptive_field.trace import ElementTrace, TraceOrigin, trace
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
@@ -28,7 +28,7 @@ from onnx_workbench.viewer.style.formatting import display, number_text, plural
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.tooltips import plain_tip
-from onnx_workbench.viewer.tables.number_table import Cell, Column, NumberTable, Row
+from onnx_workbench.viewer.tables.number_table import NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
@@ -36,24 +36,24 @@ from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
 Place = tuple[Value, tuple[int, ...]]
 
 _ORIGINS = (
-    Column("Input", 16, number=False),
-    Column("Elements", 15, number=False),
-    Column("Count", 11),
-    Column("Minimum", 13),
-    Column("Maximum", 13),
-    Column("NaN, inf", 8),
-    Column("Look at", 0, "The first that is not finite, else the largest", number=False),
+    NumberColumn("Input", 16, number=False),
+    NumberColumn("Elements", 15, number=False),
+    NumberColumn("Count", 11),
+    NumberColumn("Minimum", 13),
+    NumberColumn("Maximum", 13),
+    NumberColumn("NaN, inf", 8),
+    NumberColumn("Look at", 0, "The first that is not finite, else the largest", number=False),
 )
-_ELEMENTS = (Column("Index", 0, number=False), Column("Value", 14))
+_ELEMENTS = (NumberColumn("Index", 0, number=False), NumberColumn("Value", 14))
 
 
-class ElementPanel(Panel):
+class ProvenancePanel(Panel):
     """Follows the value that is selected; Enter or a click on an input goes on upstream."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.place: Place | None = None
-        self.trace: Trace | None = None
+        self.trace: ElementTrace | None = None
         self._way: list[Place] = []
         self._make_controls()
         self.table = NumberTable("Inputs that reach the element", _ORIGINS)
@@ -161,7 +161,7 @@ class ElementPanel(Panel):
         if origin is not None:
             self._follow(origin, index)
 
-    def _follow(self, origin: Origin, index: tuple[int, ...]) -> None:
+    def _follow(self, origin: TraceOrigin, index: tuple[int, ...]) -> None:
         value = self.workspace.results.value_by_number(origin.key[1])
         if value is None or self.place is None:
             return
@@ -177,10 +177,10 @@ class ElementPanel(Panel):
             self._look(value, index)
             self.workspace.reveal(value)
 
-    def _origin(self) -> Origin | None:
+    def _origin(self) -> TraceOrigin | None:
         chosen = self.table.selected()
         if chosen:
-            origin: Origin = chosen[0]
+            origin: TraceOrigin = chosen[0]
             return origin
         return self.trace.origins[0] if self.trace is not None and self.trace.origins else None
 
@@ -214,11 +214,11 @@ class ElementPanel(Panel):
         if record is None or key is None:
             is_running = self.workspace.results.is_running
             why = "the run has not reached it yet" if is_running else "not computed: run the model"
-            self._show(Trace(None, (), (), why))
+            self._show(ElementTrace(None, (), (), why))
             return
         is_going_on = record.unfinished or self.workspace.runs.is_paused
         if is_going_on and record.result.info(key) is None:  # tracing would compute what this run has not reached
-            self._show(Trace(None, (), (), "the run has not reached it yet"))
+            self._show(ElementTrace(None, (), (), "the run has not reached it yet"))
             return
         result, place, node_of = record.result, self.place, self.workspace.results.node_by_number
         around = [node_of(number) for number in key[0]]
@@ -226,7 +226,7 @@ class ElementPanel(Panel):
         call = call_of(record, value, node_of) if is_known else None  # by a node as it is now, elements are misnamed
         links = links_of(record, value, key, node_of) if is_known else []
 
-        def work(progress: Progress) -> Trace:
+        def work(progress: Progress) -> ElementTrace:
             try:
                 return result.apply(trace, call, key, index, links, progress=progress)
             except LookupError as error:
@@ -236,7 +236,7 @@ class ElementPanel(Panel):
             "Trace an element",
             work,
             done=lambda found: self._show(found) if place == self.place else None,
-            failed=lambda error: self._show(Trace(None, (), (), str(error))),
+            failed=lambda error: self._show(ElementTrace(None, (), (), str(error))),
             supersede="element",
         )
 
@@ -244,7 +244,7 @@ class ElementPanel(Panel):
         self.value.setText(text)
         self.value.setToolTip(plain_tip(text))
 
-    def _show(self, found: Trace) -> None:
+    def _show(self, found: ElementTrace) -> None:
         self.trace = found
         told = display(found.problem, 400) if found.problem else f"= {value_text(found.value)}"
         if self.place is not None and not found.problem:
@@ -256,21 +256,21 @@ class ElementPanel(Panel):
             self.table.selectRow(0)
         self._show_elements()
 
-    def _row(self, origin: Origin) -> Row:
+    def _row(self, origin: TraceOrigin) -> NumberRow:
         value = self.workspace.results.value_by_number(origin.key[1])
         name = "?" if value is None else name_of(value)
         about = str(origin.reach) if origin.reach.exact else f"any of {origin.reach}"
         at = ", ".join(map(str, origin.suspect))
-        return Row(
+        return NumberRow(
             origin,
             (
-                Cell(name),
-                Cell(about, tip=f"{about}\nElements of the input that reach it"),
-                Cell(f"{origin.reach.count:,}", origin.reach.count),
+                NumberCell(name),
+                NumberCell(about, tip=f"{about}\nElements of the input that reach it"),
+                NumberCell(f"{origin.reach.count:,}", origin.reach.count),
                 _number(origin.low),
                 _number(origin.high),
-                Cell(f"{origin.non_finite:,}", origin.non_finite, "error" if origin.non_finite else "muted"),
-                Cell(f"[{at}] = {value_text(origin.suspect_value)}", role="error" if origin.non_finite else ""),
+                NumberCell(f"{origin.non_finite:,}", origin.non_finite, "error" if origin.non_finite else "muted"),
+                NumberCell(f"[{at}] = {value_text(origin.suspect_value)}", role="error" if origin.non_finite else ""),
             ),
         )
 
@@ -280,12 +280,16 @@ class ElementPanel(Panel):
         if origin is not None:
             for index, element in origin.told:
                 number = float(element) if isinstance(element, (int, float)) else None
-                rows.append(Row(index, (Cell(f"[{', '.join(map(str, index))}]"), Cell(value_text(element), number))))
+                rows.append(
+                    NumberRow(
+                        index, (NumberCell(f"[{', '.join(map(str, index))}]"), NumberCell(value_text(element), number))
+                    )
+                )
             self.elements.setToolTip(f"The first of {plural(origin.reach.count, 'element')}" if rows else "")
         self.elements.set_rows(rows)
 
 
-def _of_no_node(value: Value, found: Trace) -> str:
+def _of_no_node(value: Value, found: ElementTrace) -> str:
     """Where a value comes from that no node makes; nothing for another."""
     if value.producer is not None or found.origins:
         return ""
@@ -293,8 +297,8 @@ def _of_no_node(value: Value, found: Trace) -> str:
     return ", as the node around gave it for the last turn" if is_of_body else ", as given: no node computes it"
 
 
-def _number(number: float | None) -> Cell:
-    return Cell("") if number is None else Cell(number_text(number, 5), number)
+def _number(number: float | None) -> NumberCell:
+    return NumberCell("") if number is None else NumberCell(number_text(number, 5), number)
 
 
 def value_text(element: Any) -> str:

@@ -14,11 +14,11 @@ from onnx_workbench.model.edits.raw_fields import place_of, plain_path
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.message_fields import Path
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.dialogs.text_prompt import AskText, TextField
+from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.panels.raw_messages import RawPanel
+    from onnx_workbench.viewer.panels.raw_messages import RawMessagesPanel
 
 _TENSOR_FIELDS = frozenset({"t", "tensors", "sparse_tensor", "sparse_tensors"})
 
@@ -26,7 +26,7 @@ _TENSOR_FIELDS = frozenset({"t", "tensors", "sparse_tensor", "sparse_tensors"})
 class RawMenu(QMenu):
     """Built anew each time it opens, for the row under the mouse. On the tree, Delete removes and F2 edits."""
 
-    def __init__(self, panel: RawPanel) -> None:
+    def __init__(self, panel: RawMessagesPanel) -> None:
         super().__init__(panel)
         self._panel = panel
         panel.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -94,10 +94,10 @@ class RawMenu(QMenu):
             return
         message = path[-1][0] if path else "the model"
         target = self._target(path)
-        dialog = AskText(
+        dialog = TextPrompt(
             self._panel,
             f"Add {name}",
-            [TextField(ask[0].upper() + ask[1:])],
+            [PromptField(ask[0].upper() + ask[1:])],
             lambda texts: self._change(
                 self._panel.title("Add", name, path),
                 partial(add_field, path=path, name=name, text=texts[0]),
@@ -112,10 +112,10 @@ class RawMenu(QMenu):
         """Add a field that onnx.proto does not know, asking for its number and content."""
         message = path[-1][0] if path else "the model"
         target = self._target(path)
-        dialog = AskText(
+        dialog = TextPrompt(
             self._panel,
             "Add Unknown Field",
-            [TextField("Field number"), TextField("Value", placeholder="42, or bytes 0a ff")],
+            [PromptField("Field number"), PromptField("Value", placeholder="42, or bytes 0a ff")],
             lambda texts: self._change(
                 self._panel.title("Add", f"field {texts[0]}", path),
                 partial(add_unknown_field, path=path, number=texts[0], text=texts[1]),

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTreeView,
 from onnx_workbench.model.edits.raw_fields import path_of, place_of, plain_path, set_field
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.message_fields import Path
-from onnx_workbench.model.io.raw_view import Branches, Contents, contents_of, long_branches
+from onnx_workbench.model.io.raw_view import Branches, RawContents, contents_of, long_branches
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.context import Workspace
@@ -22,15 +22,15 @@ from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.panels.raw_menu import RawMenu
 from onnx_workbench.viewer.style.formatting import bytes_text
 from onnx_workbench.viewer.style.labels import name_of
-from onnx_workbench.viewer.tables.raw_message_model import RawModel
-from onnx_workbench.viewer.tables.validating_delegate import HoldingDelegate
+from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
+from onnx_workbench.viewer.tables.validating_delegate import ValidatingDelegate
 
 _DELAY_MS = 300
 _MUTED_MS = 400  # after which what is still read has the old rows in grey
 _KEPT_OPEN = 100  # branches opened again after an edit: finding each costs a search among its siblings
 
 
-class RawPanel(Panel):
+class RawMessagesPanel(Panel):
     """Choosing a field selects what it belongs to on the graph, and the other way round.
 
     Read while visible only, in slices. Meanwhile the rows are those of before the last edit, and nothing in them can
@@ -39,10 +39,10 @@ class RawPanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self.model = RawModel(self)
+        self.model = RawMessageModel(self)
         self.tree = QTreeView(self)
         self.tree.setModel(self.model)
-        self.values = HoldingDelegate(self.tree)
+        self.values = ValidatingDelegate(self.tree)
         self.tree.setItemDelegateForColumn(2, self.values)
         self.tree.setUniformRowHeights(True)
         self.tree.setAccessibleName("Raw messages")
@@ -63,7 +63,7 @@ class RawPanel(Panel):
         self.entry = self.tree
         self.menu = RawMenu(self)
         self._stale = True
-        self._reading: Slices[tuple[Contents, Branches]] | None = None
+        self._reading: Slices[tuple[RawContents, Branches]] | None = None
         self._chosen: tuple[Path, object] | None = None  # the current row and what it belonged to when it was chosen
         self._following = False
         self._open: dict[Path, None] = {}  # in the order in which they were opened
@@ -109,7 +109,7 @@ class RawPanel(Panel):
             return
         model = self.workspace.model
 
-        def work(progress: Progress) -> tuple[Contents, Branches]:
+        def work(progress: Progress) -> tuple[RawContents, Branches]:
             contents = contents_of(model, progress)
             return contents, long_branches(contents, progress)
 
@@ -131,7 +131,7 @@ class RawPanel(Panel):
         self._muting.stop()
         self.status.setText(str(error))
 
-    def _show_read(self, read: tuple[Contents, Branches]) -> None:
+    def _show_read(self, read: tuple[RawContents, Branches]) -> None:
         self._stop()
         if self.values.editor is not None:  # begun again with what was refused
             self._delay.start()

@@ -12,8 +12,8 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from onnx_workbench.exec.inspect import reference
-from onnx_workbench.exec.inspect.compare import Difference, first_divergence
-from onnx_workbench.exec.inspect.compare import Row as Compared
+from onnx_workbench.exec.inspect.compare import ComparedValue as Compared
+from onnx_workbench.exec.inspect.compare import ValueDifference, first_divergence
 from onnx_workbench.exec.inspect.precision_trial import Precision
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
@@ -23,25 +23,25 @@ from onnx_workbench.viewer.core.slices import Latest
 from onnx_workbench.viewer.dialogs.file_dialogs import ask_file
 from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.run import compare
-from onnx_workbench.viewer.run.compare import Comparison, Outcome, Prepare
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.compare import ComparisonOutcome, Prepare, RunComparison
+from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import name_in_run
 from onnx_workbench.viewer.style.formatting import display, number_text, plural
-from onnx_workbench.viewer.tables.number_table import Cell, Column, MadeRows, NumberTable, Row
+from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
 from onnx_workbench.viewer.widgets.number_edit import NumberEdit
 
 _COLUMNS = (
-    Column("#", 5, "Position in the run"),
-    Column("Value", 0, number=False),
-    Column("Operator", 14, number=False),
-    Column("Error", 10, "The least t with |a − b| ≤ t + t·|b| for every element", amount=True),
-    Column("Largest |Δ|", 11, amount=True),
-    Column("Relative", 10, "Largest relative difference", amount=True),
-    Column("Cosine", 10),
-    Column("SNR (dB)", 9),
-    Column("Worst element", 16, number=False),
+    NumberColumn("#", 5, "Position in the run"),
+    NumberColumn("Value", 0, number=False),
+    NumberColumn("Operator", 14, number=False),
+    NumberColumn("Error", 10, "The least t with |a − b| ≤ t + t·|b| for every element", amount=True),
+    NumberColumn("Largest |Δ|", 11, amount=True),
+    NumberColumn("Relative", 10, "Largest relative difference", amount=True),
+    NumberColumn("Cosine", 10),
+    NumberColumn("SNR (dB)", 9),
+    NumberColumn("Worst element", 16, number=False),
 )
 
 #: Of more values, what differs is counted and coloured over several turns of the event loop.
@@ -56,17 +56,17 @@ _TOPIC = "compare"  # of its messages
 _ERROR, _OLD_ERROR = "Error (power of ten)", "Error of an earlier run (power of ten)"
 
 
-class ComparePanel(Panel):
+class RunComparisonPanel(Panel):
     """Chooses a reference and shows where it differs."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.rows: list[Compared] = []
         self._asked: tuple[str, Prepare] | None = None  # what gave the rows
-        self._compared: ReferenceType[Record] | None = None  # whose values they are about
+        self._compared: ReferenceType[RunRecord] | None = None  # whose values they are about
         self._verdict: tuple[Compared | None, int] = None, 0  # the first that differs, and how many do
         self._is_old = False  # whether that is not the run shown
-        self._comparison: Comparison | None = None  # that is on its way
+        self._comparison: RunComparison | None = None  # that is on its way
         self._judging, self._heating = Latest(self), Latest(self)
         self.choose = QPushButton("Compare with")
         self.menu = QMenu(self.choose)
@@ -209,7 +209,7 @@ class ComparePanel(Panel):
         self.summary.setText(f"Comparing: {display(title, 80)}…")
         self.workspace.withdraw(_TOPIC)
         done = partial(self._take, title, prepare, record)
-        self._comparison = Comparison(self.workspace, record, prepare, done, self._finish)
+        self._comparison = RunComparison(self.workspace, record, prepare, done, self._finish)
         self._comparison.start()
 
     def _finish(self) -> None:
@@ -218,7 +218,7 @@ class ComparePanel(Panel):
 
     # -- showing ---------------------------------------------------------------------------------------------
 
-    def _take(self, title: str, prepare: Prepare, record: Record, outcome: Outcome) -> None:
+    def _take(self, title: str, prepare: Prepare, record: RunRecord, outcome: ComparisonOutcome) -> None:
         self.rows, self._asked, self._compared = outcome.rows, (title, prepare), ref(record)
         if outcome.lack:
             self.workspace.message("warning", "Not every value could be compared", outcome.lack, topic=_TOPIC)
@@ -295,7 +295,7 @@ class ComparePanel(Panel):
     def _named(self, row: Compared) -> str:
         return name_in_run(self.workspace, row.key, display(row.name, 80))
 
-    def _row(self, rows: Sequence[Compared], place: int) -> Row:
+    def _row(self, rows: Sequence[Compared], place: int) -> NumberRow:
         row, position = rows[place], place + 1
         value = self.workspace.results.value_by_number(row.key[1])
         node = value.producer if value is not None else None
@@ -305,23 +305,27 @@ class ComparePanel(Panel):
         name = self._named(row)
         tip = name if row.other == row.name else f"{name}\nmatched with {display(row.other, 80)}"
         head = (
-            Cell(f"{position:,}", position),
-            Cell(name, role=role, tip=tip),
-            Cell(display(node.op_type, 40) if node is not None else "", role="muted"),
+            NumberCell(f"{position:,}", position),
+            NumberCell(name, role=role, tip=tip),
+            NumberCell(display(node.op_type, 40) if node is not None else "", role="muted"),
         )
         if found.problem:
-            cells = (Cell("differs", _error(found), role), Cell(display(found.problem, 80)), *[Cell("")] * 4)
-            return Row(row, (*head, *cells))
-        return Row(
+            cells = (
+                NumberCell("differs", _error(found), role),
+                NumberCell(display(found.problem, 80)),
+                *[NumberCell("")] * 4,
+            )
+            return NumberRow(row, (*head, *cells))
+        return NumberRow(
             row,
             (
                 *head,
                 _number(found.tolerance, role),
                 _number(found.max_abs),
                 _number(found.max_rel),
-                Cell(number_text(found.cosine) if isnan(found.cosine) else f"{found.cosine:.7f}", found.cosine),
-                Cell(number_text(found.snr, 4), found.snr),
-                Cell(", ".join(map(str, found.worst)) if found.max_abs else "", role="muted", tip=_about(found)),
+                NumberCell(number_text(found.cosine) if isnan(found.cosine) else f"{found.cosine:.7f}", found.cosine),
+                NumberCell(number_text(found.snr, 4), found.snr),
+                NumberCell(", ".join(map(str, found.worst)) if found.max_abs else "", role="muted", tip=_about(found)),
             ),
         )
 
@@ -367,15 +371,15 @@ def _keys(rows: Sequence[Compared]) -> dict[int, Callable[[int], Key]]:
     return {0: float, 3: lambda place: _error(rows[place].difference)}
 
 
-def _error(found: Difference) -> float:
+def _error(found: ValueDifference) -> float:
     return float("inf") if found.problem else found.tolerance
 
 
-def _number(number: float, role: str = "") -> Cell:
-    return Cell(number_text(number, 4), number, role)
+def _number(number: float, role: str = "") -> NumberCell:
+    return NumberCell(number_text(number, 4), number, role)
 
 
-def _about(found: Difference) -> str:
+def _about(found: ValueDifference) -> str:
     """What the columns have no room for."""
     ours, theirs = (display(str(x), 40) for x in found.worst_pair)
     at = ", ".join(map(str, found.worst))

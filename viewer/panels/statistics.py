@@ -42,7 +42,7 @@ from onnx_workbench.model.analysis.statistics import (
     statistics,
 )
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
@@ -60,7 +60,7 @@ from onnx_workbench.viewer.tables.sorting import AT_ONCE, Key, order_of
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
-from onnx_workbench.viewer.workflows.working_copies import Rehearsing
+from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.overlays import Overlays
@@ -142,7 +142,7 @@ def _with_what_is_inside(numbers: Mapping[Node, float]) -> dict[Node, float]:
     return summed
 
 
-class Row:
+class StatisticsRow:
     """One line of the table: a group or a node."""
 
     def __init__(self, title: str, found: Total | NodeStatistics, node: Node | None = None) -> None:
@@ -164,13 +164,13 @@ class Row:
 class _Sums:
     """What the panel shows of what was found; `level` of scopes, 0 where they are not told apart."""
 
-    rows: list[Row]
+    rows: list[StatisticsRow]
     total: Total
     symbols: AbstractSet[str]
     level: int
 
 
-class StatisticsModel(RowModel[Row]):
+class StatisticsModel(RowModel[StatisticsRow]):
     """The rows, sorted by any column. Very many are sorted over several turns; until then others are shown."""
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -178,9 +178,9 @@ class StatisticsModel(RowModel[Row]):
         self._largest = [1.0] * len(COLUMNS)
         self._order = (4, Qt.SortOrder.DescendingOrder)
         self._ordering = Latest(self)
-        self._coming: list[Row] | None = None
+        self._coming: list[StatisticsRow] | None = None
 
-    def set(self, rows: list[Row]) -> None:
+    def set(self, rows: list[StatisticsRow]) -> None:
         """Show these."""
         self._coming = rows
         self._arrange()
@@ -237,7 +237,7 @@ class StatisticsModel(RowModel[Row]):
         return None
 
 
-def _largest(rows: Iterable[Row], progress: Progress) -> list[float]:
+def _largest(rows: Iterable[StatisticsRow], progress: Progress) -> list[float]:
     """The largest of each column, for the bars; not 0."""
     largest = [0.0] * len(COLUMNS)
     for row in progress.paced(rows):
@@ -265,7 +265,7 @@ class StatisticsPanel(Panel):
         super().__init__(workspace, parent)
         self.found: Statistics | None = None
         self._bound: Mapping[str, int] = {}
-        self._rehearsing = Rehearsing(workspace, self._count, self)
+        self._rehearsing = WorkingCopyTask(workspace, self._count, self)
         self._is_colouring = False
         self._is_following = False
         self._stale = False  # the model changed while nobody saw the table
@@ -353,7 +353,7 @@ class StatisticsPanel(Panel):
             return
         self._rehearsing.start()
 
-    def _count(self, rehearsal: Rehearsal) -> None:
+    def _count(self, rehearsal: WorkingCopy) -> None:
         types, bound = self._types(), self._bound
 
         def work(progress: Progress) -> Statistics:
@@ -472,13 +472,15 @@ def _sums(whole: Statistics, kind: str, level: int, progress: Progress, part: Co
     found = whole if part is None else whole.among(part)
     total, symbols = found.total(progress), found.symbols(progress)
     if kind == "node":
-        rows = [Row(_title(n.node), n, n.node) for n in progress.paced(found.nodes)]
+        rows = [StatisticsRow(_title(n.node), n, n.node) for n in progress.paced(found.nodes)]
     elif kind == "operator":
-        rows = [Row(name, sum_) for name, sum_ in found.by(lambda node: node.qualified_op_type, progress).items()]
+        rows = [
+            StatisticsRow(name, sum_) for name, sum_ in found.by(lambda node: node.qualified_op_type, progress).items()
+        ]
     else:
         level = level or _first_level(found, progress)
         groups = found.by(partial(scope_of, depth=level), progress)
-        rows = [Row(name or "(no scope)", sum_) for name, sum_ in groups.items()]
+        rows = [StatisticsRow(name or "(no scope)", sum_) for name, sum_ in groups.items()]
     return _Sums(rows, total, symbols, level)
 
 

@@ -9,29 +9,29 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from shiboken6 import isValid
 
-from onnx_workbench.exec.inspect.overview import Watched, watch
+from onnx_workbench.exec.inspect.overview import WatchedValue, watch
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import element_type_text
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.panels import Panel
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.style.formatting import number_text, plural, shape_text
 from onnx_workbench.viewer.style.labels import name_of
-from onnx_workbench.viewer.tables.number_table import Cell, Column, NumberTable, Row
+from onnx_workbench.viewer.tables.number_table import NumberCell, NumberColumn, NumberRow, NumberTable
 
 _COLUMNS = (
-    Column("Value", 0, number=False),
-    Column("Type", 20, number=False),
-    Column("Minimum", 10),
-    Column("Maximum", 10),
-    Column("Mean", 10),
-    Column("Deviation", 10),
-    Column("Zeros", 7),
-    Column("NaN, inf", 8),
-    Column("Δ mean", 11, "Mean less the mean of the run before"),
-    Column("Largest |Δ|", 10, "Largest change of an element since the run before", amount=True),
+    NumberColumn("Value", 0, number=False),
+    NumberColumn("Type", 20, number=False),
+    NumberColumn("Minimum", 10),
+    NumberColumn("Maximum", 10),
+    NumberColumn("Mean", 10),
+    NumberColumn("Deviation", 10),
+    NumberColumn("Zeros", 7),
+    NumberColumn("NaN, inf", 8),
+    NumberColumn("Δ mean", 11, "Mean less the mean of the run before"),
+    NumberColumn("Largest |Δ|", 10, "Largest change of an element since the run before", amount=True),
 )
 
 
@@ -49,7 +49,7 @@ class WatchPanel(Panel):
         self.unpin_button.setToolTip("Take the selected rows off the list")
         self.lay_out(self.table, self.hint, self.pin_button, self.unpin_button)
         self._behind = True
-        self._known: dict[Value, Watched] = {}
+        self._known: dict[Value, WatchedValue] = {}
         self.pin_button.clicked.connect(lambda: workspace.trigger("run.pin"))
         self.unpin_button.clicked.connect(lambda: workspace.results.unpin(self.table.selected()))
         self.table.chosen.connect(workspace.reveal)
@@ -86,7 +86,7 @@ class WatchPanel(Panel):
             supersede="watch",
         )
 
-    def _take(self, known: dict[Value, Watched]) -> None:
+    def _take(self, known: dict[Value, WatchedValue]) -> None:
         self._known = known
         self._show()
 
@@ -97,18 +97,18 @@ class WatchPanel(Panel):
             if results.pinned
             else "Pin values to see how they change from run to run."
         )
-        self.table.set_rows([Row(value, self._cells(value)) for value in results.pinned])
+        self.table.set_rows([NumberRow(value, self._cells(value)) for value in results.pinned])
         self._show_buttons()
 
-    def _cells(self, value: Value) -> tuple[Cell, ...]:
+    def _cells(self, value: Value) -> tuple[NumberCell, ...]:
         role = "muted" if self.workspace.results.is_stale(value) else ""
         watched = self._known.get(value)
-        name = Cell(name_of(value), role=role, tip=f"{name_of(value)}: out of date" if role else name_of(value))
+        name = NumberCell(name_of(value), role=role, tip=f"{name_of(value)}: out of date" if role else name_of(value))
         if not is_in_model(value):
-            return (name, Cell("not in the model", role="muted"), *[Cell("")] * 8)
+            return (name, NumberCell("not in the model", role="muted"), *[NumberCell("")] * 8)
         if watched is None:
             awaited = " yet" if self.workspace.results.is_awaited(value) else ""
-            return (name, Cell(f"not computed{awaited}", role="muted"), *[Cell("")] * 8)
+            return (name, NumberCell(f"not computed{awaited}", role="muted"), *[NumberCell("")] * 8)
         info, facts, change = watched.info, watched.statistics, watched.difference
         tensor = info.kind == "tensor" and info.element_type is not None
         kind = (
@@ -116,22 +116,24 @@ class WatchPanel(Panel):
             if tensor and info.element_type
             else str(info)
         )
-        cells = [name, Cell(kind, role=role)]
+        cells = [name, NumberCell(kind, role=role)]
         if facts is None:
-            return (*cells, *[Cell("")] * 8)
+            return (*cells, *[NumberCell("")] * 8)
         cells += [_number(x) for x in (facts.minimum, facts.maximum, facts.mean, facts.deviation)]
-        cells.append(Cell(f"{facts.zeros / facts.size:.1%}" if facts.size else "", facts.zeros))
-        cells.append(Cell(number_text(facts.non_finite), facts.non_finite, "error" if facts.non_finite else ""))
+        cells.append(NumberCell(f"{facts.zeros / facts.size:.1%}" if facts.size else "", facts.zeros))
+        cells.append(NumberCell(number_text(facts.non_finite), facts.non_finite, "error" if facts.non_finite else ""))
         if watched.mean_before is not None and facts.mean is not None:
             cells.append(_signed(facts.mean - watched.mean_before))
         else:
-            cells.append(Cell(""))
+            cells.append(NumberCell(""))
         if change is None:
-            cells.append(Cell(""))
+            cells.append(NumberCell(""))
         elif change.problem:
-            cells.append(Cell("other shape", role="changed", tip=change.problem))
+            cells.append(NumberCell("other shape", role="changed", tip=change.problem))
         else:
-            cells.append(Cell(number_text(change.max_abs, 5), change.max_abs, "changed" if change.max_abs else "muted"))
+            cells.append(
+                NumberCell(number_text(change.max_abs, 5), change.max_abs, "changed" if change.max_abs else "muted")
+            )
         return tuple(cells)
 
     def _show_buttons(self) -> None:
@@ -140,16 +142,16 @@ class WatchPanel(Panel):
         self.unpin_button.setEnabled(bool(self.table.selected()))
 
 
-def _number(number: Any) -> Cell:
-    return Cell("") if number is None else Cell(number_text(number, 5), float(number))
+def _number(number: Any) -> NumberCell:
+    return NumberCell("") if number is None else NumberCell(number_text(number, 5), float(number))
 
 
-def _signed(number: float) -> Cell:
+def _signed(number: float) -> NumberCell:
     sign = "+" if number > 0 else ""
-    return Cell(f"{sign}{number_text(number, 5)}", number, "changed" if number else "muted")
+    return NumberCell(f"{sign}{number_text(number, 5)}", number, "changed" if number else "muted")
 
 
-def _look(record: Record, before: Record | None, keys: list[ValueKey]) -> list[Watched]:
+def _look(record: RunRecord, before: RunRecord | None, keys: list[ValueKey]) -> list[WatchedValue]:
     """Off the GUI thread."""
     try:
         if before is not None:

@@ -26,7 +26,7 @@ NOT_FINITE = (214, 39, 140)
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ColorScale:
     """Which numbers are the two ends of a map."""
 
     low: float
@@ -70,7 +70,7 @@ def table(name: Name) -> NDArray[np.uint8]:
     return np.stack([*rounded, np.full(256, 255.0)], axis=1).astype(np.uint8)
 
 
-def scale_of(values: NDArray[Any], name: Name = "viridis") -> Scale:
+def scale_of(values: NDArray[Any], name: Name = "viridis") -> ColorScale:
     """The scale that just holds all finite values; one for differences has zero in its middle."""
     numbers = np.asarray(values, np.float64)
     low, high = _ends(numbers)
@@ -78,8 +78,8 @@ def scale_of(values: NDArray[Any], name: Name = "viridis") -> Scale:
         low, high = _ends(numbers[np.isfinite(numbers)])
     if name == "difference":
         most = max(abs(low), abs(high)) or 1.0
-        return Scale(-most, most, name)
-    return Scale(low, high, name)
+        return ColorScale(-most, most, name)
+    return ColorScale(low, high, name)
 
 
 def _ends(numbers: NDArray[np.float64]) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from onnx_workbench.viewer.plots.colormap import NOT_FINITE, Scale, kinds_shown, table
+from onnx_workbench.viewer.plots.colormap import NOT_FINITE, ColorScale, kinds_shown, table
 from onnx_workbench.viewer.plots.focus import paint_focus
 from onnx_workbench.viewer.style.formatting import digits_apart, number_text
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
@@ -44,7 +44,7 @@ Part = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
+class MatrixImage:
     """What is painted: [H, W, 4] bytes (blue, green, red, alpha), one pixel per cell.
 
     `about(row, column)` says what a cell is, or nothing for a gap; `text(row, column, most)` what can be written
@@ -54,14 +54,14 @@ class Picture:
     """
 
     pixels: NDArray[np.uint8]
-    scale: Scale | None = None
+    scale: ColorScale | None = None
     about: Callable[[int, int], str] = lambda _row, _column: ""
     text: Callable[[int, int, int], str] | None = None
     stretch: bool = False
     note: str = ""
     step: int = 1
     part: Part = (0.0, 0.0, 1.0, 1.0)
-    detail: Callable[[Part], Picture] | None = None
+    detail: Callable[[Part], MatrixImage] | None = None
     index: Callable[[int, int], tuple[int, ...] | None] = lambda _row, _column: None  # of the element of a cell
 
 
@@ -69,13 +69,13 @@ class Picture:
 class _Layer:
     """A picture, and as Qt paints it."""
 
-    picture: Picture
+    picture: MatrixImage
     image: QImage
     with_numbers: bool  # that a scale has colours for
     with_gaps: bool  # that are no finite numbers
 
 
-def _layer(picture: Picture) -> _Layer:
+def _layer(picture: MatrixImage) -> _Layer:
     if not picture.pixels.size:
         return _Layer(picture, QImage(), with_numbers=False, with_gaps=False)
     height, width = picture.pixels.shape[:2]
@@ -85,7 +85,7 @@ def _layer(picture: Picture) -> _Layer:
     return _Layer(picture, image.copy(), with_numbers, with_gaps)
 
 
-class PictureView(QWidget):
+class MatrixView(QWidget):
     """Wheel zooms where the pointer is, dragging pans, double-click fits; + − 0 and the arrows do it from the keyboard.
 
     A cell can be walked to with Shift+arrows; what it is stands below the picture.
@@ -113,7 +113,7 @@ class PictureView(QWidget):
         themes().themeChanged.connect(self.update)
 
     @property
-    def picture(self) -> Picture | None:
+    def picture(self) -> MatrixImage | None:
         """What is shown, as a whole."""
         return self._layers[0].picture if self._layers else None
 
@@ -123,11 +123,11 @@ class PictureView(QWidget):
         return self._layers[0].image if self._layers else QImage()
 
     @property
-    def detail(self) -> Picture | None:
+    def detail(self) -> MatrixImage | None:
         """The finer picture of the part that is seen, while there is one."""
         return self._layers[1].picture if len(self._layers) > 1 else None
 
-    def show_picture(self, picture: Picture | None) -> None:
+    def show_picture(self, picture: MatrixImage | None) -> None:
         """Show another one; one of the same size keeps zoom and place."""
         old = self.picture
         self._layers = [] if picture is None else [_layer(picture)]
@@ -138,7 +138,7 @@ class PictureView(QWidget):
         self._tell()
         self.update()
 
-    def show_detail(self, picture: Picture) -> None:
+    def show_detail(self, picture: MatrixImage) -> None:
         """Show a finer picture of a part above the whole."""
         if self._layers:
             at = None if self._cell is None else self._rect_of(self._cell).center()
@@ -416,7 +416,7 @@ class PictureView(QWidget):
         """How many have room in a cell of a layer."""
         return int((self._cell_size(number)[0] - 2) / metrics.horizontalAdvance("0"))
 
-    def _paint_legend(self, painter: QPainter, scale: Scale) -> None:
+    def _paint_legend(self, painter: QPainter, scale: ColorScale) -> None:
         colors = theme()
         frame = self._frame()
         painter.setFont(self._legend_font())
@@ -443,7 +443,7 @@ class PictureView(QWidget):
         painter.setFont(self.font())
 
 
-def _numbers_of(scale: Scale) -> tuple[str, str, str]:
+def _numbers_of(scale: ColorScale) -> tuple[str, str, str]:
     """The numbers of a legend: low, middle, high."""
     digits = digits_apart(scale.low, scale.high, 3)
     low, middle, high = (number_text(n, digits) for n in (scale.low, scale.low / 2 + scale.high / 2, scale.high))

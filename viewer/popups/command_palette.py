@@ -33,7 +33,7 @@ _DISABLED = 15  # what cannot be done now counts this much less
 
 
 @dataclass(frozen=True)
-class Entry:
+class PaletteEntry:
     """One thing the palette can do. `where` is its menu, `words` are what else it is called, `tip` says what it does.
 
     `is_possible` is asked again and again while the palette is open: it must be cheap.
@@ -81,13 +81,13 @@ class CommandPalette(QFrame):
         layout.addWidget(self.field)
         layout.addWidget(self.list)
         layout.addWidget(self._nothing)
-        self._entries: list[Entry] = []
-        self._more: Iterator[Iterable[Entry]] = iter(())
+        self._entries: list[PaletteEntry] = []
+        self._more: Iterator[Iterable[PaletteEntry]] = iter(())
         self._take = QTimer(self, interval=_TAKE_MS)
         self._take.timeout.connect(self._take_more)
         self._recent: dict[str, None] = {}  # titles chosen before, newest last
 
-    def open(self, entries: Iterable[Entry], more: Iterator[Iterable[Entry]] | None = None) -> None:
+    def open(self, entries: Iterable[PaletteEntry], more: Iterator[Iterable[PaletteEntry]] | None = None) -> None:
         """Show the palette over its window, with these things to choose from.
 
         What `more` gives is added while the palette is shown, one part at a time: each may take its while to make.
@@ -128,7 +128,7 @@ class CommandPalette(QFrame):
             _show_enabled(self.list.item(row))
         self.list.setCurrentRow(self.list.currentRow())  # one that could not be chosen was not selected either
 
-    def shown(self) -> list[Entry]:
+    def shown(self) -> list[PaletteEntry]:
         """The entries that fit what is typed, best first."""
         return [self.list.item(row).data(_ENTRY) for row in range(self.list.count())]
 
@@ -178,7 +178,7 @@ class CommandPalette(QFrame):
         return super().eventFilter(watched, event)
 
     def _choose(self, item: QListWidgetItem) -> None:
-        entry: Entry = item.data(_ENTRY)
+        entry: PaletteEntry = item.data(_ENTRY)
         if not entry.enabled:
             return
         self._recent.pop(entry.title, None)
@@ -188,7 +188,7 @@ class CommandPalette(QFrame):
 
 
 def _show_enabled(item: QListWidgetItem) -> None:
-    entry: Entry = item.data(_ENTRY)
+    entry: PaletteEntry = item.data(_ENTRY)
     choice = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
     flags = choice if entry.enabled else Qt.ItemFlag.NoItemFlags
     if item.flags() != flags:
@@ -206,7 +206,7 @@ class _EntryDelegate(QStyledItemDelegate):
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
         """Draw one entry."""
-        entry: Entry = index.data(_ENTRY)
+        entry: PaletteEntry = index.data(_ENTRY)
         colors = theme()
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
         enabled = bool(option.state & QStyle.StateFlag.State_Enabled)

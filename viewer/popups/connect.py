@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 from onnx_workbench.model.analysis.scoping import enclosing, nodes_downstream, visible_values
 from onnx_workbench.model.edits.values import connect, disconnect, why_not_connect
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.ir.name_index import Lookup, comes_before
+from onnx_workbench.model.ir.name_index import NameIndex, comes_before
 from onnx_workbench.model.schemas.signatures import signature_of
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
@@ -176,7 +176,7 @@ class _Values:
         """Whether a node may depend on this one; the common case costs nothing."""
         if producer is None:
             return False
-        known = Lookup.of(self._graph)
+        known = NameIndex.of(self._graph)
         if producer.graph is self._graph and known.is_sorted and comes_before(producer, self._node):
             return False
         return producer in self._after

@@ -27,7 +27,7 @@ _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 
 
 @dataclass(frozen=True)
-class Operator:
+class OperatorEntry:
     """What can be added: an operator of a domain, or a call of a function. `schema` is None for unknown ones.
 
     `needs` is the version of its domain that brought it, where the graph imports an older one; else 0.
@@ -53,7 +53,7 @@ class Operator:
         return next((i for i, parameter in enumerate(self.schema.inputs) if parameter.allows(type_)), 0)
 
 
-def operators(graph: Graph) -> Iterator[Operator]:
+def operators(graph: Graph) -> Iterator[OperatorEntry]:
     """Everything that can stand in a graph: functions of the model first, then operators by name.
 
     Those of domains the program knows and the graph does not import yet come at their newest version. At the end
@@ -61,21 +61,21 @@ def operators(graph: Graph) -> Iterator[Operator]:
     """
     model, imports = graph.model, graph.opset_imports
     for function in () if model is None else model.functions:
-        yield Operator(function.name, function.domain, function.overload, function=function)
+        yield OperatorEntry(function.name, function.domain, function.overload, function=function)
     newest = {domain: schemas.newest_opset(domain) for domain in _KNOWN}
     usable = schemas.operators({**newest, **imports})
     for schema in usable:
-        yield Operator(schema.name, schema.domain, schema=schema)
+        yield OperatorEntry(schema.name, schema.domain, schema=schema)
     names = {(schema.domain, schema.name) for schema in usable}
     for last in schemas.operators({domain: newest[domain] for domain in _KNOWN if domain in imports}):
         if (last.domain, last.name) not in names:
             versions = schemas.versions(last.name, last.domain)
             needs = next(version for version in versions if version > imports[last.domain])
             first = schemas.find(last.name, needs, last.domain)
-            yield Operator(last.name, last.domain, schema=first, needs=needs)
+            yield OperatorEntry(last.name, last.domain, schema=first, needs=needs)
 
 
-def signature(operator: Operator) -> str:
+def signature(operator: OperatorEntry) -> str:
     """Inputs and outputs in short: ``X, W, [B] → Y``; optional ones in brackets, … after those that repeat."""
     if operator.function is not None:
         body = operator.function.body
@@ -110,7 +110,7 @@ class OperatorPalette(ChoicePopup):
         self,
         window: QWidget,
         report: Callable[[ModelError], None],
-        offer_newer: Callable[[Operator, Graph, Callable[[Operator], object]], object],
+        offer_newer: Callable[[OperatorEntry, Graph, Callable[[OperatorEntry], object]], object],
     ) -> None:
         super().__init__(window, "Operator", report)
         self._offer_newer = offer_newer
@@ -118,10 +118,10 @@ class OperatorPalette(ChoicePopup):
     def choose_for(
         self,
         graph: Graph,
-        run: Callable[[Operator, bool], object],
+        run: Callable[[OperatorEntry, bool], object],
         *,
         caption: str = "",
-        why_not: Callable[[Operator], str] = lambda _operator: "",
+        why_not: Callable[[OperatorEntry], str] = lambda _operator: "",
         at: QPoint | None = None,
     ) -> None:
         """Open with the operators there are for a graph; `why_not` gives the reason where one does not fit.
@@ -137,7 +137,7 @@ class OperatorPalette(ChoicePopup):
                 op_type, domain = parse_operator(text, domains)
             except ModelError:
                 return []
-            return [] if (domain, op_type) in names else [_custom(Operator(op_type, domain), run)]
+            return [] if (domain, op_type) in names else [_custom(OperatorEntry(op_type, domain), run)]
 
         self.open(
             [replace(self._choice(operator, graph, run), reason=why_not(operator)) for operator in found],
@@ -147,7 +147,7 @@ class OperatorPalette(ChoicePopup):
             at=at,
         )
 
-    def _choice(self, operator: Operator, graph: Graph, run: Callable[[Operator, bool], object]) -> Choice:
+    def _choice(self, operator: OperatorEntry, graph: Graph, run: Callable[[OperatorEntry, bool], object]) -> Choice:
         if not operator.needs:
             return _choice(operator, graph, run)
         whose = "function" if isinstance(graph.importer, Function) else "model"
@@ -166,7 +166,7 @@ class OperatorPalette(ChoicePopup):
         )
 
 
-def _choice(operator: Operator, graph: Graph, run: Callable[[Operator, bool], object]) -> Choice:
+def _choice(operator: OperatorEntry, graph: Graph, run: Callable[[OperatorEntry, bool], object]) -> Choice:
     schema, function = operator.schema, operator.function
     where = operator.domain or "ai.onnx"
     imported = operator.domain in graph.opset_imports
@@ -184,7 +184,7 @@ def _choice(operator: Operator, graph: Graph, run: Callable[[Operator, bool], ob
     )
 
 
-def _custom(operator: Operator, run: Callable[[Operator, bool], object]) -> Choice:
+def _custom(operator: OperatorEntry, run: Callable[[OperatorEntry, bool], object]) -> Choice:
     where = f"of {operator.domain}" if operator.domain else "of the default domain"
     return Choice(
         title=display(operator.op_type, 80),

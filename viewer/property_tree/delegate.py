@@ -21,13 +21,13 @@ from onnx_workbench.viewer.property_tree.editors import (
     unescaped,
 )
 from onnx_workbench.viewer.property_tree.model import RowRole
-from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import Theme, monospace, theme
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.property_tree.tree import RowTree
+    from onnx_workbench.viewer.property_tree.tree import PropertyTree
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -39,10 +39,10 @@ _EMPTY = "–"  # where a text may be written
 _ALWAYS = ("add", "go")  # the buttons that show without the pointer, when they are the last
 
 
-class RowDelegate(QStyledItemDelegate):
+class PropertyDelegate(QStyledItemDelegate):
     """One per tree. An editor stays open while its text is refused, with the reason under it."""
 
-    def __init__(self, tree: RowTree) -> None:
+    def __init__(self, tree: PropertyTree) -> None:
         super().__init__(tree)
         self._tree = tree
         self.editor: Editor | None = None
@@ -61,7 +61,7 @@ class RowDelegate(QStyledItemDelegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """A section's title, a label, or a value with its note and buttons."""
-        row: Row | None = index.data(RowRole)
+        row: PropertyRow | None = index.data(RowRole)
         if row is None:
             return
         colors = theme()
@@ -79,7 +79,7 @@ class RowDelegate(QStyledItemDelegate):
             self._paint_value(painter, rect, row, colors, hovered=hovered or chosen)
         painter.restore()
 
-    def _paint_section(self, painter: QPainter, rect: QRect, row: Row, colors: Theme, *, hovered: bool) -> None:
+    def _paint_section(self, painter: QPainter, rect: QRect, row: PropertyRow, colors: Theme, *, hovered: bool) -> None:
         font = QFont(self._tree.font())
         font.setWeight(QFont.Weight.DemiBold)
         painter.setFont(font)
@@ -93,14 +93,14 @@ class RowDelegate(QStyledItemDelegate):
         painter.setPen(colors.muted)
         self._draw(painter, area, row.text, Qt.TextElideMode.ElideRight)
 
-    def _paint_label(self, painter: QPainter, rect: QRect, row: Row, colors: Theme) -> None:
+    def _paint_label(self, painter: QPainter, rect: QRect, row: PropertyRow, colors: Theme) -> None:
         painter.setPen(colors.muted)
         painter.setFont(self._tree.font())
         named = row.label_field is not None or row.middle or row.label == row.key  # names differ at their ends
         mode = Qt.TextElideMode.ElideMiddle if named else Qt.TextElideMode.ElideRight
         self._draw(painter, rect.adjusted(2, 0, -_GAP, 0), row.label, mode)
 
-    def _paint_value(self, painter: QPainter, rect: QRect, row: Row, colors: Theme, *, hovered: bool) -> None:
+    def _paint_value(self, painter: QPainter, rect: QRect, row: PropertyRow, colors: Theme, *, hovered: bool) -> None:
         area = rect.adjusted(4, 0, -4, 0)
         area.setRight(self._paint_buttons(painter, area, row, shown=hovered))
         if row.bars:
@@ -132,7 +132,7 @@ class RowDelegate(QStyledItemDelegate):
             flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextSingleLine
             painter.drawText(area, int(flags), shown)
 
-    def _paint_buttons(self, painter: QPainter, area: QRect, row: Row, *, shown: bool) -> int:
+    def _paint_buttons(self, painter: QPainter, area: QRect, row: PropertyRow, *, shown: bool) -> int:
         """Draw the buttons at the end; returns where the text must end."""
         rects = button_rects(area, row)
         if not shown:
@@ -157,7 +157,7 @@ class RowDelegate(QStyledItemDelegate):
         field = self._field(index)
         assert field is not None
         editor = make_editor(field, parent)
-        row: Row = index.data(RowRole)
+        row: PropertyRow = index.data(RowRole)
         editor.setAccessibleName(row.label or field.title)
         editor.commit_requested.connect(self.commit_and_close)
         editor.cancel_requested.connect(self.cancel)
@@ -196,8 +196,8 @@ class RowDelegate(QStyledItemDelegate):
         editor.setGeometry(rect)
         self._place_error()
 
-    def _field(self, index: Index) -> Field | None:
-        row: Row | None = index.data(RowRole)
+    def _field(self, index: Index) -> PropertyField | None:
+        row: PropertyRow | None = index.data(RowRole)
         if row is None:
             return None
         return row.label_field if index.column() == 0 else row.field
@@ -333,7 +333,7 @@ class RowDelegate(QStyledItemDelegate):
             self.editor.setStyleSheet("")
 
 
-def button_rects(area: QRect, row: Row) -> list[tuple[RowAction, QRect]]:
+def button_rects(area: QRect, row: PropertyRow) -> list[tuple[RowAction, QRect]]:
     """Where the buttons of a row are, from the right."""
     found = []
     right = area.right()

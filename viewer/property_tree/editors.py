@@ -32,7 +32,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT, Field, Suggestion
+from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT, PropertyField, Suggestion
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import monospace, theme
@@ -51,7 +51,7 @@ class LineField(QLineEdit):
     cancel_requested = Signal()
     stepped = Signal()
 
-    def __init__(self, field: Field, parent: QWidget) -> None:
+    def __init__(self, field: PropertyField, parent: QWidget) -> None:
         super().__init__(parent)
         self.field = field
         self.setMaxLength(1 << 24)
@@ -158,7 +158,7 @@ class TextField(QPlainTextEdit):
     cancel_requested = Signal()
     stepped = Signal()  # never; so that both kinds of editor look alike
 
-    def __init__(self, field: Field, parent: QWidget) -> None:
+    def __init__(self, field: PropertyField, parent: QWidget) -> None:
         super().__init__(parent)
         self.field = field
         self.setTabChangesFocus(True)
@@ -194,7 +194,7 @@ class TextField(QPlainTextEdit):
 Editor = LineField | TextField
 
 
-def make_editor(field: Field, parent: QWidget) -> Editor:
+def make_editor(field: PropertyField, parent: QWidget) -> Editor:
     """The widget for a field."""
     return TextField(field, parent) if field.lines else LineField(field, parent)
 

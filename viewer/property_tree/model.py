@@ -7,7 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 
-from onnx_workbench.viewer.property_tree.rows import LazyRows, Row
+from onnx_workbench.viewer.property_tree.rows import LazyRows, PropertyRow
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.tree_model import Index, TreeModel
 
@@ -21,7 +21,7 @@ class _Item:
 
     __slots__ = ("items", "parent", "position", "row", "source")
 
-    def __init__(self, parent: _Item | None, position: int, row: Row | None, source: LazyRows | None) -> None:
+    def __init__(self, parent: _Item | None, position: int, row: PropertyRow | None, source: LazyRows | None) -> None:
         self.parent = parent
         self.position = position
         self.row = row  # None: to be made from `source`, the parent's lazy rows
@@ -29,30 +29,30 @@ class _Item:
         self.items: list[_Item] | None = None
 
 
-class RowModel(TreeModel):
+class PropertyModel(TreeModel):
     """Rows in two columns: label and value. Says which look different; of lazy rows all may: `many_changed`."""
 
     many_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._root = _Item(None, 0, Row("", ""), None)
+        self._root = _Item(None, 0, PropertyRow("", ""), None)
         self._root.items = []
         self._may_open = False
 
     # -- contents --------------------------------------------------------------------------------------------
 
-    def set_rows(self, rows: Sequence[Row]) -> bool:
+    def set_rows(self, rows: Sequence[PropertyRow]) -> bool:
         """Show these: rows that were there with the same key stay what they are, the others come and go.
 
         Whether there may be some to be opened that were not there or were not to be opened before.
         """
         self._may_open = False
-        self._root.row = Row("", "", children=rows)
+        self._root.row = PropertyRow("", "", children=rows)
         self._update(self._root, rows)
         return self._may_open
 
-    def _update(self, item: _Item, rows: Sequence[Row]) -> None:
+    def _update(self, item: _Item, rows: Sequence[PropertyRow]) -> None:
         if item.items is None:
             return
         if isinstance(rows, LazyRows):
@@ -69,7 +69,7 @@ class RowModel(TreeModel):
                 child = item.items[position]
                 self.dataChanged.emit(self._index_of(child), self._index_of(child, 1))
 
-    def _place(self, item: _Item, position: int, row: Row) -> bool:
+    def _place(self, item: _Item, position: int, row: PropertyRow) -> bool:
         """Let the child at `position` be the one of this row, moving or adding it; whether it looks different."""
         items = item.items
         assert items is not None
@@ -137,7 +137,7 @@ class RowModel(TreeModel):
         items = self._children(self._item(index))
         return bool(items) and items[0].source is not None
 
-    def row_of(self, item: _Item) -> Row:
+    def row_of(self, item: _Item) -> PropertyRow:
         """The row of an item, made if it must be."""
         row = item.row
         if row is None:
@@ -145,7 +145,7 @@ class RowModel(TreeModel):
             row = item.row = item.source[item.position]
         return row
 
-    def row(self, index: Index) -> Row | None:
+    def row(self, index: Index) -> PropertyRow | None:
         """The row at an index."""
         return self.row_of(index.internalPointer()) if index.isValid() else None
 

@@ -14,15 +14,15 @@ from onnx_workbench.viewer.property_tree.rows import RowAction
 from onnx_workbench.viewer.style.theme import theme
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.property_tree.tree import RowTree
+    from onnx_workbench.viewer.property_tree.tree import PropertyTree
 
 _EDGE = 14  # pixels from the border at which the list scrolls
 
 
-class Reorder:
+class RowReordering:
     """One drag at a time: `press`, `drag` with the button held, `release`. Esc is `cancel`."""
 
-    def __init__(self, tree: RowTree) -> None:
+    def __init__(self, tree: PropertyTree) -> None:
         self._tree = tree
         self._from = QPersistentModelIndex()
         self._start = QPoint()

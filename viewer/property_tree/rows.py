@@ -26,7 +26,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class PropertyField:
     """How a text of a row is changed.
 
     title    of the edit in the history
@@ -78,7 +78,7 @@ class Help:
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class PropertyRow:
     """One line: a label and a value, or a section over others.
 
     key       names it among its siblings, the same after an update
@@ -97,8 +97,8 @@ class Row:
     style: Style = "normal"
     mono: bool = False
     middle: bool = False  # elide in the middle: names
-    field: Field | None = None
-    label_field: Field | None = None
+    field: PropertyField | None = None
+    label_field: PropertyField | None = None
     actions: tuple[RowAction, ...] = ()
     target: Item | None = None
     help: Help | None = None
@@ -108,9 +108,9 @@ class Row:
     part: tuple[int, int] = (0, 1)
     expanded: bool = False
     move: Callable[[int], object] | None = None
-    children: Sequence[Row] | Callable[[], Sequence[Row]] | None = None
+    children: Sequence[PropertyRow] | Callable[[], Sequence[PropertyRow]] | None = None
 
-    def looks_like(self, other: Row) -> bool:
+    def looks_like(self, other: PropertyRow) -> bool:
         """Whether it is painted as another is. What it does may differ."""
         return self._looks() == other._looks()
 
@@ -120,17 +120,19 @@ class Row:
         texts = (self.key, self.label, self.text, self.note)
         return (*texts, self.style, self.mono, self.middle, self.bars, self.part, ways, buttons)
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[PropertyRow]:
         """The rows under it, made now."""
         if self.children is None:
             return ()
         return self.children() if callable(self.children) else self.children
 
 
-class LazyRows(Sequence[Row]):
+class LazyRows(Sequence[PropertyRow]):
     """Many rows, each made when it is looked at; `opens` says, without making it, which have rows under them."""
 
-    def __init__(self, count: int, make: Callable[[int], Row], opens: Callable[[int], bool] | None = None) -> None:
+    def __init__(
+        self, count: int, make: Callable[[int], PropertyRow], opens: Callable[[int], bool] | None = None
+    ) -> None:
         self._count = count
         self._make = make
         self._opens = opens
@@ -143,17 +145,17 @@ class LazyRows(Sequence[Row]):
         return self._count
 
     @overload
-    def __getitem__(self, index: int) -> Row: ...
+    def __getitem__(self, index: int) -> PropertyRow: ...
 
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: slice) -> Sequence[PropertyRow]: ...
 
-    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+    def __getitem__(self, index: int | slice) -> PropertyRow | Sequence[PropertyRow]:
         if isinstance(index, slice):
             return [self._make(i) for i in range(*index.indices(self._count))]
         if not 0 <= index < self._count:
             raise IndexError(index)
         return self._make(index)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[PropertyRow]:
         return (self._make(i) for i in range(self._count))

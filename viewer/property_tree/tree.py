@@ -30,11 +30,11 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QStyleOptio
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.viewer.property_tree.delegate import RowDelegate, button_rects
+from onnx_workbench.viewer.property_tree.delegate import PropertyDelegate, button_rects
 from onnx_workbench.viewer.property_tree.editors import Editor
-from onnx_workbench.viewer.property_tree.model import RowModel
-from onnx_workbench.viewer.property_tree.reorder import Reorder
-from onnx_workbench.viewer.property_tree.rows import Field, Row, RowAction
+from onnx_workbench.viewer.property_tree.model import PropertyModel
+from onnx_workbench.viewer.property_tree.reorder import RowReordering
+from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import theme
@@ -60,7 +60,7 @@ _OWN_KEYS = {
 _KEY_TEXTS = {"remove": "Del", "up": "Alt+Up", "down": "Alt+Down", "add": "Ins", "go": "Shift+Return"}
 
 
-class RowTree(QTreeView):
+class PropertyTree(QTreeView):
     """Shows rows and edits their fields in the document given.
 
     F2, Enter or a double-click edits the value, typing begins it anew, Shift+F2 edits the label; what has no text, a
@@ -76,15 +76,15 @@ class RowTree(QTreeView):
         super().__init__(parent)
         self.document = document
         self.report = report
-        self.rows = RowModel(self)
+        self.rows = PropertyModel(self)
         self._open: dict[tuple[str, ...], bool] = {}  # what the person expanded and collapsed, by path
         self._updating = False
         self._split = 0.4  # how much of the width the labels take
         self._splitting = False
-        self._reorder = Reorder(self)
+        self._reorder = RowReordering(self)
         self.setModel(self.rows)
         self.rows.many_changed.connect(self.viewport().update)
-        self.fields = RowDelegate(self)
+        self.fields = PropertyDelegate(self)
         self.setItemDelegate(self.fields)
         self.setHeaderHidden(True)
         self.setUniformRowHeights(True)  # else all of ten thousand rows are measured
@@ -108,7 +108,7 @@ class RowTree(QTreeView):
 
     # -- contents --------------------------------------------------------------------------------------------
 
-    def set_rows(self, rows: Sequence[Row]) -> None:
+    def set_rows(self, rows: Sequence[PropertyRow]) -> None:
         """Show these, keeping what is current, expanded and being edited."""
         current = self.currentIndex()
         before, position, column = self.rows.path(current), current.row(), max(0, current.column())
@@ -243,7 +243,7 @@ class RowTree(QTreeView):
             self.edit(index)
         return True
 
-    def _field_at(self, index: QModelIndex) -> Field | None:
+    def _field_at(self, index: QModelIndex) -> PropertyField | None:
         row = self.rows.row(index)
         return None if row is None else row.label_field if index.column() == 0 else row.field
 

@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject
 
 from onnx_workbench.exec.inputs.sources import read_data_set
 from onnx_workbench.exec.inspect import reference
-from onnx_workbench.exec.inspect.compare import Inside, Row, compare_keys, compare_runs, compare_with
+from onnx_workbench.exec.inspect.compare import ComparedValue, Inside, compare_keys, compare_runs, compare_with
 from onnx_workbench.exec.inspect.precision_trial import Precision, compare_rounded, in_precision
 from onnx_workbench.exec.results.run_file import load_run
 from onnx_workbench.exec.results.run_result import RunResult
@@ -27,7 +27,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.slices import Slices
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import addresses_in, inside_nodes
 from onnx_workbench.viewer.style.formatting import display
 
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ComparisonOutcome:
     """What a comparison gives: a row for each value that could be matched, and why there are no more if a run ended."""
 
-    rows: list[Row]
+    rows: list[ComparedValue]
     lack: str = ""
 
 
 #: Compares in the background.
-Work = Callable[[Progress], Outcome]
+Work = Callable[[Progress], ComparisonOutcome]
 #: Makes that work of a run. It reads open models: on the GUI thread, or in slices on its behalf.
-Prepare = Callable[[Record, Progress], Work]
+Prepare = Callable[[RunRecord, Progress], Work]
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class Reference:
     prepare: Prepare
 
 
-def with_record(workspace: Workspace, other: Record) -> Prepare:
+def with_record(workspace: Workspace, other: RunRecord) -> Prepare:
     """Against another run of the same document."""
 
-    def prepared(ours: Record, progress: Progress) -> Work:
+    def prepared(ours: RunRecord, progress: Progress) -> Work:
         inside = inside_nodes(workspace, ours.result, progress)
         result = ours.result
         return lambda progress: _compare(lambda: result.apply(compare_runs, other.result, inside, progress=progress))
@@ -72,7 +72,7 @@ def with_record(workspace: Workspace, other: Record) -> Prepare:
 def with_run_before(workspace: Workspace) -> Prepare:
     """Against the run before, whichever that is then."""
 
-    def prepared(ours: Record, progress: Progress) -> Work:
+    def prepared(ours: RunRecord, progress: Progress) -> Work:
         before = workspace.results.previous
         if before is None:
             raise ModelError("There is no run before", "edit the model or its inputs, and run again")
@@ -84,7 +84,7 @@ def with_run_before(workspace: Workspace) -> Prepare:
 def with_arrays(arrays: Callable[[], Mapping[str, Any]]) -> Prepare:
     """Against named arrays that are read in the background."""
 
-    def prepared(ours: Record, _progress: Progress) -> Work:
+    def prepared(ours: RunRecord, _progress: Progress) -> Work:
         return lambda progress: _compare(lambda: ours.result.apply(compare_with, dict(arrays()), progress=progress))
 
     return prepared
@@ -93,11 +93,11 @@ def with_arrays(arrays: Callable[[], Mapping[str, Any]]) -> Prepare:
 def with_npz(workspace: Workspace, path: Path) -> Prepare:
     """Against a saved run, each value by where it is; or a file of arrays, matched by name, then shape."""
 
-    def prepared(ours: Record, progress: Progress) -> Work:
+    def prepared(ours: RunRecord, progress: Progress) -> Work:
         result, known, inside = ours.result, addresses_in(workspace), inside_nodes(workspace, ours.result, progress)
         places = {address: key for key in _in_calls(result, inside, progress) if (address := known.of(key)) is not None}
 
-        def work(progress: Progress) -> Outcome:
+        def work(progress: Progress) -> ComparisonOutcome:
             saved = load_run(path)
             if not saved.is_run:
                 arrays = {name: v for (name,), v in saved.values.items()}
@@ -120,7 +120,7 @@ def with_data_set(workspace: Workspace, folder: Path) -> Prepare:
 def with_model(workspace: Workspace, other: Workspace) -> Prepare:
     """Against another open model as it is now, by the names of values and of what is around them, with our inputs."""
 
-    def prepared(ours: Record, progress: Progress) -> Work:
+    def prepared(ours: RunRecord, progress: Progress) -> Work:
         number, result = _read(other, progress), ours.result
         named = {v.name: v for v in progress.paced(other.runs.inputs.graph.values())}
         keys: dict[ValueKey, ValueKey | None] = {}
@@ -139,7 +139,7 @@ def with_model(workspace: Workspace, other: Workspace) -> Prepare:
 def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Value], object]) -> Reference:
     """Against another open model, each value of ours with what `partner` says it is there, inputs too."""
 
-    def prepared(ours: Record, progress: Progress) -> Work:
+    def prepared(ours: RunRecord, progress: Progress) -> Work:
         number, feeds = _read(other, progress), {}
         keys: dict[ValueKey, ValueKey | None] = {}
         for value in progress.paced(workspace.model.graph.values()):
@@ -173,7 +173,7 @@ def _in_calls(result: RunResult, inside: Inside, progress: Progress) -> Iterator
 
 def _with_other(
     workspace: Workspace,
-    ours: Record,
+    ours: RunRecord,
     other: Workspace,
     pairs: Mapping[ValueKey, ValueKey | None],
     fed: Mapping[str, Any],
@@ -197,12 +197,12 @@ def _with_other(
         except ModelError as error:
             raise ModelError(f"{display(title, 60)} cannot be run with these inputs", _told(error)) from error
 
-    def rows(theirs: RunResult, progress: Progress) -> list[Row]:
+    def rows(theirs: RunResult, progress: Progress) -> list[ComparedValue]:
         there = ((key, at) for key, at in pairs.items() if at is not None and theirs.info(at) is not None)
         values = {key: theirs.value(at, progress=progress) for key, at in there}
         return ours.result.apply(compare_keys, values, inside, progress=progress)
 
-    def work(progress: Progress) -> Outcome:
+    def work(progress: Progress) -> ComparisonOutcome:
         if known is not None and _was_fed(known, feeds, ours.result.seed):
             theirs = known.result
         else:
@@ -226,7 +226,7 @@ def _told(error: ModelError) -> str:
     return f"{error.title}: {error.detail}"
 
 
-def _was_fed(record: Record, feeds: Mapping[str, Any], seed: int) -> bool:
+def _was_fed(record: RunRecord, feeds: Mapping[str, Any], seed: int) -> bool:
     """Whether a run had these inputs and this seed. Reads every element."""
     return (
         record.result.seed == seed
@@ -238,7 +238,7 @@ def _was_fed(record: Record, feeds: Mapping[str, Any], seed: int) -> bool:
 def with_onnxruntime(workspace: Workspace) -> Prepare:
     """Against ONNX Runtime, every value that it can give."""
 
-    def prepared(ours: Record, progress: Progress) -> Work:
+    def prepared(ours: RunRecord, progress: Progress) -> Work:
         _check_current(workspace, ours)
         document, result, feeds = workspace.document, ours.result, dict(ours.feeds)
         with ExitStack() as stack:
@@ -248,7 +248,7 @@ def with_onnxruntime(workspace: Workspace) -> Prepare:
                 saving = prepare(workspace.model, path, progress=progress)
             folder = stack.pop_all()
 
-        def work(progress: Progress) -> list[Row]:
+        def work(progress: Progress) -> list[ComparedValue]:
             with folder:
                 if saving is not None:
                     saving.run(progress)
@@ -265,7 +265,7 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
     """Against the same model with the values of some nodes (None: all) in fewer bits."""
     chosen = None if nodes is None else frozenset(nodes)
 
-    def prepared(ours: Record, progress: Progress) -> Work:
+    def prepared(ours: RunRecord, progress: Progress) -> Work:
         _check_current(workspace, ours)
         session = workspace.runs.session
         session.prepare(progress)
@@ -277,7 +277,7 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
         numbers = {session.number(v) for v in progress.paced(values)}
         inside = inside_nodes(workspace, ours.result, progress)
 
-        def work(progress: Progress) -> Outcome:
+        def work(progress: Progress) -> ComparisonOutcome:
             other = workspace.runs.perform(in_precision(request, precision, numbers), progress=progress)
             compared = _compare(lambda: other.apply(compare_rounded, ours.result, inside, progress=progress))
             return replace(compared, lack=_lack(f"The run in {precision}", other))
@@ -287,7 +287,7 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
     return prepared
 
 
-def _check_current(workspace: Workspace, ours: Record) -> None:
+def _check_current(workspace: Workspace, ours: RunRecord) -> None:
     """ModelError unless a run is of the model as it is now: what an edit did is no error of another engine or type."""
     results = workspace.results
     is_current = ours is results.current and results.is_current
@@ -296,7 +296,9 @@ def _check_current(workspace: Workspace, ours: Record) -> None:
         raise ModelError("The run is out of date", "run the model as it is now, then compare")
 
 
-def _float_values(workspace: Workspace, ours: Record, nodes: frozenset[Node] | None, progress: Progress) -> set[Value]:
+def _float_values(
+    workspace: Workspace, ours: RunRecord, nodes: frozenset[Node] | None, progress: Progress
+) -> set[Value]:
     """The float tensors that some nodes read as constants or make; a node with bodies stands for those inside too."""
     model = workspace.model
     chosen = {graph for node in nodes or () for body in node.bodies for graph in body.walk()}
@@ -310,7 +312,7 @@ def _float_values(workspace: Workspace, ours: Record, nodes: frozenset[Node] | N
     return found
 
 
-def _is_float(workspace: Workspace, ours: Record, value: Value) -> bool:
+def _is_float(workspace: Workspace, ours: RunRecord, value: Value) -> bool:
     """Whether a value is a tensor of floats: as it was computed, or as far as that is known without."""
     if value.initializer is not None:
         kind: ElementType | int | None = value.initializer.element_type
@@ -323,14 +325,14 @@ def _is_float(workspace: Workspace, ours: Record, value: Value) -> bool:
     return isinstance(kind, ElementType) and kind.is_float
 
 
-def _compare(work: Callable[[], list[Row]]) -> Outcome:
+def _compare(work: Callable[[], list[ComparedValue]]) -> ComparisonOutcome:
     try:
-        return Outcome(work())
+        return ComparisonOutcome(work())
     except LookupError as error:
         raise ModelError("The values are gone", f"{error}. Run the model again.") from error
 
 
-class Comparison(QObject):
+class RunComparison(QObject):
     """Compares a run of a document: what it takes of open models is read in slices, the rest is done in a job.
 
     GUI thread only. When an open document is edited or closed meanwhile, it is read anew. `done` gets what came
@@ -341,9 +343,9 @@ class Comparison(QObject):
     def __init__(
         self,
         workspace: Workspace,
-        record: Record,
+        record: RunRecord,
         prepare: Prepare,
-        done: Callable[[Outcome], object],
+        done: Callable[[ComparisonOutcome], object],
         finished: Callable[[], object],
     ) -> None:
         super().__init__(workspace)
@@ -402,12 +404,12 @@ class Comparison(QObject):
         self.deleteLater()
 
 
-def error_of(row: Row) -> float:
+def error_of(row: ComparedValue) -> float:
     """How far a value is off: the tolerance it needs, infinite where it cannot be compared."""
     return float("inf") if row.difference.problem else row.difference.tolerance
 
 
-def heat_of(row: Row) -> float:
+def heat_of(row: ComparedValue) -> float:
     """The error as a power of ten, fit for colours."""
     error = error_of(row)
     return 2.0 if not isfinite(error) else min(2.0, log10(max(error, 1e-10)))

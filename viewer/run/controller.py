@@ -22,7 +22,7 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.exec.session import Breakpoint, Request, Session, Stepper
 from onnx_workbench.exec.worker.client import WorkerSession
-from onnx_workbench.exec.worker.run_lock import Turn
+from onnx_workbench.exec.worker.run_lock import RunLock
 from onnx_workbench.model.analysis.call_graph import callers_of
 from onnx_workbench.model.analysis.topology import upstream
 from onnx_workbench.model.errors import ModelError
@@ -35,17 +35,17 @@ from onnx_workbench.viewer.run.breakpoints import Breakpoints
 from onnx_workbench.viewer.run.courtesy import Courtesy
 from onnx_workbench.viewer.run.edge_notes import EdgeNotes
 from onnx_workbench.viewer.run.inputs import Recipe, RunInputs
-from onnx_workbench.viewer.run.nan_search import Hunt
-from onnx_workbench.viewer.run.node_progress import FinishedNodes
-from onnx_workbench.viewer.run.nonfinite_warning import Alarm
+from onnx_workbench.viewer.run.nan_search import NonFiniteNavigator
+from onnx_workbench.viewer.run.node_progress import NodeProgress
+from onnx_workbench.viewer.run.nonfinite_warning import NonFiniteWarning
 from onnx_workbench.viewer.run.overlays import Overlays
-from onnx_workbench.viewer.run.partial_results import SoFar
-from onnx_workbench.viewer.run.report import RunNews
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.partial_results import PartialResults
+from onnx_workbench.viewer.run.report import RunReporter
+from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.run_marks import RunMarks
-from onnx_workbench.viewer.run.run_task import CUT_OFF, Aim, OneRun, Relay
-from onnx_workbench.viewer.run.snapshot_preparation import Preparing
-from onnx_workbench.viewer.run.test_data import Testing
+from onnx_workbench.viewer.run.run_task import CUT_OFF, ProgressRelay, RunOptions, RunTask
+from onnx_workbench.viewer.run.snapshot_preparation import SnapshotPreparation
+from onnx_workbench.viewer.run.test_data import TestDataRun
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Change
@@ -57,7 +57,7 @@ _LIVE_DELAY = 120
 _MANY = 10_000
 
 
-class RunControl(QObject):
+class RunController(QObject):
     """What runs the main graph of one document. GUI thread only."""
 
     state_changed = Signal()  # running, paused, live or breakpoints
@@ -72,14 +72,14 @@ class RunControl(QObject):
         self._session: Session | WorkerSession | None = None
         self._serial = 0
         self._job: Job[Any] | None = None
-        self._run: OneRun | None = None  # going on, or waiting at a breakpoint
+        self._run: RunTask | None = None  # going on, or waiting at a breakpoint
         self._feeds: tuple[object, dict[str, Any]] | None = None
-        self._tell = RunNews(workspace)
-        self._preparing = Preparing(workspace, self)
-        self._so_far = SoFar(workspace.jobs, self._value, self)
+        self._tell = RunReporter(workspace)
+        self._preparing = SnapshotPreparation(workspace, self)
+        self._so_far = PartialResults(workspace.jobs, self._value, self)
         self._can_start_worker = True
-        self._turn = Turn()  # of runs in this process: one that is superseded ends before the next
-        self._finished = FinishedNodes(self._node, self)
+        self._turn = RunLock()  # of runs in this process: one that is superseded ends before the next
+        self._finished = NodeProgress(self._node, self)
         self._finished.told.connect(self.nodes_finished)
         self._live_timer = QTimer(self, singleShot=True, interval=_LIVE_DELAY)
         self._live_timer.timeout.connect(self._run_live)
@@ -89,12 +89,12 @@ class RunControl(QObject):
         workspace.changes.changed.connect(self._on_change)
         self.inputs.changed.connect(self._on_inputs)
         self.marks = RunMarks(workspace)
-        self.alarm = Alarm(workspace)
-        self.hunt = Hunt(workspace)
+        self.alarm = NonFiniteWarning(workspace)
+        self.hunt = NonFiniteNavigator(workspace)
         Courtesy(workspace, lambda: self._session if self.is_running else None)
         self.overlays = Overlays(workspace)
         self.edge_notes = EdgeNotes(workspace)
-        self.testing = Testing(workspace)
+        self.testing = TestDataRun(workspace)
         self.nodes_finished.connect(self.marks.finished)
         self.breakpoints.changed.connect(self.state_changed)
         self.state_changed.connect(lambda: self.marks.show_stops(self.breakpoints.awake, self.paused_at))
@@ -165,7 +165,7 @@ class RunControl(QObject):
         self._end_what_runs()
         document, signature = self._workspace.document, self.inputs.recipe().signature
         state, revision = document.current.id, document.revision
-        record = Record(result, state, revision, signature, feeds, whole=False, loaded=True, run=object())
+        record = RunRecord(result, state, revision, signature, feeds, whole=False, loaded=True, run=object())
         self._live_timer.stop()  # in Live its inputs began a run, which would take its place at once
         self._workspace.results.take(record)
         self._tell.shown(record, text)
@@ -191,14 +191,14 @@ class RunControl(QObject):
 
     def run(self, *, fresh: bool = False) -> None:
         """Run everything; `fresh`: compute also what an earlier run has computed."""
-        self._start(Aim(fresh=fresh))
+        self._start(RunOptions(fresh=fresh))
 
     def seek_non_finite(self, sought: Literal["beginnings", "nan"], then: Callable[[], object]) -> None:
         """Run to where NaN (or an infinity) begins, be it inside a body, and wait behind it; else to the end.
 
         `then` is called when the run waits or has ended.
         """
-        self._start(Aim(fresh=True, seeking=then, sought=sought))
+        self._start(RunOptions(fresh=True, seeking=then, sought=sought))
 
     def seek_on(self) -> None:
         """Let a run that waits for `seek_non_finite` go on to where it begins next, or to the end."""
@@ -220,7 +220,7 @@ class RunControl(QObject):
     def run_to(self, node: Node) -> None:
         """Compute what a node needs, and the node."""
         self._place_of(node)
-        self._start(Aim(until=node))
+        self._start(RunOptions(until=node))
 
     def step(self) -> None:
         """Compute the next node of a run that waits, or start one that waits before its first node."""
@@ -229,7 +229,7 @@ class RunControl(QObject):
                 self._run.aim = replace(self._run.aim, seeking=None)
             self._continue(one=True)
         elif not self.is_running:
-            self._start(Aim("step", fresh=True))  # what is kept could not be stopped at
+            self._start(RunOptions("step", fresh=True))  # what is kept could not be stopped at
 
     def go_on(self) -> None:
         """Let a run that waits go on to the next breakpoint or the end; start one if none waits."""
@@ -253,7 +253,7 @@ class RunControl(QObject):
             self._workspace.set_run_state("Stopped")
             self.state_changed.emit()
 
-    def _start(self, aim: Aim) -> None:
+    def _start(self, aim: RunOptions) -> None:
         if self.is_paused:
             self._run = None
         self._serial += 1
@@ -281,20 +281,20 @@ class RunControl(QObject):
             )
             self.state_changed.emit()
 
-    def _perform(self, aim: Aim, recipe: Recipe, feeds: dict[str, Any]) -> None:
+    def _perform(self, aim: RunOptions, recipe: Recipe, feeds: dict[str, Any]) -> None:
         document = self._workspace.document
         try:
             request = self._request(feeds, aim)
         except ModelError as error:
             self._refused(error, self._serial)
             return
-        run = OneRun(self._serial, request, recipe, feeds, document.revision, document.current.id, aim)
+        run = RunTask(self._serial, request, recipe, feeds, document.revision, document.current.id, aim)
         self._run = run
         self._workspace.results.begin()
         self._workspace.set_run_state("Running…")
         self._launch(run, lambda progress: self._plan_and_go(run, progress))
 
-    def _request(self, given: dict[str, Any], aim: Aim) -> Request:
+    def _request(self, given: dict[str, Any], aim: RunOptions) -> Request:
         inputs, until = self.inputs, aim.until
         path, last = ((), None) if until is None else self._place_of(until)
         self.breakpoints.drop_deleted()
@@ -319,7 +319,7 @@ class RunControl(QObject):
         keys = tuple(((), n) for v in values if v.producer is not None and (n := number(v)))
         return replace(request, options=replace(request.options, until=None, values=keys, outputs=False))
 
-    def _launch(self, run: OneRun, work: Callable[[Progress], None]) -> None:
+    def _launch(self, run: RunTask, work: Callable[[Progress], None]) -> None:
         self._finished.start(run)
         self._workspace.results.is_running = True
         show = partial(self._see, run)
@@ -333,11 +333,11 @@ class RunControl(QObject):
         )
         self.state_changed.emit()
 
-    def _plan_and_go(self, run: OneRun, progress: Progress) -> None:
+    def _plan_and_go(self, run: RunTask, progress: Progress) -> None:
         """Off the GUI thread."""
         session = self._session
         assert session is not None
-        run.relay, observe = Relay(progress), self._finished.observe
+        run.relay, observe = ProgressRelay(progress), self._finished.observe
         if isinstance(session, WorkerSession):
             stepping = run.aim.mode == "step"
             run.stepper = session.steps(run.request, progress=run.relay, observer=observe, stepping=stepping)
@@ -349,7 +349,7 @@ class RunControl(QObject):
                 run.stepper.go_on()
             self._take_result(run)
 
-    def _take_result(self, run: OneRun) -> None:
+    def _take_result(self, run: RunTask) -> None:
         """Off the GUI thread: what it has given, which computes values again when no run wants to."""
         result = run.stepper.result()
         run.result = (self._turn.giving_way(result) if isinstance(run.stepper, Stepper) else result).work_out()
@@ -387,7 +387,7 @@ class RunControl(QObject):
         self._finished.stop()
         self._so_far.stop()
 
-    def _failed(self, error: BaseException, run: OneRun) -> None:
+    def _failed(self, error: BaseException, run: RunTask) -> None:
         """The job of a run raised. Where there can be no worker process, run here from now on."""
         if not isinstance(error, WorkerUnavailable) or run.serial != self._serial:
             self._refused(error, run.serial)
@@ -419,7 +419,7 @@ class RunControl(QObject):
             self._workspace.results.take(None)
             self._workspace.set_run_state("Stopped")
 
-    def _ended(self, run: OneRun) -> None:
+    def _ended(self, run: RunTask) -> None:
         if run.serial != self._serial or run is not self._run:
             self._keep_part(run)  # a newer run is on its way
             return
@@ -438,13 +438,13 @@ class RunControl(QObject):
             self._workspace.set_run_state("Stopped")
         self.state_changed.emit()
 
-    def _keep_part(self, run: OneRun) -> None:
+    def _keep_part(self, run: RunTask) -> None:
         """Another run took the place of this one: an undo brings back what it had computed."""
         result = run.result
         if result is not None and result.counts[State.DONE]:
             self._workspace.results.keep(run.record(result))
 
-    def _tell_end(self, run: OneRun, result: RunResult) -> None:
+    def _tell_end(self, run: RunTask, result: RunResult) -> None:
         if not self.is_paused:
             self._tell.ended(result, live=self.live)
         else:
@@ -463,14 +463,14 @@ class RunControl(QObject):
 
     # -- while it goes on ------------------------------------------------------------------------------------
 
-    def _count(self, run: OneRun) -> object:
+    def _count(self, run: RunTask) -> object:
         """What is another when a run has computed more: a body, as of a Loop, may at any time."""
         session, stepper = self._session, run.stepper
         at = session.at if isinstance(session, WorkerSession) else None if stepper is None else stepper.next_key
         node = None if at is None else self._node(at[1])
         return object() if node is not None and node.bodies else self._finished.count
 
-    def _look(self, run: OneRun, progress: Progress) -> RunResult | None:
+    def _look(self, run: RunTask, progress: Progress) -> RunResult | None:
         """What a run has computed up to now. Off the GUI thread."""
         session, stepper = self._session, run.stepper
         if isinstance(session, WorkerSession):
@@ -480,7 +480,7 @@ class RunControl(QObject):
             result = None if stepper is None else replace(stepper.result(), fetch=None)
         return result.work_out() if result is not None and result.nodes else None
 
-    def _see(self, run: OneRun, result: RunResult, fresh: set[Value]) -> None:
+    def _see(self, run: RunTask, result: RunResult, fresh: set[Value]) -> None:
         if run is self._run and self.is_running:
             self._workspace.results.see(run.record(result, unfinished=True), fresh)
 
@@ -519,7 +519,7 @@ class RunControl(QObject):
 
     def _run_live(self) -> None:
         if self.live:
-            self._start(Aim())
+            self._start(RunOptions())
 
     def _place_of(self, node: Node) -> tuple[CallPath, Node]:
         """Where a run computes a node: the calls of functions around it, and itself or the node whose body it is in.

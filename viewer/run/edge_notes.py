@@ -16,18 +16,18 @@ from weakref import WeakKeyDictionary
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.exec.inspect.statistics import Statistics
-from onnx_workbench.exec.inspect.thumbnails import Glimpse, glimpses
+from onnx_workbench.exec.inspect.thumbnails import Thumbnail, make_thumbnails
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.canvas.scene.edge_notes import Note, NoteOf
+from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote, NoteOf
 from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.core.settings import EDGE_NOTES
 from onnx_workbench.viewer.core.shifts import Shift
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.style.formatting import number_text
 
 if TYPE_CHECKING:
@@ -54,13 +54,13 @@ class EdgeNotes(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._results = workspace.results
-        self._known: WeakKeyDictionary[Record, dict[ValueKey, Glimpse | None]] = WeakKeyDictionary()
-        self._given: dict[Value, Note | None] = {}  # what was told last of each value that was painted
+        self._known: WeakKeyDictionary[RunRecord, dict[ValueKey, Thumbnail | None]] = WeakKeyDictionary()
+        self._given: dict[Value, EdgeNote | None] = {}  # what was told last of each value that was painted
         self._untold: dict[Value, None] = {}  # of those, which may have another note; the one that was told still holds
         self._telling = Shift(self._tell_some, self)
         self._wanted: dict[Value, None] = {}  # the newest last
         self._kind = workspace.settings.get(EDGE_NOTES)
-        self._seen: Record | None = None
+        self._seen: RunRecord | None = None
         self._is_asking = False
         self._gather = QTimer(self, singleShot=True, interval=_GATHER)
         self._gather.timeout.connect(self._ask)
@@ -69,7 +69,7 @@ class EdgeNotes(QObject):
         workspace.graph_shown.connect(self._forget)
         workspace.settings.changed.connect(self._on_setting)
 
-    def note_of(self, value: Value) -> Note | None:
+    def note_of(self, value: Value) -> EdgeNote | None:
         """What to write beside the edges of a value now; asks for what is not known. Cheap."""
         if self._results.current is None or self._kind == "none":
             return None
@@ -77,10 +77,10 @@ class EdgeNotes(QObject):
             self._given[value] = self._note(value)
         return self._given[value]
 
-    def _newest(self, value: Value) -> Note | None:
+    def _newest(self, value: Value) -> EdgeNote | None:
         return None if self._results.current is None or self._kind == "none" else self._note(value)
 
-    def glimpse_of(self, value: Value) -> Glimpse | None:
+    def glimpse_of(self, value: Value) -> Thumbnail | None:
         """What is seen of a value of the last run, whatever is written on edges; `looked` tells when there is more."""
         record = self._results.current
         key = None if record is None else record.key(value)
@@ -110,15 +110,15 @@ class EdgeNotes(QObject):
             return
         result = record.result
 
-        def work(progress: Progress) -> dict[ValueKey, Glimpse | None]:
-            found: dict[ValueKey, Glimpse | None] = {}
+        def work(progress: Progress) -> dict[ValueKey, Thumbnail | None]:
+            found: dict[ValueKey, Thumbnail | None] = {}
             for start in range(0, len(asked), _BATCH):
                 progress.report(start, len(asked))
                 some = asked[start : start + _BATCH]
                 found.update(zip(some, glimpses_of(result, some), strict=True))
             return found
 
-        def done(found: dict[ValueKey, Glimpse | None]) -> None:
+        def done(found: dict[ValueKey, Thumbnail | None]) -> None:
             known.update(found)
             then(self._newest)
 
@@ -130,7 +130,7 @@ class EdgeNotes(QObject):
         if not self._is_asking:
             self._gather.start()
 
-    def _note(self, value: Value) -> Note | None:
+    def _note(self, value: Value) -> EdgeNote | None:
         """From what is known of the last run; until that is worked out, what was told of the run before."""
         record = self._results.current
         key = None if record is None else record.key(value)
@@ -172,7 +172,7 @@ class EdgeNotes(QObject):
         else:
             self._tell_differing(self._given)
 
-    def _carry_over(self, before: Record | None, now: Record | None) -> None:
+    def _carry_over(self, before: RunRecord | None, now: RunRecord | None) -> None:
         """What a node has given stays as it is for the rest of the run; the values of a body do not."""
         if before is not None and now is not None and before.run is not None and before.run == now.run:
             known, slots = self._known.get(before, {}), now.result.layout.slots
@@ -219,7 +219,7 @@ class EdgeNotes(QObject):
         self._is_asking = True
         result, keys = record.result, list(asked)
 
-        def done(found: list[Glimpse | None]) -> None:
+        def done(found: list[Thumbnail | None]) -> None:
             self._known.setdefault(record, {}).update(zip(keys, found, strict=True))
 
         def finished() -> None:
@@ -235,27 +235,27 @@ class EdgeNotes(QObject):
         )
 
 
-def glimpses_of(result: RunResult, keys: list[ValueKey]) -> list[Glimpse | None]:
+def glimpses_of(result: RunResult, keys: list[ValueKey]) -> list[Thumbnail | None]:
     """Off the GUI thread; nothing of values that are gone with the worker."""
     try:
-        return result.apply(glimpses, keys)
+        return result.apply(make_thumbnails, keys)
     except (LookupError, ModelError):
         return [None] * len(keys)
 
 
 def note_text(
-    kind: str, found: Glimpse, element_type: ElementType | None, *, type_text: str = "", is_stale: bool = False
-) -> Note | None:
+    kind: str, found: Thumbnail, element_type: ElementType | None, *, type_text: str = "", is_stale: bool = False
+) -> EdgeNote | None:
     """A glimpse of a value in the way a kind of note says it; None when there is nothing to say."""
     facts = found.statistics
     alarm = alarm_text(facts)
     if alarm:
-        return Note("", (), alarm, type_text, is_stale)
+        return EdgeNote("", (), alarm, type_text, is_stale)
     text = ""
     bars = outline(found.counts) if kind == "histogram" and facts.minimum != facts.maximum else ()
     if not bars and facts.minimum is not None:
         text = _text(kind, facts, is_boolean=element_type is ElementType.BOOL)
-    return Note(text, bars, "", type_text, is_stale) if text or bars else None
+    return EdgeNote(text, bars, "", type_text, is_stale) if text or bars else None
 
 
 def outline(counts: tuple[int, ...]) -> tuple[float, ...]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.exec.inspect.nonfinite import Bad, Search, Sought, first_of
+from onnx_workbench.exec.inspect.nonfinite import NonFiniteSearch, NonFiniteValue, Sought, first_of
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.run.nonfinite_warning import non_finite, sought_in, unseen
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _MOST = 1000
 Found = Callable[[Value, tuple[int, ...]], object]
 
 
-class Hunt(QObject):
+class NonFiniteNavigator(QObject):
     """Looks for where NaN, or an infinity too, begins in the last run. GUI thread only.
 
     Where the run has passed what it did not keep, such as all turns of a body but the last, the model is run again,
@@ -64,13 +64,13 @@ class Hunt(QObject):
 
     # -- in what is kept -------------------------------------------------------------------------------------
 
-    def _search(self, most: int, done: Callable[[Record, Search], object]) -> None:
+    def _search(self, most: int, done: Callable[[RunRecord, NonFiniteSearch], object]) -> None:
         """Look through what is kept of the run that is shown."""
         record, sought = self._workspace.results.current, sought_in(self._workspace)
         if record is None:
             return
 
-        def work(_progress: Progress) -> Search:
+        def work(_progress: Progress) -> NonFiniteSearch:
             try:
                 return non_finite(record, most, sought)
             except LookupError as error:
@@ -81,7 +81,7 @@ class Hunt(QObject):
     def _start(self, work: Callable[[Progress], T], done: Callable[[T], object]) -> None:
         self._workspace.jobs.start("Find NaN and infinity", work, done=done, supersede=_TOPIC)
 
-    def _found_first(self, found: Found, record: Record, search: Search) -> None:
+    def _found_first(self, found: Found, record: RunRecord, search: NonFiniteSearch) -> None:
         runs = self._workspace.runs
         is_busy = record.unfinished or runs.is_running or runs.is_paused  # no run is ended for it
         if is_busy or search.is_whole or (search.found and self._is_given(search.found[0])):
@@ -89,7 +89,7 @@ class Hunt(QObject):
         else:
             self._seek(found)
 
-    def _found_following(self, found: Found, record: Record, search: Search) -> None:
+    def _found_following(self, found: Found, record: RunRecord, search: NonFiniteSearch) -> None:
         keys = [bad.key for bad in search.found]
         runs = self._workspace.runs
         if self._shown not in keys or not (search.is_whole or record.unfinished or runs.is_running or runs.is_paused):
@@ -99,7 +99,7 @@ class Hunt(QObject):
         else:
             self._show(found, search.found[keys.index(self._shown) + 1])
 
-    def _is_given(self, bad: Bad) -> bool:
+    def _is_given(self, bad: NonFiniteValue) -> bool:
         """Whether it is an input or a constant, which nothing comes before."""
         value = self._workspace.results.value_by_number(bad.key[1])
         return value is not None and value.producer is None and value.graph is self._workspace.runs.inputs.graph
@@ -126,7 +126,7 @@ class Hunt(QObject):
         path, node = last
         keys = [(path, runs.session.number(value)) for value in node.outputs if value is not None]
 
-        def work(_progress: Progress) -> Bad | None:
+        def work(_progress: Progress) -> NonFiniteValue | None:
             try:
                 return record.result.apply(first_of, keys, sought)
             except LookupError as error:
@@ -136,7 +136,7 @@ class Hunt(QObject):
 
     # -- what is told ----------------------------------------------------------------------------------------
 
-    def _show(self, found: Found, bad: Bad | None) -> None:
+    def _show(self, found: Found, bad: NonFiniteValue | None) -> None:
         value = None if bad is None else self._workspace.results.value_by_number(bad.key[1])
         if bad is None or value is None:
             return
@@ -151,7 +151,7 @@ class Hunt(QObject):
         detail = "Go to the next again to begin with the first."
         self._workspace.message("info", f"No further {what} begins in the last run", detail, topic=_TOPIC)
 
-    def _tell(self, found: Found, record: Record, search: Search) -> None:
+    def _tell(self, found: Found, record: RunRecord, search: NonFiniteSearch) -> None:
         workspace = self._workspace
         if search.found:
             self._show(found, search.found[0])

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from onnx_workbench.exec.inspect.receptive_field import trace
-from onnx_workbench.exec.inspect.receptive_field.trace import Call
+from onnx_workbench.exec.inspect.receptive_field.trace import TracedCall
 from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.ir.graph import Function, Node, Value
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.results import RunRecord
 
 
-def call_of(record: Record, value: Value, node_of: Callable[[int], Node | None]) -> Call | None:
+def call_of(record: RunRecord, value: Value, node_of: Callable[[int], Node | None]) -> TracedCall | None:
     """The node that makes a value, as it is now; None for inputs and constants of a graph."""
     return trace.call_of(value, record.key, node_of)
 
 
-def links_of(record: Record, value: Value, key: ValueKey, node_of: Callable[[int], Node | None]) -> list[ValueKey]:
+def links_of(record: RunRecord, value: Value, key: ValueKey, node_of: Callable[[int], Node | None]) -> list[ValueKey]:
     """Values that a value is the same as, elsewhere.
 
     What the branch, the turn or the function that makes it gave, or what the call gave it where it is an input of a
@@ -32,7 +32,7 @@ def links_of(record: Record, value: Value, key: ValueKey, node_of: Callable[[int
 
 
 def _same(
-    record: Record, value: Value, path: Path, node_of: Callable[[int], Node | None]
+    record: RunRecord, value: Value, path: Path, node_of: Callable[[int], Node | None]
 ) -> Iterator[tuple[Path, Value]]:
     node = value.producer
     if node is not None:
@@ -55,7 +55,7 @@ def _same(
             yield path, first
 
 
-def _made_inside(record: Record, node: Node, position: int, path: Path) -> Iterator[tuple[Path, Value]]:
+def _made_inside(record: RunRecord, node: Node, position: int, path: Path) -> Iterator[tuple[Path, Value]]:
     function = called_by(node)
     if function is not None:
         if position < len(function.body.outputs):

@@ -15,7 +15,7 @@ from onnx_workbench.exec.session import Stepper
 from onnx_workbench.model.ir.graph import Node
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.run.run_task import OneRun
+    from onnx_workbench.viewer.run.run_task import RunTask
 
 #: Milliseconds between two words about them.
 _PACE = 80
@@ -23,7 +23,7 @@ _MOST = 2000  # nodes that are told of then: what that takes is far below a fram
 _NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 
 
-class FinishedNodes(QObject):
+class NodeProgress(QObject):
     """Those of one run after the other, from `start` to `stop`. Not all that the end of a run overtakes are told.
 
     `node_of` is the node with a number in runs.
@@ -34,14 +34,14 @@ class FinishedNodes(QObject):
     def __init__(self, node_of: Callable[[int], Node | None], parent: QObject) -> None:
         super().__init__(parent)
         self._node_of = node_of
-        self._run: OneRun | None = None
+        self._run: RunTask | None = None
         self._news: list[NDArray[np.int64]] = []  # their numbers
         self._lock = threading.Lock()
         self._timer = QTimer(self, interval=_PACE)
         self._timer.timeout.connect(self.tell)
         self.count = 0  # since the document was opened; read on any thread
 
-    def start(self, run: OneRun) -> None:
+    def start(self, run: RunTask) -> None:
         """A run starts, or goes on."""
         self._run = run
         self._timer.start()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.exec.inspect.nonfinite import Search, Sought, non_finite_values
+from onnx_workbench.exec.inspect.nonfinite import NonFiniteSearch, Sought, non_finite_values
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.core.settings import NAN_ALONE
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.style.formatting import plural
 from onnx_workbench.viewer.style.labels import name_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _TOPIC = "non-finite"
 
 
-class Alarm(QObject):
+class NonFiniteWarning(QObject):
     """Looks through the values that are shown when a run has ended or undo brings others back, in the background.
 
     GUI thread only.
@@ -31,7 +31,7 @@ class Alarm(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._told: Value | None = None
-        self._looked: Record | None = None  # at which it has looked last
+        self._looked: RunRecord | None = None  # at which it has looked last
         workspace.results.run_finished.connect(self._look)
         workspace.results.changed.connect(self._on_changed)
         workspace.settings.changed.connect(self._on_setting)
@@ -55,7 +55,7 @@ class Alarm(QObject):
             supersede=_TOPIC,
         )  # fmt: skip
 
-    def _tell(self, record: Record, search: Search) -> None:
+    def _tell(self, record: RunRecord, search: NonFiniteSearch) -> None:
         workspace = self._workspace
         if record is not workspace.results.current:
             return
@@ -78,7 +78,7 @@ def sought_in(workspace: Workspace) -> Sought:
     return "nan" if workspace.settings.get(NAN_ALONE) else "beginnings"
 
 
-def passed(search: Search, sought: Sought) -> str:
+def passed(search: NonFiniteSearch, sought: Sought) -> str:
     """What can be said of the values before the first that was found."""
     if sought == "nan":
         so_far = "No NaN begins before it"
@@ -89,7 +89,7 @@ def passed(search: Search, sought: Sought) -> str:
     return f"{so_far}, but {unseen(search)}" if not search.is_whole else so_far
 
 
-def unseen(search: Search) -> str:
+def unseen(search: NonFiniteSearch) -> str:
     """What a search that is not whole did not look at."""
     parts = [f"{plural(search.let_go, 'value')} let go for memory"] if search.let_go else []
     if search.has_bodies:
@@ -97,7 +97,7 @@ def unseen(search: Search) -> str:
     return f"{' and '.join(parts)} were not looked at"
 
 
-def non_finite(record: Record, most: int, sought: Sought) -> Search:
+def non_finite(record: RunRecord, most: int, sought: Sought) -> NonFiniteSearch:
     """Look for where values of a run stop being finite. Off the GUI thread. LookupError when the values are gone.
 
     A run that was to stop there, and stands there or has come to its end, has looked at everything itself.
@@ -106,8 +106,8 @@ def non_finite(record: Record, most: int, sought: Sought) -> Search:
     return replace(search, let_go=0, has_bodies=False) if record.was_watched and not record.went_on else search
 
 
-def _first(record: Record, sought: Sought) -> Search:
+def _first(record: RunRecord, sought: Sought) -> NonFiniteSearch:
     try:
         return non_finite(record, 1, sought)
     except LookupError:
-        return Search((), 0, False)  # the worker that had the values is gone
+        return NonFiniteSearch((), 0, False)  # the worker that had the values is gone

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.exec.inspect.overview import Measure, measure_values
+from onnx_workbench.exec.inspect.overview import ValueMeasure, measure_values
 from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
@@ -23,7 +23,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.core.slices import Latest
-from onnx_workbench.viewer.run.results import Record, Results
+from onnx_workbench.viewer.run.results import Results, RunRecord
 from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Overlays(QObject):
         self.kind = ""  # one of TITLES, "own" for numbers from elsewhere, or empty
         self.title = ""
         self.numbers: Mapping[Node, float] = {}
-        self._measured: tuple[Record, dict[ValueKey, Measure]] | None = None
+        self._measured: tuple[RunRecord, dict[ValueKey, ValueMeasure]] | None = None
         self._working = Latest(self)
         self._again: Callable[[], None] = lambda: None
         workspace.results.changed.connect(self._on_results)
@@ -93,7 +93,7 @@ class Overlays(QObject):
             supersede=_FILE,
         )
 
-    def take(self, path: Path, read: Read) -> None:
+    def take(self, path: Path, read: OverlayFile) -> None:
         """Colour by numbers by name, soon where the graph is large; what it was coloured by stays if none is known."""
         model, before, named = self._workspace.model, self.kind, read.numbers
         self.kind = "own"  # a run that ends meanwhile takes nothing away
@@ -113,7 +113,7 @@ class Overlays(QObject):
         self._workspace.withdraw(_FILE)
         self._work_out(lambda progress: match(model, named, used, progress), show)
 
-    def _tell_left_out(self, path: Path, read: Read, unknown: Sequence[str]) -> None:
+    def _tell_left_out(self, path: Path, read: OverlayFile, unknown: Sequence[str]) -> None:
         """What of a file is not seen: names of no node, entries that are no number, all numbers but the last."""
         file, others = display(path.name, 60), len(read.others)
         titles, details = [], []
@@ -165,7 +165,7 @@ class Overlays(QObject):
         else:
             self._show(None, "")
 
-    def measure(self, then: Callable[[dict[ValueKey, Measure]], object]) -> None:
+    def measure(self, then: Callable[[dict[ValueKey, ValueMeasure]], object]) -> None:
         """Get the statistics of every value of the last run, in the background, once per run."""
         record = self._workspace.results.current
         if record is None:
@@ -175,7 +175,7 @@ class Overlays(QObject):
             return
         result = record.result
 
-        def done(found: dict[ValueKey, Measure]) -> None:
+        def done(found: dict[ValueKey, ValueMeasure]) -> None:
             self._measured = record, found
             then(found)
 
@@ -183,7 +183,7 @@ class Overlays(QObject):
             "Measure values", lambda _progress: measured(result), done=done, lane="count", supersede="measure"
         )
 
-    def _show_measured(self, record: Record, found: Mapping[ValueKey, Measure]) -> None:
+    def _show_measured(self, record: RunRecord, found: Mapping[ValueKey, ValueMeasure]) -> None:
         results, kind = self._workspace.results, self.kind
         if kind not in MEASURED or record is not results.current:
             return
@@ -207,7 +207,7 @@ class Overlays(QObject):
         self.changed.emit()
 
 
-def measured(result: RunResult) -> dict[ValueKey, Measure]:
+def measured(result: RunResult) -> dict[ValueKey, ValueMeasure]:
     """Statistics of every value; none when they are gone with the worker. Any thread."""
     try:
         return result.apply(measure_values)
@@ -215,7 +215,7 @@ def measured(result: RunResult) -> dict[ValueKey, Measure]:
         return {}
 
 
-def number_of(kind: str, fact: Measure) -> float | None:
+def number_of(kind: str, fact: ValueMeasure) -> float | None:
     """One number of MEASURED."""
     facts = fact.statistics
     low, high = facts.minimum, facts.maximum
@@ -310,7 +310,7 @@ def match(model: Model, named: Mapping[str, float], used: set[str], progress: Pr
 
 
 @dataclass(frozen=True)
-class Read:
+class OverlayFile:
     """What a file of numbers has: those by name, the heading of their column, and entries that are no finite number.
 
     Of several numbers the last one counts; `repeated` are the names that have others.
@@ -322,7 +322,7 @@ class Read:
     repeated: Sequence[str] = ()
 
 
-def read_numbers(path: Path) -> Read:
+def read_numbers(path: Path) -> OverlayFile:
     """Numbers by name: a JSON object, a JSON list of [name, number], or a CSV file whose first columns are those.
 
     Its columns may also be divided by semicolons or tabs, as where numbers have decimal commas. ModelError when it is
@@ -339,7 +339,7 @@ def read_numbers(path: Path) -> Read:
             read = _numbers(_pairs(content), has_heading=not isinstance(content, _Entries))
         else:
             found = (_columns(text, mark) for mark in "\t;,")
-            read = next((one for one in found if one.numbers), Read({}))
+            read = next((one for one in found if one.numbers), OverlayFile({}))
     except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise ModelError(f"{path.name} has no numbers per node", str(error), str(path)) from None
     if not read.numbers:
@@ -358,13 +358,13 @@ def _pairs(content: Any) -> list[tuple[Any, Any]]:
     return [(row[0], row[1]) for row in rows if type(row) is list and len(row) > 1]
 
 
-def _columns(text: str, mark: str) -> Read:
+def _columns(text: str, mark: str) -> OverlayFile:
     """The numbers when this mark divides columns; other marks than a comma go with decimal commas."""
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if len(row) > 1]
     return _numbers([(row[0], row[1] if mark == "," else row[1].replace(",", ".")) for row in rows], has_heading=True)
 
 
-def _numbers(pairs: list[tuple[Any, Any]], *, has_heading: bool) -> Read:
+def _numbers(pairs: list[tuple[Any, Any]], *, has_heading: bool) -> OverlayFile:
     numbers: dict[str, float] = {}
     others: list[tuple[str, str]] = []
     repeated: dict[str, None] = {}
@@ -379,7 +379,7 @@ def _numbers(pairs: list[tuple[Any, Any]], *, has_heading: bool) -> Read:
             title = str(value).strip()
         else:
             others.append((str(name), str(value)))
-    return Read(numbers, title, others, list(repeated))
+    return OverlayFile(numbers, title, others, list(repeated))
 
 
 def _number(value: Any) -> float | None:

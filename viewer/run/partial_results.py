@@ -27,7 +27,7 @@ _Mask = NDArray[np.bool_]  # by slot
 _Seen = tuple[RunResult, _Mask, set[Value]]  # all that was computed, and what is new of it
 
 
-class SoFar(QObject):
+class PartialResults(QObject):
     """One look at a time, in the background, from `start` to `stop`. GUI thread only.
 
     `show` gets what was found, and the values that had not been there at the look before or that belong to bodies,

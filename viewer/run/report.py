@@ -16,22 +16,22 @@ from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.core.context import Workspace
-    from onnx_workbench.viewer.run.results import Record
+    from onnx_workbench.viewer.run.results import RunRecord
 
 #: What a run has to tell takes the place of what the one before told.
 _TOPIC = "run"
 _INPUTS = "inputs"
 
 
-class RunNews:
+class RunReporter:
     """Tells how the runs of one document ended. A failure that follows the same one in Live is told once."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._told = ""  # the failure that was told last
-        self._said: tuple[Record | None, str] = None, ""  # of which run the state was told last, and that
+        self._said: tuple[RunRecord | None, str] = None, ""  # of which run the state was told last, and that
         self._contradictions: list[str] = []
-        self._shown: Record | None = None  # whose failures the bar tells
+        self._shown: RunRecord | None = None  # whose failures the bar tells
 
     def follow(self, *, inputs_changed: bool = False) -> None:
         """The model or its inputs changed, or changed back: say whether the last run still stands for them."""
@@ -46,7 +46,7 @@ class RunNews:
         else:
             self._stands(current)
 
-    def _stands(self, record: Record) -> None:
+    def _stands(self, record: RunRecord) -> None:
         """What is shown was computed for the model as it is, though perhaps not by the run that ended last."""
         said, text = self._said
         if record is not said:
@@ -78,7 +78,7 @@ class RunNews:
                 self._workspace.report(error, _TOPIC)
             self._told = text
 
-    def shown(self, record: Record, text: str) -> None:
+    def shown(self, record: RunRecord, text: str) -> None:
         """What a run gave that was not made here is shown."""
         self._said = record, text
         self._shown = record

@@ -30,7 +30,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.core.slices import Latest
-from onnx_workbench.viewer.run.staleness import Stale, concerns_inputs, rewires, sources, stale_after
+from onnx_workbench.viewer.run.staleness import StaleValues, concerns_inputs, rewires, sources, stale_after
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Change
@@ -48,7 +48,7 @@ _AT_ONCE = 5000
 
 
 @dataclass(eq=False)
-class Record:
+class RunRecord:
     """One run: what it gave, for which revision and state of the document, and for which inputs.
 
     Of a run that goes on there may be several, one after the other, each with more values.
@@ -73,7 +73,7 @@ class Record:
         """Whether a run for the same inputs may give more."""
         return not (self.whole or self.loaded)
 
-    def is_part_of(self, other: Record) -> bool:
+    def is_part_of(self, other: RunRecord) -> bool:
         """Whether another has all that this has: a part, and then all there is, of the same model and inputs."""
         same = (self.state, self.inputs) == (other.state, other.inputs)
         return self.is_part and same and (other.run == self.run or not other.is_part)
@@ -104,18 +104,18 @@ class Results(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._document = workspace.document
-        self.current: Record | None = None
-        self.previous: Record | None = None
+        self.current: RunRecord | None = None
+        self.previous: RunRecord | None = None
         self.pinned: tuple[Value, ...] = ()
         self.element: tuple[Value, tuple[int, ...]] | None = None  # chosen last, see choose_element
-        self._records: list[Record] = []  # the newest last
+        self._records: list[RunRecord] = []  # the newest last
         self._log: list[tuple[int, set[Thing]]] = []  # revision, and what changed
-        self._stale = Stale()  # replaced, never changed
+        self._stale = StaleValues()  # replaced, never changed
         self._search = Latest(self)  # for what is stale too
         self._sought: frozenset[Thing] = frozenset()  # what changed and is or was looked from
         self._inputs: object = None
-        self._fetching: dict[tuple[Record, ValueKey], tuple[Value, Job[None]]] = {}
-        self._resting: tuple[Record | None, Record | None] = (None, None)  # previous and current before a run
+        self._fetching: dict[tuple[RunRecord, ValueKey], tuple[Value, Job[None]]] = {}
+        self._resting: tuple[RunRecord | None, RunRecord | None] = (None, None)  # previous and current before a run
         self._was_begun = False
         self.is_running = False
         self._nodes: dict[Node, NodeResult] | None = None
@@ -128,7 +128,7 @@ class Results(QObject):
         workspace.closed.connect(self._search.stop)
 
     @property
-    def records(self) -> tuple[Record, ...]:
+    def records(self) -> tuple[RunRecord, ...]:
         """The runs that are remembered, the newest last."""
         return tuple(self._records)
 
@@ -145,7 +145,7 @@ class Results(QObject):
         """The same for the run before the last, to show differences."""
         return self._find(self.previous, value)
 
-    def _find(self, record: Record | None, value: Value) -> Any:
+    def _find(self, record: RunRecord | None, value: Value) -> Any:
         key = None if record is None else record.key(value)
         if record is None or key is None:
             return None
@@ -163,7 +163,7 @@ class Results(QObject):
         """Type, shape and bytes of what the last run gave; None when it gave nothing."""
         return self._info(self.current, value)
 
-    def _info(self, record: Record | None, value: Value) -> ValueInfo | None:
+    def _info(self, record: RunRecord | None, value: Value) -> ValueInfo | None:
         key = None if record is None else record.key(value)
         return None if record is None or key is None else record.result.info(key)
 
@@ -189,7 +189,7 @@ class Results(QObject):
             self._fetching[record, key] = value, job
         return True
 
-    def _fetched(self, record: Record, key: ValueKey, job: Job[None]) -> None:
+    def _fetched(self, record: RunRecord, key: ValueKey, job: Job[None]) -> None:
         value, awaited = self._fetching.get((record, key), (None, None))
         if awaited is not job:
             return  # it was wanted no longer
@@ -211,7 +211,7 @@ class Results(QObject):
         shown = self.current, self.previous
         self._leave(lambda record, _value: record not in shown and not record.unfinished)
 
-    def _leave(self, is_left: Callable[[Record, Value], bool]) -> None:
+    def _leave(self, is_left: Callable[[RunRecord, Value], bool]) -> None:
         left = [key for key, (value, _) in self._fetching.items() if is_left(key[0], value)]
         for key in left:
             _, job = self._fetching.pop(key)
@@ -332,16 +332,16 @@ class Results(QObject):
             self._stale = stale_after(things, known)
             return
         changed = [thing for thing in things if isinstance(thing, Node) and thing not in self.stale]
-        self._stale = Stale(self.stale | things, [*self.stale_nodes, *changed])
+        self._stale = StaleValues(self.stale | things, [*self.stale_nodes, *changed])
         self._sought = frozenset(things)
 
-        def found(stale: Stale) -> None:
+        def found(stale: StaleValues) -> None:
             self._stale = stale
             self.changed.emit(None)
 
         self._search.begin(lambda progress: stale_after(things, known, progress), found)
 
-    def _recall(self, state: int) -> Record | None:
+    def _recall(self, state: int) -> RunRecord | None:
         known = [r for r in reversed(self._records) if r.state == state and r.inputs == self._inputs]
         return next((r for r in known if not r.is_part), known[0] if known else None)
 
@@ -353,13 +353,13 @@ class Results(QObject):
         self.run_started.emit()
         self._tell_if_nothing()
 
-    def see(self, record: Record, fresh: set[Value]) -> None:
+    def see(self, record: RunRecord, fresh: set[Value]) -> None:
         """Show what a run that goes on has computed; `fresh`: what was not there before. Called by whoever runs."""
         if self._may_show(record):
             self._put(record)
             self.changed.emit(fresh)
 
-    def take(self, record: Record | None) -> None:
+    def take(self, record: RunRecord | None) -> None:
         """A run has ended; None when it gave nothing. Called by whoever runs."""
         self.is_running = False
         if record is not None:
@@ -373,7 +373,7 @@ class Results(QObject):
             if before is None:
                 self.current = self._nodes = None
                 self._search.stop()
-                self._stale = Stale()
+                self._stale = StaleValues()
                 self.changed.emit(None)
             else:
                 self._show(before)
@@ -386,7 +386,7 @@ class Results(QObject):
         if self.current is None:
             self.changed.emit(None)
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: RunRecord) -> None:
         """Remember what a run gave, without showing it: the model has gone on. Called by whoever runs."""
         self._records = [r for r in self._records if not r.is_part_of(record)]
         self._records.append(record)
@@ -402,7 +402,7 @@ class Results(QObject):
         """Whether what is shown is for the document as it is, but not all that a run would give."""
         return self.current is not None and self.current.is_part and self._shows_document
 
-    def _may_show(self, record: Record) -> bool:
+    def _may_show(self, record: RunRecord) -> bool:
         """Not when the document or the inputs went back, while the run went on, to those whose values are shown."""
         now = self._document.current.id, self._inputs
         shown = self.current
@@ -417,11 +417,11 @@ class Results(QObject):
             self._show(record)
         return record is not None
 
-    def _show(self, record: Record) -> None:
+    def _show(self, record: RunRecord) -> None:
         self._put(record)
         self.changed.emit(None)
 
-    def _put(self, record: Record) -> None:
+    def _put(self, record: RunRecord) -> None:
         if self.current is not None and self.current.unfinished:
             self.previous, self.current = self._resting
         if record is not self.current:
@@ -434,14 +434,14 @@ class Results(QObject):
         self._nodes = None
         if record.state == self._document.current.id:
             self._search.stop()
-            self._stale, self._sought = Stale(), frozenset()
+            self._stale, self._sought = StaleValues(), frozenset()
         else:
             seeds = frozenset(thing for revision, found in self._log if revision > record.revision for thing in found)
             if seeds != self._sought:
                 self._search_from(seeds, frozenset())
 
     def _forget_old(self) -> None:
-        kept: list[Record] = []
+        kept: list[RunRecord] = []
         counts: Counter[bool] = Counter()
         total = 0
         for record in reversed(self._records):
@@ -460,7 +460,7 @@ class Results(QObject):
         self._records.clear()
         self._log.clear()
         self._search.stop()
-        self._stale, self._sought = Stale(), frozenset()
+        self._stale, self._sought = StaleValues(), frozenset()
         self.current = self.previous = self._nodes = None
         self._resting = None, None
         self._leave_old()

@@ -12,7 +12,7 @@ from onnx_workbench.exec.inspect.overview import changed_values
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.results import RunRecord
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.core.context import Workspace
@@ -37,7 +37,7 @@ class RunMarks(QObject):
         self._finished: set[Node] = set()  # since it was shown last
         self._next = QTimer(self, singleShot=True)  # until then those that finish are gathered
         self._next.timeout.connect(self._light_up)
-        self._compared: tuple[Record, Record] | None = None
+        self._compared: tuple[RunRecord, RunRecord] | None = None
         self.differing: frozenset[Value] = frozenset()
         self._stops: tuple[object, ...] | None = None
         results = workspace.results
@@ -123,7 +123,7 @@ class RunMarks(QObject):
             supersede="differing",
         )
 
-    def _show_differing(self, record: Record, values: frozenset[Value], makers: list[Node]) -> None:
+    def _show_differing(self, record: RunRecord, values: frozenset[Value], makers: list[Node]) -> None:
         if record is self._workspace.results.current:
             self.differing = values
             self._workspace.mark("changed", [*values, *makers])

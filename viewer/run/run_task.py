@@ -12,7 +12,7 @@ from onnx_workbench.exec.session import Request
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.run.inputs import Recipe
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.results import RunRecord
 
 #: Why a run ended that cannot go on.
 CUT_OFF = ("cancelled", "time limit", "crash")
@@ -20,7 +20,7 @@ CUT_OFF = ("cancelled", "time limit", "crash")
 Mode = Literal["run", "step"]
 
 
-class Relay(Progress):
+class ProgressRelay(Progress):
     """The progress of a run that goes on over several jobs: that of the job it is in now."""
 
     def __init__(self, job: Progress) -> None:
@@ -50,7 +50,7 @@ class Relay(Progress):
 
 
 @dataclass(frozen=True)
-class Aim:
+class RunOptions:
     """What a run is for. `seeking`: it stops where `sought` begins, and when it stops or ends this is called."""
 
     mode: Mode = "run"
@@ -61,7 +61,7 @@ class Aim:
 
 
 @dataclass(eq=False)
-class OneRun:
+class RunTask:
     """One run from its start to its last step."""
 
     serial: int
@@ -70,16 +70,16 @@ class OneRun:
     feeds: Mapping[str, Any]
     revision: int
     state: int
-    aim: Aim
-    relay: Relay | None = None
+    aim: RunOptions
+    relay: ProgressRelay | None = None
     stepper: Any = None  # a Stepper or RemoteStepper, once planned
     result: RunResult | None = None
     went_on: bool = False  # after it had waited
 
-    def record(self, result: RunResult, *, unfinished: bool = False) -> Record:
+    def record(self, result: RunResult, *, unfinished: bool = False) -> RunRecord:
         """What it has given at some time."""
         whole = self.aim.until is None and not unfinished and result_is_whole(result)
-        found = Record(
+        found = RunRecord(
             result,
             self.state,
             self.revision,

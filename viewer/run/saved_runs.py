@@ -12,14 +12,14 @@ from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.results.node_table import NodeResult, NodeTable, State
 from onnx_workbench.exec.results.run_file import Address, Cost, SavedRun, load_run, save_run
 from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.exec.results.slot_map import Layout, StepLayout, Steps, ValueKey
 from onnx_workbench.exec.results.slot_map import Path as CallPath
+from onnx_workbench.exec.results.slot_map import SlotMap, StepLayout, Steps, ValueKey
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.slices import Latest
-from onnx_workbench.viewer.run.value_paths import Addresses, addresses_in
+from onnx_workbench.viewer.run.value_paths import ValuePaths, addresses_in
 from onnx_workbench.viewer.style.formatting import plural
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def write_run(workspace: Workspace, path: Path) -> None:
     Latest(workspace).begin(named, write, at_once=len(result.layout.slots) < _FEW)
 
 
-def _address_of(workspace: Workspace, ran: NodeResult, known: Addresses) -> Address | None:
+def _address_of(workspace: Workspace, ran: NodeResult, known: ValuePaths) -> Address | None:
     """That of the first output of a node, which tells the node too."""
     node = workspace.results.node_by_number(ran.node)
     output = None if node is None else next((value for value in node.outputs if value is not None), None)
@@ -146,7 +146,7 @@ def _result(
         steps.append(StepLayout(index, number(node), path, reads, outs, bool(node.bodies)))
         nodes.append(_ran(workspace, path, node, took.get((path, node), replace(_UNTIMED, nbytes=size))))
     outputs = tuple([slots.get(((), number(v)), 0) for v in workspace.runs.inputs.graph.outputs])
-    layout = Layout(slots, outputs, workspace.runs.session.snapshots.names, Steps.of(steps))
+    layout = SlotMap(slots, outputs, workspace.runs.session.snapshots.names, Steps.of(steps))
     state, table = workspace.document.current.id, NodeTable.of(nodes)
     return RunResult(layout, contents, lambda: table, number, state=state, bodies=bodies, inner=inner)
 

@@ -19,7 +19,7 @@ _FEW = 1000
 _REST = 120
 
 
-class Preparing(QObject):
+class SnapshotPreparation(QObject):
     """Calls back when a session can make a request at once; starts over when an edit comes between. GUI thread."""
 
     def __init__(self, workspace: Workspace, parent: QObject) -> None:

@@ -41,14 +41,14 @@ _PER_CHECK = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Stale:
+class StaleValues:
     """What is out of date, and the nodes among it: picked out once, for there may be a hundred thousand things."""
 
     things: AbstractSet[Thing] = frozenset()
     nodes: Sequence[Node] = ()
 
 
-def stale_after(changed: Iterable[Thing], known: AbstractSet[Thing], progress: Progress = SILENT) -> Stale:
+def stale_after(changed: Iterable[Thing], known: AbstractSet[Thing], progress: Progress = SILENT) -> StaleValues:
     """What is known to be out of date, and all that depends on what changed."""
     things = outdated(changed, progress)
     for some in _parts(known, progress):
@@ -56,7 +56,7 @@ def stale_after(changed: Iterable[Thing], known: AbstractSet[Thing], progress: P
     nodes: list[Node] = []
     for some in _parts(things, progress):
         nodes += [thing for thing in some if isinstance(thing, Node)]
-    return Stale(things, nodes)
+    return StaleValues(things, nodes)
 
 
 def _parts(things: AbstractSet[Thing], progress: Progress) -> Iterator[list[Thing]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.exec.inputs.sources import DataSet, read_data_set
-from onnx_workbench.exec.inspect.expected_outputs import Verdict, judge_run
+from onnx_workbench.exec.inspect.expected_outputs import OutputCheck, check_run
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import Request
 from onnx_workbench.model.errors import ModelError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.core.context import Workspace
 
 
-class Testing(QObject):
+class TestDataRun(QObject):
     """Runs the test data of one document. GUI thread only."""
 
     changed = Signal()
@@ -28,7 +28,7 @@ class Testing(QObject):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
-        self.verdicts: list[Verdict] = []
+        self.verdicts: list[OutputCheck] = []
         self.state = -1  # of the document that was tested
         self._pending: list[Path] = []
         self._folders: dict[str, Path] = {}  # that were tested with, by name
@@ -72,14 +72,14 @@ class Testing(QObject):
             supersede="test",
         )
 
-    def _take(self, verdicts: list[Verdict]) -> None:
+    def _take(self, verdicts: list[OutputCheck]) -> None:
         self.verdicts += verdicts
         self.changed.emit()
         self._next()
 
     def _failed(self, name: str, error: BaseException) -> None:
         text = f"{error.title}: {error.detail}" if isinstance(error, ModelError) else str(error)
-        self._take([Verdict(name, "", text)])
+        self._take([OutputCheck(name, "", text)])
 
     def _tell(self) -> None:
         failed = [v for v in self.verdicts if v.problem]
@@ -101,6 +101,8 @@ class Testing(QObject):
         self._workspace.trigger("run.run")
 
 
-def check(perform: Callable[..., RunResult], request: Request, data_set: DataSet, progress: Progress) -> list[Verdict]:
+def check(
+    perform: Callable[..., RunResult], request: Request, data_set: DataSet, progress: Progress
+) -> list[OutputCheck]:
     """Run one set. Any thread."""
-    return judge_run(perform(request, progress=progress), data_set)
+    return check_run(perform(request, progress=progress), data_set)

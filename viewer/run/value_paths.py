@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.core.context import Workspace
 
 
-class Addresses:
+class ValuePaths:
     """Translates between the keys of a run and addresses in one graph, as it is now. Reads the model: GUI thread."""
 
     def __init__(
@@ -94,10 +94,10 @@ class Addresses:
         return self._doors[graph]
 
 
-def addresses_in(workspace: Workspace) -> Addresses:
+def addresses_in(workspace: Workspace) -> ValuePaths:
     """Where values of runs of a workspace are, as the model is now."""
     results, runs = workspace.results, workspace.runs
-    return Addresses(runs.inputs.graph, runs.session.number, results.node_by_number, results.value_by_number)
+    return ValuePaths(runs.inputs.graph, runs.session.number, results.node_by_number, results.value_by_number)
 
 
 def inside_nodes(

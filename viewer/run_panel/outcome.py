@@ -13,10 +13,10 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHeaderView, QPushButton, QSizePolicy, QTreeWidget, QTreeWidgetItem
 from shiboken6 import isValid
 
-from onnx_workbench.exec.inspect.expected_outputs import Verdict
+from onnx_workbench.exec.inspect.expected_outputs import OutputCheck
 from onnx_workbench.exec.inspect.overview import Contradiction, actual_type, contradictions, tensor_type
 from onnx_workbench.exec.inspect.statistics import ValueInfo
-from onnx_workbench.exec.inspect.thumbnails import Glimpse
+from onnx_workbench.exec.inspect.thumbnails import Thumbnail
 from onnx_workbench.model.edits.initializers import constant_tensor
 from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.history.document import Change
@@ -29,7 +29,7 @@ from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.core.slices import Latest
 from onnx_workbench.viewer.run.edge_notes import glimpses_of, note_text
-from onnx_workbench.viewer.run.results import Record, info_of
+from onnx_workbench.viewer.run.results import RunRecord, info_of
 from onnx_workbench.viewer.run_panel.controls import Section, muted
 from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, shape_text, type_text
 from onnx_workbench.viewer.style.labels import name_of
@@ -133,7 +133,7 @@ class OutcomeSection(Section):
         when = "" if testing.state == self._workspace.document.current.id else ", before an edit"
         return f"Test data{when}: {passed} of {len(testing.verdicts)} as expected"
 
-    def _add_verdicts(self, verdicts: list[Verdict]) -> None:
+    def _add_verdicts(self, verdicts: list[OutputCheck]) -> None:
         branch = self._tested = self._branch(self._verdict, None)
         values = {v.name: v for v in self._workspace.model.graph.outputs}
         for one in verdicts[:_MOST_ROWS]:
@@ -146,7 +146,7 @@ class OutcomeSection(Section):
                 item.setForeground(1, theme().error)
             item.setToolTip(1, plain_tip(display(text, 1000)))
 
-    def _add_record(self, record: Record) -> None:
+    def _add_record(self, record: RunRecord) -> None:
         results = self._workspace.results
         outputs = self._branch("Outputs", None)
         items = {v: self._add(outputs, v, self._about(v)) for v in self._workspace.model.graph.outputs[:_MOST_ROWS]}
@@ -160,12 +160,12 @@ class OutcomeSection(Section):
         for note in record.result.notes[:_MOST_ROWS]:
             QTreeWidgetItem(self.tree, [display(note, 200)]).setFirstColumnSpanned(True)
 
-    def _look_at(self, record: Record, items: Mapping[Value, QTreeWidgetItem]) -> None:
+    def _look_at(self, record: RunRecord, items: Mapping[Value, QTreeWidgetItem]) -> None:
         """Say beside outputs which range they have, as soon as that is known."""
         keys = {key: value for value in items if (key := record.key(value)) is not None}
         result, asked = record.result, list(keys)
 
-        def done(found: list[Glimpse | None]) -> None:
+        def done(found: list[Thumbnail | None]) -> None:
             if record is not self._workspace.results.current or not isValid(self.tree):
                 return
             for key, glimpse in zip(asked, found, strict=True):
@@ -213,7 +213,7 @@ class OutcomeSection(Section):
             at_once |= len(record.result.nodes) <= _FEW
             self._seeking.begin(partial(self._find_wrong, record), self._add_wrong, at_once=at_once)
 
-    def _find_wrong(self, record: Record, progress: Progress) -> list[tuple[Value, Contradiction]]:
+    def _find_wrong(self, record: RunRecord, progress: Progress) -> list[tuple[Value, Contradiction]]:
         result = record.result
         there = (value for graph in self._workspace.model.graphs() for value in graph.values())
         typed = ((v, v.type) for v in progress.paced(there) if v.type is not None)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QTreeView
 from onnx_workbench.viewer.core.turns import Turns
 
 
-class OpeningAll(QObject):
+class ExpandAll(QObject):
     """What `*` does in a tree, for one with very many rows: Qt opens them all in one turn of the event loop.
 
     Rows may come and go meanwhile; closing any row stops it. GUI thread only.

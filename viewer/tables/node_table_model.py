@@ -43,7 +43,7 @@ _EDITABLE = _READ_ONLY | Qt.ItemFlag.ItemIsEditable
 
 
 @dataclass(frozen=True)
-class Column:
+class AttributeColumn:
     """What a column shows: the name, the operator, the graph, or (`attribute`) an attribute."""
 
     title: str
@@ -52,14 +52,14 @@ class Column:
 
 
 #: A node, the column, and what is to be written there.
-Cell = tuple[Node, Column, str]
+Cell = tuple[Node, AttributeColumn, str]
 
 
 @dataclass(frozen=True)
 class _Rows:
     """What is shown next."""
 
-    columns: list[Column]
+    columns: list[AttributeColumn]
     nodes: list[Node]
     numbers: dict[Node, int]
 
@@ -76,7 +76,7 @@ class NodeTableModel(QAbstractTableModel):
         super().__init__(parent)
         self._document = document
         self.nodes: list[Node] = []
-        self.columns: list[Column] = [Column(NAME)]
+        self.columns: list[AttributeColumn] = [AttributeColumn(NAME)]
         self._rows: dict[Node, int] = {}
         self._sorted_by: tuple[int, Qt.SortOrder] | None = None
         self._coming: list[Node] | None = None  # shown instead as soon as they are sorted
@@ -154,11 +154,11 @@ class NodeTableModel(QAbstractTableModel):
                 return plain_tip(display(self._shown(node, column), 1000)) or None
         return None
 
-    def _is_stand_in(self, node: Node, column: Column) -> bool:
+    def _is_stand_in(self, node: Node, column: AttributeColumn) -> bool:
         """Whether a cell shows what is not written in the node."""
         return column.attribute not in node.attributes if column.attribute else column.title == NAME and not node.name
 
-    def _shown(self, node: Node, column: Column) -> str:
+    def _shown(self, node: Node, column: AttributeColumn) -> str:
         """The text of a cell; of a node without a name what tells it from others."""
         text = _text(node, column, _SHOWN)
         return text if text or column.title != NAME or column.attribute else first_output(node)
@@ -234,7 +234,7 @@ class NodeTableModel(QAbstractTableModel):
         return self._refusal
 
 
-def _text(node: Node, column: Column, limit: int | None) -> str:
+def _text(node: Node, column: AttributeColumn, limit: int | None) -> str:
     if column.attribute:
         attribute = node.attributes.get(column.attribute)
         if attribute is None:
@@ -248,7 +248,7 @@ def _text(node: Node, column: Column, limit: int | None) -> str:
     return trail(node.graph) if node.graph is not None else ""
 
 
-def _key(node: Node, column: Column) -> Key:
+def _key(node: Node, column: AttributeColumn) -> Key:
     """What a row is sorted by: numbers as numbers, texts as texts."""
     text = _text(node, column, _SHOWN)
     try:
@@ -257,7 +257,7 @@ def _key(node: Node, column: Column) -> Key:
         return text
 
 
-def _source(node: Node, column: Column) -> str:
+def _source(node: Node, column: AttributeColumn) -> str:
     if column.attribute and column.attribute not in node.attributes:
         return ""
     return _text(node, column, None)
@@ -283,7 +283,7 @@ def write_cells(edit: Transaction, cells: Sequence[Cell], progress: Progress = S
             _write(edit, node, column, text)
 
 
-def _write(edit: Transaction, node: Node, column: Column, text: str) -> None:
+def _write(edit: Transaction, node: Node, column: AttributeColumn, text: str) -> None:
     if not column.attribute:
         if column.title == NAME:
             rename_node(edit, node, text)
@@ -316,7 +316,7 @@ def _formal(node: Node, name: str) -> AttributeSchema | None:
     return None if schema is None else schema.attributes.get(name)
 
 
-def _columns(nodes: Sequence[Node], progress: Progress) -> list[Column]:
+def _columns(nodes: Sequence[Node], progress: Progress) -> list[AttributeColumn]:
     """Every attribute of the operators' signatures, then what else the first nodes carry."""
     tips: dict[str, str] = {}
     operators: dict[tuple[str, str], Node] = {}
@@ -331,6 +331,11 @@ def _columns(nodes: Sequence[Node], progress: Progress) -> list[Column]:
     for node in nodes[:_LOOKED_AT]:
         for name in node.attributes:
             tips.setdefault(name, "")
-    several = [Column(OPERATOR)] if len(operators) > 1 else []
-    place = [Column(GRAPH)] if len(graphs) > 1 else []
-    return [Column(NAME), *several, *(Column(display(n, 60), n, display(tip, 400)) for n, tip in tips.items()), *place]
+    several = [AttributeColumn(OPERATOR)] if len(operators) > 1 else []
+    place = [AttributeColumn(GRAPH)] if len(graphs) > 1 else []
+    return [
+        AttributeColumn(NAME),
+        *several,
+        *(AttributeColumn(display(n, 60), n, display(tip, 400)) for n, tip in tips.items()),
+        *place,
+    ]

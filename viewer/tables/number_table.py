@@ -36,7 +36,7 @@ _OFF = 3 * "\N{NO-BREAK SPACE}"  # before words that follow numbers
 
 
 @dataclass(frozen=True)
-class Cell:
+class NumberCell:
     """A text, and what it is sorted by where that is not the text; `role` names a colour of the theme."""
 
     text: str
@@ -46,7 +46,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class NumberColumn:
     """A heading; numbers stand right and in the fixed font. `width` is in characters, 0 takes the rest.
 
     The first click on the heading of an `amount` has the largest stand first.
@@ -60,14 +60,14 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Row:
+class NumberRow:
     """One row and the object it is about."""
 
     target: Any
-    cells: tuple[Cell, ...]
+    cells: tuple[NumberCell, ...]
 
 
-class MadeRows(Sequence[Row], Generic[Thing]):
+class MadeRows(Sequence[NumberRow], Generic[Thing]):
     """A row for each of many things, made when it is looked at.
 
     `keys` says by what the rows are sorted, for columns where that costs less than making their cells, and `about`
@@ -77,7 +77,7 @@ class MadeRows(Sequence[Row], Generic[Thing]):
     def __init__(
         self,
         things: Sequence[Thing],
-        make: Callable[[Thing], Row],
+        make: Callable[[Thing], NumberRow],
         keys: Mapping[int, Callable[[Thing], Key]] | None = None,
         about: Callable[[Thing], object] | None = None,
     ) -> None:
@@ -90,10 +90,10 @@ class MadeRows(Sequence[Row], Generic[Thing]):
         return len(self._things)
 
     @overload
-    def __getitem__(self, index: int) -> Row: ...
+    def __getitem__(self, index: int) -> NumberRow: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+    def __getitem__(self, index: slice) -> list[NumberRow]: ...
+    def __getitem__(self, index: int | slice) -> NumberRow | list[NumberRow]:
         if isinstance(index, slice):
             return [self._make(thing) for thing in self._things[index]]
         return self._make(self._things[index])
@@ -108,7 +108,7 @@ class MadeRows(Sequence[Row], Generic[Thing]):
         return key_of(self[index].cells[column]) if known is None else known(self._things[index])
 
 
-def key_of(cell: Cell) -> Key:
+def key_of(cell: NumberCell) -> Key:
     """What a cell is sorted by."""
     return cell.text if cell.number is None else cell.number
 
@@ -120,7 +120,7 @@ class Sorting:
     column: int = -1
     is_descending: bool = False
 
-    def of(self, rows: Sequence[Row], progress: Progress = SILENT) -> Sequence[int]:
+    def of(self, rows: Sequence[NumberRow], progress: Progress = SILENT) -> Sequence[int]:
         """The places of the rows in order: see `order_of`. Texts are cells without a number."""
         if self.column < 0:
             return range(len(rows))
@@ -136,18 +136,18 @@ class Sorting:
 class NumberModel(QAbstractTableModel):
     """The rows of a NumberTable in the order they are shown. Very many are sorted over several turns."""
 
-    def __init__(self, columns: Sequence[Column], parent: QObject | None = None) -> None:
+    def __init__(self, columns: Sequence[NumberColumn], parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.columns = tuple(columns)
-        self.rows: Sequence[Row] = []  # as they were given
+        self.rows: Sequence[NumberRow] = []  # as they were given
         self._order: Sequence[int] = ()  # their places in the order they are shown
         self._sorting = Sorting()
         self._ordering = Latest(self)
-        self._coming: Sequence[Row] | None = None  # shown instead as soon as they are sorted
-        self._made: dict[int, Row] = {}  # those looked at last, by their places
+        self._coming: Sequence[NumberRow] | None = None  # shown instead as soon as they are sorted
+        self._made: dict[int, NumberRow] = {}  # those looked at last, by their places
         self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
 
-    def set_rows(self, rows: Sequence[Row]) -> None:
+    def set_rows(self, rows: Sequence[NumberRow]) -> None:
         """Show other rows, in the order chosen last."""
         self._coming = rows if isinstance(rows, MadeRows) else list(rows)
         self._arrange()
@@ -163,7 +163,7 @@ class NumberModel(QAbstractTableModel):
         self._sorting = Sorting(column, order is Qt.SortOrder.DescendingOrder)
         self._arrange()
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> NumberRow:
         """The row shown at a place."""
         place = self._order[number]
         made = self._made.get(place)
@@ -275,7 +275,7 @@ class NumberTable(QTableView):
 
     chosen = Signal(object)
 
-    def __init__(self, name: str, columns: Sequence[Column]) -> None:
+    def __init__(self, name: str, columns: Sequence[NumberColumn]) -> None:
         super().__init__()
         self.setAccessibleName(name)
         self.source = NumberModel(columns, self)
@@ -348,7 +348,7 @@ class NumberTable(QTableView):
         text = (_OFF if _follows_numbers(self.source, index) else "") + self.source.columns[index].title
         return header.fontMetrics().horizontalAdvance(text) + _HEADING
 
-    def set_rows(self, rows: Sequence[Row]) -> None:
+    def set_rows(self, rows: Sequence[NumberRow]) -> None:
         """Show other rows; the order a person chose stays."""
         self.source.set_rows(rows)
 
@@ -377,6 +377,6 @@ def _follows_numbers(model: object, index: int) -> bool:
     return model.columns[index - 1].number and not model.columns[index].number
 
 
-def _alignment(column: Column) -> Qt.AlignmentFlag:
+def _alignment(column: NumberColumn) -> Qt.AlignmentFlag:
     side = Qt.AlignmentFlag.AlignRight if column.number else Qt.AlignmentFlag.AlignLeft
     return side | Qt.AlignmentFlag.AlignVCenter

@@ -16,7 +16,7 @@ from onnx_workbench.viewer.canvas.grouping import Grouping
 from onnx_workbench.viewer.style.icons import dot, icon
 from onnx_workbench.viewer.style.theme import categories, node_category, theme
 from onnx_workbench.viewer.style.tooltips import for_role
-from onnx_workbench.viewer.tables.outline_rows import Row, Stretch
+from onnx_workbench.viewer.tables.outline_rows import OutlineRow, Stretch
 from onnx_workbench.viewer.tables.tree_model import Index, TreeModel
 
 #: What a row stands for: a Graph, Scope, Stretch or Node.
@@ -38,21 +38,23 @@ class OutlineModel(TreeModel):
 
     def __init__(self, model: Model, grouping: Grouping, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._root = Row(model, None)
+        self._root = OutlineRow(model, None)
         self._grouping = grouping
-        self._graphs: dict[Graph, Row] = {}  # whose branches are built, or will be when their groups are known
-        self._counted: set[tuple[Row, Scope]] = set()  # in branches of graphs: hold more or fewer nodes than they told
+        self._graphs: dict[Graph, OutlineRow] = {}  # whose branches are built, or will be when their groups are known
+        self._counted: set[tuple[OutlineRow, Scope]] = (
+            set()
+        )  # in branches of graphs: hold more or fewer nodes than they told
         grouping.regrouped.connect(self._fill)
 
     # -- building ------------------------------------------------------------------------------------------------
 
-    def _children(self, row: Row) -> list[Row]:
+    def _children(self, row: OutlineRow) -> list[OutlineRow]:
         if row.children is None:
             row.take(row.branch(self._subjects(row)))
             assert row.children is not None
         return row.children
 
-    def _subjects(self, row: Row) -> list[Any]:
+    def _subjects(self, row: OutlineRow) -> list[Any]:
         match row.subject:
             case Model() as model:
                 return [*model.root_graphs()]
@@ -84,7 +86,7 @@ class OutlineModel(TreeModel):
         self._forget(self._root)
         self.endResetModel()
 
-    def _forget(self, row: Row) -> None:
+    def _forget(self, row: OutlineRow) -> None:
         """A branch is not built any more."""
         pending = [row]
         while pending:
@@ -116,7 +118,7 @@ class OutlineModel(TreeModel):
                 self._follow_in(row, node)
         self._tell_counts()
 
-    def _follow_many(self, row: Row, nodes: set[Node]) -> None:
+    def _follow_many(self, row: OutlineRow, nodes: set[Node]) -> None:
         """Make the branch of a graph anew if any of these is or was in it."""
         graph = row.subject
         assert isinstance(graph, Graph)
@@ -138,13 +140,13 @@ class OutlineModel(TreeModel):
                 self._set_children(row, self._subjects(row))
                 self._tell(row)
 
-    def _built(self) -> Iterator[Row]:
+    def _built(self) -> Iterator[OutlineRow]:
         """The rows of graphs whose branches are built, as long as they are."""
         for graph, row in list(self._graphs.items()):
             if self._graphs.get(graph) is row:
                 yield row
 
-    def _take_out_gone(self, row: Row, nodes: set[Node]) -> None:
+    def _take_out_gone(self, row: OutlineRow, nodes: set[Node]) -> None:
         """Take the nodes that are not in its graph any more out of the branch of a graph."""
         gone: dict[Scope, set[Node]] = {}
         for node in nodes:
@@ -156,7 +158,7 @@ class OutlineModel(TreeModel):
             for node in those:
                 self._take_out(row, scope, node)
 
-    def _take_out_moved(self, row: Row, node: Node) -> bool:
+    def _take_out_moved(self, row: OutlineRow, node: Node) -> bool:
         """Take a node that stands elsewhere now out of the branch of a graph; whether it was there."""
         scope = self._holder(row, node)
         if scope is None or _is_in_order(scope, node):
@@ -165,7 +167,7 @@ class OutlineModel(TreeModel):
         self._take_out(row, scope, node)
         return True
 
-    def _follow_in(self, row: Row, node: Node) -> None:
+    def _follow_in(self, row: OutlineRow, node: Node) -> None:
         """Let the branch of a graph show a node that is in it now."""
         if node.graph is not row.subject or row.children is None or row.scopes is None:
             return
@@ -175,12 +177,12 @@ class OutlineModel(TreeModel):
             self._follow_bodies(shown, node)
             self._tell(shown)
 
-    def _follow_bodies(self, row: Row, node: Node) -> None:
+    def _follow_bodies(self, row: OutlineRow, node: Node) -> None:
         bodies = list(node.bodies)
         if [child.subject for child in row.children or ()] != bodies:
             self._set_children(row, bodies)
 
-    def _set_children(self, row: Row, subjects: list[Any]) -> None:
+    def _set_children(self, row: OutlineRow, subjects: list[Any]) -> None:
         """Show other children, whatever was there before."""
         index, before = self._index(row), row.children
         if before:
@@ -195,13 +197,13 @@ class OutlineModel(TreeModel):
             row.take(branch)
             self.endInsertRows()
 
-    def _holder(self, row: Row, node: Node) -> Scope | None:
+    def _holder(self, row: OutlineRow, node: Node) -> Scope | None:
         """The scope whose row shows a node, in the branch of a graph; None when the branch does not show it."""
         if row.children is None or row.scopes is None:
             return None
         return row.scopes.of.get(node) or (row.scopes.root if row.holds(node) else None)
 
-    def _take_out(self, row: Row, scope: Scope, node: Node) -> None:
+    def _take_out(self, row: OutlineRow, scope: Scope, node: Node) -> None:
         """Take the row of a node that left its scope away, and scopes that are empty then."""
         assert row.scopes is not None
         row.scopes.of.pop(node, None)
@@ -212,7 +214,7 @@ class OutlineModel(TreeModel):
             self._remove(self._row_of_scope(row, scope.parent), scope)
             scope = scope.parent
 
-    def _put_in(self, row: Row, node: Node) -> None:
+    def _put_in(self, row: OutlineRow, node: Node) -> None:
         """Add a node to the innermost scope there is for it, or to a new one with a neighbour of the same."""
         assert row.scopes is not None
         scope, path = _scope_for(row.scopes.root, node)
@@ -231,14 +233,14 @@ class OutlineModel(TreeModel):
         if scope.parent is not None:
             row.scopes.of[node] = scope
 
-    def _count(self, row: Row, scope: Scope | None, by: int) -> None:
+    def _count(self, row: OutlineRow, scope: Scope | None, by: int) -> None:
         """A scope in the branch of a graph, and those around it, hold more or fewer nodes."""
         while scope is not None:
             scope.count += by
             self._counted.add((row, scope))
             scope = scope.parent
 
-    def _remove(self, row: Row | None, subject: Node | Scope) -> None:
+    def _remove(self, row: OutlineRow | None, subject: Node | Scope) -> None:
         """Take the row of an object away, and its stretch when nothing else is in it."""
         above = row.above(subject) if row is not None else None
         if row is None or above is None:
@@ -253,7 +255,7 @@ class OutlineModel(TreeModel):
         if gone is not None:
             self._remove_row(gone)
 
-    def _remove_row(self, gone: Row) -> None:
+    def _remove_row(self, gone: OutlineRow) -> None:
         row, place = gone.parent, self._place(gone)
         assert row is not None
         assert row.children is not None
@@ -264,7 +266,7 @@ class OutlineModel(TreeModel):
             del row.rows[gone.subject]
         self.endRemoveRows()
 
-    def _insert(self, graph_row: Row, scope: Scope, subject: Node | Scope, siblings: list[Any]) -> None:
+    def _insert(self, graph_row: OutlineRow, scope: Scope, subject: Node | Scope, siblings: list[Any]) -> None:
         number = bisect_left(siblings, _position(subject), key=_position)
         siblings.insert(number, subject)
         row = self._row_of_scope(graph_row, scope)
@@ -276,15 +278,15 @@ class OutlineModel(TreeModel):
         if row.children is None:
             return
         self.beginInsertRows(self._index(row), place, place)
-        made = Row(subject, row, place)
+        made = OutlineRow(subject, row, place)
         row.children.insert(place, made)
         if row.rows is not None:
             row.rows[subject] = made
         self.endInsertRows()
 
-    def _row_of_scope(self, row: Row, scope: Scope) -> Row | None:
+    def _row_of_scope(self, row: OutlineRow, scope: Scope) -> OutlineRow | None:
         """The row of a scope in the branch of a graph, if it is built."""
-        found: Row | None = row
+        found: OutlineRow | None = row
         for step in _steps_to(scope):
             above = None if found is None else found.above(step)
             found = None if above is None else above.child(step)
@@ -311,7 +313,7 @@ class OutlineModel(TreeModel):
                 for stretch in one.children or () if one.stretches is not None else ():
                     self._tell(stretch)
 
-    def _tell(self, row: Row) -> None:
+    def _tell(self, row: OutlineRow) -> None:
         """Have a row drawn anew where a view shows something else: it measures its columns for that."""
         if row.told is None or row.told == row.identity():
             return
@@ -327,7 +329,7 @@ class OutlineModel(TreeModel):
         row = self._find(subject, build=True)
         return QModelIndex() if row is None else self._index(row)
 
-    def _find(self, subject: Node | Graph, *, build: bool) -> Row | None:
+    def _find(self, subject: Node | Graph, *, build: bool) -> OutlineRow | None:
         if isinstance(subject, Graph):
             return self._row_of_graph(subject, build=build)
         graph = subject.graph
@@ -343,7 +345,7 @@ class OutlineModel(TreeModel):
             row = inner
         return self._child(row, subject, build)
 
-    def _row_of_graph(self, graph: Graph, *, build: bool = False) -> Row | None:
+    def _row_of_graph(self, graph: Graph, *, build: bool = False) -> OutlineRow | None:
         owner = graph.owner
         if isinstance(owner, Node):
             parent = self._find(owner, build=build)
@@ -353,7 +355,7 @@ class OutlineModel(TreeModel):
             return None
         return self._child(parent, graph, build)
 
-    def _child(self, row: Row, subject: object, build: bool) -> Row | None:
+    def _child(self, row: OutlineRow, subject: object, build: bool) -> OutlineRow | None:
         if build or row is self._root:
             self._children(row)
         above = row.above(subject)
@@ -363,10 +365,10 @@ class OutlineModel(TreeModel):
             self._children(above)
         return above.child(subject)
 
-    def _index(self, row: Row, column: int = 0) -> QModelIndex:
+    def _index(self, row: OutlineRow, column: int = 0) -> QModelIndex:
         return QModelIndex() if row is self._root else self.createIndex(self._place(row), column, row)
 
-    def _place(self, row: Row) -> int:
+    def _place(self, row: OutlineRow) -> int:
         """Where a row stands among its siblings; looks through them when it is not where it was."""
         siblings = row.parent.children if row.parent is not None else None
         assert siblings is not None
@@ -435,7 +437,7 @@ class OutlineModel(TreeModel):
             return dot(categories()[node_category(row.subject)].color)
         return None
 
-    def _row(self, index: Index) -> Row:
+    def _row(self, index: Index) -> OutlineRow:
         return index.internalPointer() if index.isValid() else self._root
 
 
@@ -494,7 +496,7 @@ def _steps_to(scope: Scope | None) -> list[Scope]:
     return steps[::-1]
 
 
-def _enter_stretch(row: Row, scope: Scope, subject: Node | Scope, place: int) -> tuple[Row, int]:
+def _enter_stretch(row: OutlineRow, scope: Scope, subject: Node | Scope, place: int) -> tuple[OutlineRow, int]:
     """Have the stretch of a neighbour hold an object of a scope too; its row and the place within."""
     assert row.stretches is not None
     inner = len(scope.children)

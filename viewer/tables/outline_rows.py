@@ -45,7 +45,7 @@ Subject = Model | Graph | Scope | Stretch | Node
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class OutlineRow:
     """One line of the tree; `children` is None until someone opens it.
 
     `place` is where it stood among its siblings when someone last asked. The children of a row with very many of them
@@ -53,15 +53,15 @@ class Row:
     """
 
     subject: Subject
-    parent: Row | None
+    parent: OutlineRow | None
     place: int = 0
-    children: list[Row] | None = None
+    children: list[OutlineRow] | None = None
     scopes: ScopeTree | None = field(default=None, repr=False)  # of a graph's row
-    stretches: dict[object, Row] | None = field(default=None, repr=False)
-    rows: dict[object, Row] | None = field(default=None, repr=False)  # the children by what they stand for
+    stretches: dict[object, OutlineRow] | None = field(default=None, repr=False)
+    rows: dict[object, OutlineRow] | None = field(default=None, repr=False)  # the children by what they stand for
     told: tuple[str, ...] | None = field(default=None, repr=False)  # what a view was told last
 
-    def child(self, subject: object) -> Row | None:
+    def child(self, subject: object) -> OutlineRow | None:
         """The child that stands for an object, if it is built; the first call looks through all."""
         if self.children is None:
             return None
@@ -69,7 +69,7 @@ class Row:
             self.rows = {row.subject: row for row in self.children}
         return self.rows.get(subject)
 
-    def above(self, subject: object) -> Row | None:
+    def above(self, subject: object) -> OutlineRow | None:
         """The row whose child stands for an object, or would if it were built: this one, or a stretch."""
         return self if self.stretches is None else self.stretches.get(subject)
 
@@ -77,13 +77,13 @@ class Row:
         """Whether an object has a row below this one, or in a stretch."""
         return self.child(subject) is not None if self.stretches is None else subject in self.stretches
 
-    def branch(self, subjects: list[Any]) -> list[Row]:
+    def branch(self, subjects: list[Any]) -> list[OutlineRow]:
         """Rows for what is below this one, in stretches where a graph or scope has very many."""
         if len(subjects) > MOST_IN_A_BRANCH and isinstance(self.subject, (Graph, Scope)):
-            return [Row(Stretch(part), self, place) for place, part in enumerate(divided(subjects))]
-        return [Row(subject, self, place) for place, subject in enumerate(subjects)]
+            return [OutlineRow(Stretch(part), self, place) for place, part in enumerate(divided(subjects))]
+        return [OutlineRow(subject, self, place) for place, subject in enumerate(subjects)]
 
-    def take(self, branch: list[Row]) -> None:
+    def take(self, branch: list[OutlineRow]) -> None:
         """Have these children."""
         self.children, self.rows, self.stretches = branch, None, None
         for row in branch:

@@ -15,7 +15,7 @@ from onnx_workbench.model.io.message_fields import Path
 from onnx_workbench.model.io.raw_view import (
     PAGE,
     Branches,
-    Contents,
+    RawContents,
     RawField,
     RawPart,
     RawStretch,
@@ -42,13 +42,13 @@ _COLUMNS = ("Field", "Number", "Value", "Bytes")
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class RawRow:
     """One field, a stretch of them, a part of its numbers or bytes, or one reading of a field nobody knows."""
 
     raw: RawField  # of a stretch, the first
-    parent: Row | None
+    parent: RawRow | None
     place: int = 0
-    children: list[Row] | None = None
+    children: list[RawRow] | None = None
     rest: Iterator[RawField | RawPart | RawStretch] | None = None  # what is not fetched yet
     part: RawPart | None = None
     stretch: RawStretch | None = None
@@ -82,7 +82,7 @@ class Row:
         return self.reading is None and (self.part.kind == PAGE if self.part is not None else has_parts(self.raw))
 
 
-def _along(contents: Contents, path: Path) -> Iterator[RawField]:
+def _along(contents: RawContents, path: Path) -> Iterator[RawField]:
     """The fields that a path leads through, as far as they are there."""
     found: RawField | None = root(contents)
     for step in path:
@@ -102,30 +102,30 @@ def _batch(rest: Iterator[Any], stretches: int) -> tuple[list[Any], bool]:
     return found, len(found) < _BATCH
 
 
-class RawModel(TreeModel):
+class RawMessageModel(TreeModel):
     """Columns: field, number, value, byte range.
 
     What is typed goes to `edited`; who cannot take it calls `refuse` before returning.
     """
 
     edited = Signal(object, object)  # Path and what was typed; as str, Qt would drop bytes that were not UTF-8
-    _top: Row | None = None  # also of a model that is garbage: its view, which goes last, may still ask
+    _top: RawRow | None = None  # also of a model that is garbage: its view, which goes last, may still ask
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._refusal = ""
-        self._contents = Contents([])
+        self._contents = RawContents([])
         self._branches: Branches = {}
         self._model: Model | None = None
         self.is_outdated = False  # the model has changed: no field can be opened for editing
         self._is_muted = False
 
-    def set_contents(self, contents: Contents, model: Model, branches: Branches) -> None:
+    def set_contents(self, contents: RawContents, model: Model, branches: Branches) -> None:
         """Show the bytes that saving the model now would write. `branches` are those that need no reading."""
         self.beginResetModel()
         self._contents, self._model, self._branches = contents, model, branches
         self.is_outdated = self._is_muted = False
-        self._top = Row(root(contents), None)
+        self._top = RawRow(root(contents), None)
         self.endResetModel()
 
     def mute(self) -> None:
@@ -134,10 +134,10 @@ class RawModel(TreeModel):
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
-    def _row(self, index: Index) -> Row | None:
+    def _row(self, index: Index) -> RawRow | None:
         return index.internalPointer() if index.isValid() else self._top
 
-    def _open(self, row: Row) -> list[Row]:
+    def _open(self, row: RawRow) -> list[RawRow]:
         if row.children is None:
             row.children = []
             if row.stretch is not None and row.parent is not None:
@@ -149,11 +149,11 @@ class RawModel(TreeModel):
                 row.rest = parts(self._contents, row.part or row.raw)
             elif row.is_field and row.raw.schema is None and not row.raw.problem:
                 for place, reading in enumerate(self._safely(lambda: readings(self._contents, row.raw), [])):
-                    row.children.append(Row(row.raw, row, place, reading=reading, path=row.path))
+                    row.children.append(RawRow(row.raw, row, place, reading=reading, path=row.path))
             row.children += self._fetched(row)
         return row.children
 
-    def _fetched(self, row: Row) -> list[Row]:
+    def _fetched(self, row: RawRow) -> list[RawRow]:
         """The next rows of a branch."""
         if row.rest is None or row.children is None:
             return []
@@ -164,10 +164,10 @@ class RawModel(TreeModel):
         made = []
         for place, found in enumerate(batch, len(row.children)):
             if isinstance(found, RawStretch):
-                made.append(Row(found.first, row, place, stretch=found, path=(*row.path, *found.key)))
+                made.append(RawRow(found.first, row, place, stretch=found, path=(*row.path, *found.key)))
                 continue
             raw, part = (found.field, found) if isinstance(found, RawPart) else (found, None)
-            made.append(Row(raw, row, place, part=part, path=(*row.around, found.key)))
+            made.append(RawRow(raw, row, place, part=part, path=(*row.around, found.key)))
         return made
 
     def _safely(self, read: Any, otherwise: Any) -> Any:
@@ -185,7 +185,7 @@ class RawModel(TreeModel):
             index = index if row is None else self.createIndex(row.place, 0, row)
         return index
 
-    def _find(self, row: Row, path: Path) -> Row | None:
+    def _find(self, row: RawRow, path: Path) -> RawRow | None:
         """The child of a row that a path leads through."""
         children = self._open(row)
         position = 0
@@ -198,7 +198,7 @@ class RawModel(TreeModel):
                 return None
             self._fetch_visibly(row)
 
-    def _fetch_visibly(self, row: Row) -> None:
+    def _fetch_visibly(self, row: RawRow) -> None:
         """Fetch more rows of a branch the view knows already."""
         assert row.children is not None
         made = self._fetched(row)
@@ -283,7 +283,7 @@ class RawModel(TreeModel):
             return plain_tip(display(self._value(row), 500))
         return None
 
-    def _text(self, row: Row, column: int) -> str:
+    def _text(self, row: RawRow, column: int) -> str:
         raw = row.raw
         if row.reading is not None:
             return (f"as {row.reading[0]}", "", display(row.reading[1]), "")[column]
@@ -301,7 +301,7 @@ class RawModel(TreeModel):
             return display(self._value(row))
         return f"{raw.start:,}…{raw.end:,}"
 
-    def _value(self, row: Row) -> str:
+    def _value(self, row: RawRow) -> str:
         if row.stretch is not None:
             return plural(row.stretch.count, "field")
         if row.text is None:
@@ -310,7 +310,7 @@ class RawModel(TreeModel):
             row.text = self._safely(read, "the file changed on disk")
         return row.text or ""
 
-    def _source(self, row: Row) -> str | None:
+    def _source(self, row: RawRow) -> str | None:
         """The whole of what a field holds; None when it is not edited here."""
         part, raw = row.part, row.raw
         read = (lambda: part_source(self._contents, part)) if part else (lambda: source_text(self._contents, raw))
@@ -325,7 +325,7 @@ class RawModel(TreeModel):
             flags |= Qt.ItemFlag.ItemIsEditable
         return flags
 
-    def _is_editable(self, row: Row) -> bool:
+    def _is_editable(self, row: RawRow) -> bool:
         raw = row.raw
         plain = raw.message is None and row.reading is None and row.stretch is None
         return (
@@ -346,7 +346,7 @@ class RawModel(TreeModel):
             self.edited.emit(row.path, str(value))
         return not self._refusal
 
-    def is_same_in(self, contents: Contents, path: Path, outer: int) -> bool:
+    def is_same_in(self, contents: RawContents, path: Path, outer: int) -> bool:
         """Whether a field says the same in other contents, and so do the messages around it below `outer` steps."""
         before, after = ([*_along(held, path)] for held in (self._contents, contents))
         return len(before) == len(after) > outer and all(

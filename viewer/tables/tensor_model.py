@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onnx_workbench.viewer.core.jobs import Jobs
-    from onnx_workbench.viewer.tensor_view.readers import Reader, Slice
+    from onnx_workbench.viewer.tensor_view.readers import Reader, TensorSlice
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -34,7 +34,7 @@ _MOST_COLUMNS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TensorPart:
     """Some of the rows or columns of a plane."""
 
     word: str
@@ -50,7 +50,7 @@ class TensorTableModel(QAbstractTableModel):
         super().__init__(parent)
         self._jobs = jobs
         self._reader: Reader | None = None
-        self.slice: Slice | None = None
+        self.slice: TensorSlice | None = None
         self.format = FORMATS[0]
         self.row_base = self.column_base = 0  # the row and column of the plane that are the first of the table
         self.commit: Callable[[tuple[int, ...], str], object] | None = None
@@ -59,7 +59,7 @@ class TensorTableModel(QAbstractTableModel):
         self._blocks: OrderedDict[tuple[int, int], NDArray[Any] | None] = OrderedDict()
         self._font = monospace()
 
-    def show(self, reader: Reader | None, which: Slice | None) -> None:
+    def show(self, reader: Reader | None, which: TensorSlice | None) -> None:
         """Look at a plane; the same size keeps scroll place and selection."""
         rows, columns = (0, 0) if reader is None or which is None else which.size(reader.shape)
         self._blocks.clear()
@@ -94,11 +94,11 @@ class TensorTableModel(QAbstractTableModel):
         return self.index(row - self.row_base, column - self.column_base)
 
     @property
-    def parts(self) -> tuple[Part, Part]:
+    def parts(self) -> tuple[TensorPart, TensorPart]:
         """Which rows and columns of the plane are in the table."""
         return (
-            Part("rows", self.row_base, self.rowCount(), self._rows),
-            Part("columns", self.column_base, self.columnCount(), self._columns),
+            TensorPart("rows", self.row_base, self.rowCount(), self._rows),
+            TensorPart("columns", self.column_base, self.columnCount(), self._columns),
         )
 
     # -- the table -------------------------------------------------------------------------------------------

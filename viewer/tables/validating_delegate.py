@@ -18,7 +18,7 @@ from onnx_workbench.viewer.property_tree.editors import (
     takes_the_document,
     unescaped,
 )
-from onnx_workbench.viewer.property_tree.rows import Field
+from onnx_workbench.viewer.property_tree.rows import PropertyField
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
 
@@ -28,7 +28,7 @@ _LINES = 7
 _FIELDS_OWN = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape)  # it says itself what they mean
 
 
-class Refusing(Protocol):
+class ValidatingModel(Protocol):
     """A model whose `setData` is False only where it refuses a text, and that then says why."""
 
     def source(self, index: Index) -> str:
@@ -38,8 +38,8 @@ class Refusing(Protocol):
         """Why the last text was refused."""
 
 
-class HoldingDelegate(QStyledItemDelegate):
-    """For the views of a `Refusing` model. Texts of several lines get room for them; Ctrl+Enter takes those.
+class ValidatingDelegate(QStyledItemDelegate):
+    """For the views of a `ValidatingModel` model. Texts of several lines get room for them; Ctrl+Enter takes those.
 
     When the model refuses a text, the field opens again with it, however the person left: nothing typed is lost
     before Esc.
@@ -56,7 +56,7 @@ class HoldingDelegate(QStyledItemDelegate):
     def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
         """A line, or several where the text has them."""
         text = _model(index).source(index)
-        field = Field("", lambda: text, lambda _edit, _text: None, lines="\n" in text)
+        field = PropertyField("", lambda: text, lambda _edit, _text: None, lines="\n" in text)
         editor: Editor = TextField(field, parent) if field.lines else LineField(field, parent)
         editor.setAccessibleName(str(index.model().headerData(index.column(), Qt.Orientation.Horizontal) or "Value"))
         editor.commit_requested.connect(lambda: self._finish(editor))
@@ -144,5 +144,5 @@ class HoldingDelegate(QStyledItemDelegate):
         return super().eventFilter(watched, event)
 
 
-def _model(index: Index) -> Refusing:
-    return cast("Refusing", index.model())
+def _model(index: Index) -> ValidatingModel:
+    return cast("ValidatingModel", index.model())

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnx_workbench.model.edits import sparse_tensors, tensors
-from onnx_workbench.model.edits.initializers import ConversionReport
-from onnx_workbench.model.edits.tensors import Place, Region
+from onnx_workbench.model.edits.initializers import RoundingReport
+from onnx_workbench.model.edits.tensors import Region, TensorLocation
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.io.tensors.array_files import is_stored_outside, read_tensor, write_array
@@ -22,13 +22,13 @@ from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.viewer.core.after_edits import AfterEdits
 from onnx_workbench.viewer.core.context import REFUSED, Workspace
 from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text
-from onnx_workbench.viewer.tensor_view.readers import Slice
+from onnx_workbench.viewer.tensor_view.readers import TensorSlice
 from onnx_workbench.viewer.workflows.step_applier import edit_ahead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onnx_workbench.viewer.tensor_view.tensor_source import Subject
+    from onnx_workbench.viewer.tensor_view.tensor_source import TensorSource
 
 Held = Tensor | SparseTensor
 Refused = Callable[[ModelError], object]
@@ -42,25 +42,27 @@ class TensorEditing:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self.subject: Subject | None = None
+        self.subject: TensorSource | None = None
 
     def tell(self, error: ModelError) -> None:
         """Tell beside the document what was refused."""
         self._workspace.report(error, REFUSED)
 
-    def _held(self) -> tuple[Place, Held]:
+    def _held(self) -> tuple[TensorLocation, Held]:
         subject = self.subject
         if subject is None or subject.target.place is None or not isinstance(subject.held, (Tensor, SparseTensor)):
             raise ModelError("This cannot be changed", "Values of a run are results; change what they come from.")
         return subject.target.place, subject.held
 
-    def _dense(self) -> tuple[Place, Tensor]:
+    def _dense(self) -> tuple[TensorLocation, Tensor]:
         place, held = self._held()
         if isinstance(held, SparseTensor):
             raise ModelError("The tensor is sparse", "Make it dense first.")
         return place, held
 
-    def _apply(self, title: str, place: Place, held: Held, work: Callable[[], Held], refused: Refused | None) -> None:
+    def _apply(
+        self, title: str, place: TensorLocation, held: Held, work: Callable[[], Held], refused: Refused | None
+    ) -> None:
         """Work out the new tensor, then set it as one edit, unless it is the same."""
 
         def done(made: Held | None) -> None:
@@ -85,7 +87,7 @@ class TensorEditing:
         if isinstance(error, ModelError):
             (refused or self.tell)(error)
 
-    def _put(self, title: str, place: Place, held: Held, made: Held) -> None:
+    def _put(self, title: str, place: TensorLocation, held: Held, made: Held) -> None:
         """Set the new tensor as one edit, once its bytes are on file if they are many."""
 
         def put(edit: Transaction) -> None:
@@ -147,7 +149,14 @@ class TensorEditing:
             self._workspace.message("info", f"{self.name()} was changed", detail)
 
     def paste(
-        self, text: str, which: Slice, row: int, column: int, refused: Refused | None = None, *, cells: bool = False
+        self,
+        text: str,
+        which: TensorSlice,
+        row: int,
+        column: int,
+        refused: Refused | None = None,
+        *,
+        cells: bool = False,
     ) -> None:
         """A block of texts, of a spreadsheet's `cells` or any other, from a cell on; into a vector, one by one."""
         place, held = self._held()
@@ -199,12 +208,12 @@ class TensorEditing:
         place, held = self._held()
         title = f"Change {self.name()} to {kind.text}"
 
-        def work() -> tuple[Held, ConversionReport]:
+        def work() -> tuple[Held, RoundingReport]:
             if isinstance(held, SparseTensor):
                 return sparse_tensors.retype(held, kind, _cast)
             return tensors.retype(held, kind, _cast)
 
-        def done(found: tuple[Held, ConversionReport]) -> None:
+        def done(found: tuple[Held, RoundingReport]) -> None:
             made, report = found
             if report.changed:
                 confirm(loss_text(report, held.element_type, kind), lambda: self._put(title, place, held, made))
@@ -275,7 +284,7 @@ class TensorEditing:
             makes="edit",
         )
 
-    def export(self, held: Held, path: Path, place: Place | None = None) -> None:
+    def export(self, held: Held, path: Path, place: TensorLocation | None = None) -> None:
         """The values into a file of their own; those of a sparse tensor with its zeros.
 
         Of a place in the model they are what stands there once edits on their way are made, as in a saved file.
@@ -357,7 +366,7 @@ def _is_equal(held: Held, made: Held) -> bool:
     return all(bool(np.array_equal(old[part], new[part])) for part in parts)
 
 
-def _same_constant(place: Place, held: Held) -> bool:
+def _same_constant(place: TensorLocation, held: Held) -> bool:
     """Whether a Constant's value, which is made anew at each look, is still what was worked on."""
     now = tensors.tensor_at(place)
     if now is None or isinstance(now, SparseTensor) or isinstance(held, SparseTensor):
@@ -403,7 +412,7 @@ def change_text(old: Held, new: Held) -> str:
     return " and ".join(parts)
 
 
-def loss_text(report: ConversionReport, old: ElementType | int, new: ElementType) -> str:
+def loss_text(report: RoundingReport, old: ElementType | int, new: ElementType) -> str:
     """What a change of type loses, in a sentence."""
     changed = f"{number_text(report.changed)} of {number_text(report.total)} values change"
     text = f"{element_type_text(old)} to {new.text}: {changed}"

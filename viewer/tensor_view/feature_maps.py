@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.plots.colormap import Scale, scale_of
-from onnx_workbench.viewer.plots.matrix_view import Part, Picture
+from onnx_workbench.viewer.plots.colormap import ColorScale, scale_of
+from onnx_workbench.viewer.plots.matrix_view import MatrixImage, Part
 from onnx_workbench.viewer.style.formatting import number_text
 from onnx_workbench.viewer.tables.tensor_model import number_cell, short_cell
 from onnx_workbench.viewer.tensor_view.pictures import (
-    Wish,
+    PictureRequest,
     heatmap,
     map_of,
     nothing,
@@ -24,7 +24,7 @@ from onnx_workbench.viewer.tensor_view.pictures import (
     sampled,
     sampling_note,
 )
-from onnx_workbench.viewer.tensor_view.readers import Reader, Slice
+from onnx_workbench.viewer.tensor_view.readers import Reader, TensorSlice
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,8 +38,8 @@ _Where = Callable[[int, int], tuple[int, int, int] | None]
 
 
 def mosaic(
-    reader: Reader, which: Slice, wish: Wish, progress: Progress = SILENT, *, attention: bool = False
-) -> Picture:
+    reader: Reader, which: TensorSlice, wish: PictureRequest, progress: Progress = SILENT, *, attention: bool = False
+) -> MatrixImage:
     """The planes along an axis side by side; where they are sampled, parts can be had finer."""
     rows, _ = which.size(reader.shape)
     axis = plane_axis(reader.shape, which) if wish.planes is None else wish.planes
@@ -50,7 +50,7 @@ def mosaic(
     return _Mosaic(reader, which, wish, axis, attention=attention).whole(progress)
 
 
-def plane_axis(shape: tuple[int, ...], which: Slice) -> int | None:
+def plane_axis(shape: tuple[int, ...], which: TensorSlice) -> int | None:
     """The axis whose planes are worth seeing side by side: the one before rows and columns, else the longest."""
     free = [a for a in range(len(shape)) if a not in (which.rows, which.columns)]
     longer = [a for a in free if shape[a] > 1]
@@ -73,7 +73,7 @@ class _Read:
 class _Mosaic:
     """The planes along one axis, and how they are coloured."""
 
-    def __init__(self, reader: Reader, which: Slice, wish: Wish, axis: int, *, attention: bool) -> None:
+    def __init__(self, reader: Reader, which: TensorSlice, wish: PictureRequest, axis: int, *, attention: bool) -> None:
         self._reader, self._which, self._wish, self._axis = reader, which, wish, axis
         self._attention = attention
         self._rows, self._columns = which.size(reader.shape)
@@ -81,9 +81,9 @@ class _Mosaic:
         side = max(16, int(_WHOLE_SIDE / sqrt(self._count)))
         self._down, self._across = sampled(self._rows, side), sampled(self._columns, side)
         self._tiles = Tiles(self._count, len(self._down), len(self._across))
-        self._scales: list[Scale] = []
+        self._scales: list[ColorScale] = []
 
-    def whole(self, progress: Progress) -> Picture:
+    def whole(self, progress: Progress) -> MatrixImage:
         """All planes, as fine as there is room for."""
         down, across, tiles = self._down, self._across, self._tiles
         reads = {plane: self._read(plane, down, across) for plane in progress.paced(range(self._count), 1)}
@@ -102,10 +102,10 @@ class _Mosaic:
         detail = self._detail if step > 1 else None
         return replace(self._picture(pixels, where, reads), note=self._note(), step=step, detail=detail)
 
-    def _choose_scales(self, values: NDArray[np.float64]) -> list[Scale]:
+    def _choose_scales(self, values: NDArray[np.float64]) -> list[ColorScale]:
         colours = map_of(self._wish)
         if self._attends:
-            return [Scale(0.0, max(scale_of(values).high, 0.0) or 1.0)] * self._count
+            return [ColorScale(0.0, max(scale_of(values).high, 0.0) or 1.0)] * self._count
         if self._wish.same_range or self._attention:
             return [scale_of(values, colours)] * self._count
         return [scale_of(plane, colours) for plane in values]
@@ -127,10 +127,10 @@ class _Mosaic:
     def _read(self, plane: int, down: range, across: range) -> _Read:
         return _Read(np.array(self._reader.plane(self._plane(plane), down, across)), down, across)
 
-    def _plane(self, number: int) -> Slice:
+    def _plane(self, number: int) -> TensorSlice:
         return plane_at(self._which, self._axis, number)
 
-    def _picture(self, pixels: NDArray[np.uint8], where: _Where, reads: Mapping[int, _Read]) -> Picture:
+    def _picture(self, pixels: NDArray[np.uint8], where: _Where, reads: Mapping[int, _Read]) -> MatrixImage:
         def index(row: int, column: int) -> tuple[int, ...] | None:
             found = where(row, column)
             return None if found is None else self._plane(found[0]).index(found[1], found[2])
@@ -149,9 +149,9 @@ class _Mosaic:
             return f"{list(self._plane(found[0]).index(found[1], found[2]))} = {value}"
 
         scale = self._scales[0] if self._wish.same_range or self._attention else None
-        return Picture(pixels, scale, about, text, index=index)
+        return MatrixImage(pixels, scale, about, text, index=index)
 
-    def _detail(self, part: Part) -> Picture:
+    def _detail(self, part: Part) -> MatrixImage:
         """A part, each pixel of the whole divided into as many as there is room for."""
         tiles, (height, width) = self._tiles, self._tiles.size
         top, bottom = max(int(part[1] * height), 0), min(ceil(part[3] * height), height)

@@ -19,7 +19,7 @@ from onnx_workbench.viewer.dialogs.file_dialogs import ask_file, ask_save
 from onnx_workbench.viewer.plots.focus import as_seen
 from onnx_workbench.viewer.style.formatting import display, shape_text
 from onnx_workbench.viewer.tensor_view.editing import is_outside
-from onnx_workbench.viewer.tensor_view.tensor_source import Subject
+from onnx_workbench.viewer.tensor_view.tensor_source import TensorSource
 from onnx_workbench.viewer.tensor_view.value_tree import plane_text
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class TensorMenu(QMenu):
         if self._pane.facts.histogram.isVisible():
             self._add("Save Histo&gram…", self.ask_save_histogram, "As it is seen, to .png")
 
-    def _build_editing(self, subject: Subject) -> None:
+    def _build_editing(self, subject: TensorSource) -> None:
         """What changes values that the model holds."""
         if not subject.editable or not isinstance(subject.held, (Tensor, SparseTensor)):
             return

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.plots.line_plot import LinePlot
-from onnx_workbench.viewer.plots.matrix_view import Part, Picture, PictureView
+from onnx_workbench.viewer.plots.matrix_view import MatrixImage, MatrixView, Part
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
@@ -29,15 +29,15 @@ from onnx_workbench.viewer.tensor_view import feature_maps, pictures
 from onnx_workbench.viewer.tensor_view.editing import TensorEditing
 from onnx_workbench.viewer.tensor_view.header import PaneHeader
 from onnx_workbench.viewer.tensor_view.menu import TensorMenu
-from onnx_workbench.viewer.tensor_view.pictures import Wish
-from onnx_workbench.viewer.tensor_view.prompt_bar import AskLine
-from onnx_workbench.viewer.tensor_view.readers import DifferenceReader, Reader, Slice, first_slice
+from onnx_workbench.viewer.tensor_view.pictures import PictureRequest
+from onnx_workbench.viewer.tensor_view.prompt_bar import PromptBar
+from onnx_workbench.viewer.tensor_view.readers import DifferenceReader, Reader, TensorSlice, first_slice
 from onnx_workbench.viewer.tensor_view.small_widgets import button, combo, notice_label, text_label, text_view
-from onnx_workbench.viewer.tensor_view.statistics_column import Facts
+from onnx_workbench.viewer.tensor_view.statistics_column import StatisticsColumn
 from onnx_workbench.viewer.tensor_view.table import PartLabel, TensorTable
 from onnx_workbench.viewer.tensor_view.tensor_source import (
-    Subject,
-    Target,
+    TensorCandidate,
+    TensorSource,
     hint_of,
     likeliest,
     look_same,
@@ -74,8 +74,8 @@ class TensorPane(QWidget):
         self.workspace = workspace
         self.pinned = pinned
         self.editing = TensorEditing(workspace)
-        self.subject: Subject | None = None
-        self._targets: list[Target] = []
+        self.subject: TensorSource | None = None
+        self._targets: list[TensorCandidate] = []
         self._reader: Reader | None = None
         self._awaited: Reader | None = None  # the one that was opened last
         self._chosen_views: dict[tuple[object, ...], View] = {}  # by what they were chosen for
@@ -87,7 +87,7 @@ class TensorPane(QWidget):
         self._slow.timeout.connect(self._tell_slow)
         self._make_header()
         self._make_body()
-        self.ask = AskLine(self)
+        self.ask = PromptBar(self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -171,7 +171,7 @@ class TensorPane(QWidget):
         self.table.selectionModel().currentChanged.connect(self._on_cell)
         self.table.fill_wanted.connect(lambda: self.menu.ask_fill("0"))
         self.options.add(PartLabel(self.table))
-        self.picture = PictureView()
+        self.picture = MatrixView()
         self.picture.viewed.connect(self.moved)
         self.picture.detail_wanted.connect(self._refine)
         self.picture.element_chosen.connect(self._choose_element)
@@ -191,7 +191,7 @@ class TensorPane(QWidget):
         column.setSpacing(0)
         column.addWidget(self.options)
         column.addWidget(self.stack, 1)
-        self.facts = Facts()
+        self.facts = StatisticsColumn()
         self.facts.element_wanted.connect(self.go_to)
         self.splitter = QSplitter()
         self.splitter.addWidget(self.facts)
@@ -223,7 +223,7 @@ class TensorPane(QWidget):
         """Show what belongs to something selected: its likeliest tensor, others to choose from."""
         self.show_targets(likeliest(self.workspace, item))
 
-    def show_targets(self, targets: list[Target]) -> None:
+    def show_targets(self, targets: list[TensorCandidate]) -> None:
         """Offer these, the first one shown."""
         known = [t.key for t in targets]
         same = known == [t.key for t in self._targets]  # else another thing was selected: its likeliest tensor first
@@ -245,7 +245,7 @@ class TensorPane(QWidget):
         return self._reader
 
     @property
-    def target(self) -> Target | None:
+    def target(self) -> TensorCandidate | None:
         """What is shown."""
         index = self.target_box.currentIndex()
         return self._targets[index] if 0 <= index < len(self._targets) else None
@@ -293,7 +293,7 @@ class TensorPane(QWidget):
             self.mode_box.setVisible(count > 1)
         return mode
 
-    def _is_on_its_way(self, subject: Subject | None) -> bool:
+    def _is_on_its_way(self, subject: TensorSource | None) -> bool:
         """Whether a newer value will take the place of the one that is seen, and look like it."""
         reader = self._reader
         return reader is not None and subject is not None and subject.waiting and reader.shape == subject.shape
@@ -326,7 +326,7 @@ class TensorPane(QWidget):
     def _fit_header(self) -> None:
         self._header.fit(self.subject.target.key if self.subject is not None else None, self.width())
 
-    def _open(self, subject: Subject | None, mode: int) -> None:
+    def _open(self, subject: TensorSource | None, mode: int) -> None:
         """Make a reader, have it prepared, then show."""
         self._reader = self._awaited = None
         self._slow.stop()
@@ -399,7 +399,7 @@ class TensorPane(QWidget):
 
     # -- views -----------------------------------------------------------------------------------------------
 
-    def _offer_views(self, subject: Subject | None) -> None:
+    def _offer_views(self, subject: TensorSource | None) -> None:
         offered = views_of(subject) if subject is not None else ()
         chosen = self._chosen_views.get(() if subject is None else subject.likeness)
         wanted = chosen if chosen in offered else first_view(subject) if subject is not None else None
@@ -475,7 +475,9 @@ class TensorPane(QWidget):
             done=done, failed=partial(self._failed, reader), finished=finished, supersede=f"tensor {id(self)} draw",
         )  # fmt: skip
 
-    def _drawing_of(self, view: View, reader: Reader, which: Slice) -> tuple[QWidget, Callable[[Progress], Any], Any]:
+    def _drawing_of(
+        self, view: View, reader: Reader, which: TensorSlice
+    ) -> tuple[QWidget, Callable[[Progress], Any], Any]:
         """What shows a view, what makes of values what it shows, in a job, and what then takes that."""
         if view in _PICTURES:
             draw = partial(_PICTURE_WORK[view], reader, which, self._wish)
@@ -517,7 +519,7 @@ class TensorPane(QWidget):
         if reader is None or picture is None or picture.detail is None:
             return
 
-        def done(found: Picture) -> None:
+        def done(found: MatrixImage) -> None:
             if self.picture.picture is picture:
                 self.picture.show_detail(found)
 
@@ -528,14 +530,14 @@ class TensorPane(QWidget):
         )  # fmt: skip
 
     @property
-    def _wish(self) -> Wish:
+    def _wish(self) -> PictureRequest:
         return self.options.wish(differences=self.mode_box.currentIndex() == 2)
 
-    def _on_slice(self, which: Slice) -> None:
+    def _on_slice(self, which: TensorSlice) -> None:
         self._show_view()
         self.sliced.emit(which)
 
-    def show_slice(self, which: Slice) -> None:
+    def show_slice(self, which: TensorSlice) -> None:
         """Go to the plane a linked pane went to, where there is one like it."""
         if self._reader is not None and len(self._reader.shape) == len(which.fixed):
             self.slices.show_shape(self._reader.shape, which)

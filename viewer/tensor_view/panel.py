@@ -10,7 +10,7 @@ from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.shifts import Once
 from onnx_workbench.viewer.panels import Panel
 from onnx_workbench.viewer.tensor_view.pane import TensorPane
-from onnx_workbench.viewer.tensor_view.readers import Slice
+from onnx_workbench.viewer.tensor_view.readers import TensorSlice
 
 _MOST_PINNED = 3
 _IDLE_MS = 30
@@ -120,7 +120,7 @@ class TensorPanel(Panel):
         pane.deleteLater()
         self._leave()
 
-    def _link_slice(self, source: TensorPane, which: Slice) -> None:
+    def _link_slice(self, source: TensorPane, which: TensorSlice) -> None:
         for pane in self.panes:
             if pane is not source:
                 pane.show_slice(which)

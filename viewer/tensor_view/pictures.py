@@ -14,11 +14,11 @@ import numpy as np
 
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.plots.colormap import Name, Scale, scale_of
-from onnx_workbench.viewer.plots.matrix_view import Part, Picture
+from onnx_workbench.viewer.plots.colormap import ColorScale, Name, scale_of
+from onnx_workbench.viewer.plots.matrix_view import MatrixImage, Part
 from onnx_workbench.viewer.style.formatting import number_text
 from onnx_workbench.viewer.tables.tensor_model import number_cell, short_cell
-from onnx_workbench.viewer.tensor_view.readers import Reader, Slice
+from onnx_workbench.viewer.tensor_view.readers import Reader, TensorSlice
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +33,7 @@ _DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PictureRequest:
     """How a person wants to see pictures."""
 
     planes: int | None = None  # the axis whose planes stand side by side, or of the channels of an image
@@ -57,12 +57,12 @@ def numbers(values: NDArray[Any], kind: ElementType) -> NDArray[np.float64]:
         return values.astype(np.float64)
 
 
-def map_of(wish: Wish) -> Name:
+def map_of(wish: PictureRequest) -> Name:
     """The colours of values, or of differences."""
     return "difference" if wish.differences else "viridis"
 
 
-def heatmap(reader: Reader, which: Slice, wish: Wish, _progress: Progress = SILENT) -> Picture:
+def heatmap(reader: Reader, which: TensorSlice, wish: PictureRequest, _progress: Progress = SILENT) -> MatrixImage:
     """One plane, a cell per element or, of a large plane, per some; its parts can be had finer."""
     rows, columns = which.size(reader.shape)
     if not rows:
@@ -71,14 +71,14 @@ def heatmap(reader: Reader, which: Slice, wish: Wish, _progress: Progress = SILE
     return _refining(whole, rows, columns, lambda y, x: _heat(reader, which, wish, y, x, whole.scale))
 
 
-def _refining(whole: Picture, rows: int, columns: int, paint: Callable[[range, range], Picture]) -> Picture:
+def _refining(whole: MatrixImage, rows: int, columns: int, paint: Callable[[range, range], MatrixImage]) -> MatrixImage:
     """A picture of a plane; where it is sampled, parts can be had finer. `paint` gives some rows and columns of it."""
     down, across = sampled(rows, _MOST_PIXELS).step, sampled(columns, _MOST_PIXELS).step
     if down == across == 1:
         return whole
     height, width = whole.pixels.shape[0] * down, whole.pixels.shape[1] * across  # the last cell may stand for fewer
 
-    def detail(part: Part) -> Picture:
+    def detail(part: Part) -> MatrixImage:
         left, top, right, bottom = part
         seen_rows = range(max(int(top * height), 0), min(ceil(bottom * height), rows))
         seen_columns = range(max(int(left * width), 0), min(ceil(right * width), columns))
@@ -94,7 +94,9 @@ def _refining(whole: Picture, rows: int, columns: int, paint: Callable[[range, r
     return replace(whole, step=max(down, across), detail=detail)
 
 
-def _heat(reader: Reader, which: Slice, wish: Wish, rows: range, columns: range, scale: Scale | None) -> Picture:
+def _heat(
+    reader: Reader, which: TensorSlice, wish: PictureRequest, rows: range, columns: range, scale: ColorScale | None
+) -> MatrixImage:
     """Some rows and columns of a plane, sampled where they are many; by a colour scale, or their own."""
     down, across = sampled(rows, _MOST_PIXELS), sampled(columns, _MOST_PIXELS)
     raw = np.array(reader.plane(which, down, across))
@@ -111,7 +113,7 @@ def _heat(reader: Reader, which: Slice, wish: Wish, rows: range, columns: range,
         found = index(row, column)
         return "" if found is None else f"{list(found)} = {number_cell(raw[row, column])}"
 
-    return Picture(
+    return MatrixImage(
         pixels,
         scale,
         about,
@@ -122,9 +124,9 @@ def _heat(reader: Reader, which: Slice, wish: Wish, rows: range, columns: range,
     )
 
 
-def nothing() -> Picture:
+def nothing() -> MatrixImage:
     """What is shown of a tensor without elements."""
-    return Picture(np.zeros((0, 0, 4), np.uint8), note="No elements")
+    return MatrixImage(np.zeros((0, 0, 4), np.uint8), note="No elements")
 
 
 def sampling_note(down: range, across: range) -> str:
@@ -134,7 +136,7 @@ def sampling_note(down: range, across: range) -> str:
     return f"sampled: 1 of {down.step} rows, 1 of {across.step} columns"
 
 
-def plane_at(which: Slice, axis: int, position: int) -> Slice:
+def plane_at(which: TensorSlice, axis: int, position: int) -> TensorSlice:
     """The same plane at another position of an axis."""
     return replace(which, fixed=(*which.fixed[:axis], position, *which.fixed[axis + 1 :]))
 
@@ -154,13 +156,13 @@ def channel_axis(shape: tuple[int, ...]) -> int | None:
     return None
 
 
-def image_slice(shape: tuple[int, ...], which: Slice, channels: int | None) -> Slice:
+def image_slice(shape: tuple[int, ...], which: TensorSlice, channels: int | None) -> TensorSlice:
     """The plane of an image: height and width are the last two axes that are not the channels'."""
     free = [a for a in range(len(shape)) if a != channels]
-    return Slice(which.fixed, free[-2], free[-1]) if len(free) >= 2 else which
+    return TensorSlice(which.fixed, free[-2], free[-1]) if len(free) >= 2 else which
 
 
-def image(reader: Reader, which: Slice, wish: Wish, _progress: Progress = SILENT) -> Picture:
+def image(reader: Reader, which: TensorSlice, wish: PictureRequest, _progress: Progress = SILENT) -> MatrixImage:
     """Colours as the tensor holds them, by the channel order and the normalisation that were undone."""
     channels = channel_axis(reader.shape) if wish.planes is None else wish.planes
     if reader.shape and channels is not None and channels >= len(reader.shape):
@@ -177,8 +179,13 @@ def image(reader: Reader, which: Slice, wish: Wish, _progress: Progress = SILENT
 
 
 def _colours(
-    reader: Reader, planes: Sequence[Slice], wish: Wish, rows: range, columns: range, scale: Scale | None
-) -> tuple[Picture, Scale]:
+    reader: Reader,
+    planes: Sequence[TensorSlice],
+    wish: PictureRequest,
+    rows: range,
+    columns: range,
+    scale: ColorScale | None,
+) -> tuple[MatrixImage, ColorScale]:
     """Some rows and columns of the planes of one or three channels, sampled where they are many; and their range."""
     down, across = sampled(rows, _MOST_PIXELS), sampled(columns, _MOST_PIXELS)
     raw = [np.array(reader.plane(plane, down, across)) for plane in planes]
@@ -193,7 +200,7 @@ def _colours(
     def about(row: int, column: int) -> str:
         return f"row {down[row]}, column {across[column]}: " + ", ".join(number_cell(r[row, column]) for r in raw)
 
-    return Picture(pixels, None, about, note=sampling_note(down, across)), scale
+    return MatrixImage(pixels, None, about, note=sampling_note(down, across)), scale
 
 
 def _picked(order: str, count: int) -> tuple[int, ...]:
@@ -205,7 +212,7 @@ def _picked(order: str, count: int) -> tuple[int, ...]:
 
 
 def _denormalised(
-    values: NDArray[np.float64], how: Normalisation, kind: ElementType, scale: Scale
+    values: NDArray[np.float64], how: Normalisation, kind: ElementType, scale: ColorScale
 ) -> NDArray[np.uint8]:
     with np.errstate(all="ignore"):
         match how:
@@ -247,7 +254,7 @@ _MOST_POINTS = 2048
 _READ = 1 << 20
 
 
-def series(reader: Reader, which: Slice, progress: Progress) -> Series:
+def series(reader: Reader, which: TensorSlice, progress: Progress) -> Series:
     """The rows of a plane as lines; a vector as one. Long ones as the range of each stretch."""
     if which.wrap or len(reader.shape) <= 1:
         if not reader.size:

@@ -16,7 +16,7 @@ from onnx_workbench.viewer.tables.scrolling import scroll_to
 Answer = Callable[[str, Callable[[ModelError], object]], object]
 
 
-class AskLine(QWidget):
+class PromptBar(QWidget):
     """A text, one of some names, or yes. Enter answers, Esc closes. Hidden while nothing is asked."""
 
     def __init__(self, parent: QWidget | None = None) -> None:

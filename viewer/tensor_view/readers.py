@@ -28,7 +28,7 @@ _MOST_WHOLE = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class TensorSlice:
     """Which plane of a tensor is looked at: an index for every axis, and which axes are rows and columns.
 
     `wrap` above 0 breaks the elements of a vector into rows of so many.
@@ -59,7 +59,7 @@ class Slice:
             index[self.columns] if self.columns is not None else 0,
         )
 
-    def through(self, index: tuple[int, ...]) -> Slice:
+    def through(self, index: tuple[int, ...]) -> TensorSlice:
         """The plane of the same axes that an element lies in."""
         return replace(self, fixed=tuple(index))
 
@@ -75,17 +75,17 @@ class Slice:
         return (rows, columns) if rows and columns else (0, 0)
 
 
-def first_slice(shape: tuple[int, ...]) -> Slice:
+def first_slice(shape: tuple[int, ...]) -> TensorSlice:
     """What is shown first: the last two axes that are longer than one, at the start of the others; a vector in rows."""
     rank = len(shape)
     if rank == 0:
-        return Slice()
+        return TensorSlice()
     if rank == 1:
-        return Slice((0,), 0, None, 10 if shape[0] <= 1_000_000 else 100)
+        return TensorSlice((0,), 0, None, 10 if shape[0] <= 1_000_000 else 100)
     long = [axis for axis in range(rank) if shape[axis] != 1]
     last = [axis for axis in range(rank) if axis not in long]
     rows, columns = sorted((last + long)[-2:])
-    return Slice((0,) * rank, rows, columns)
+    return TensorSlice((0,) * rank, rows, columns)
 
 
 class Reader(ABC):
@@ -109,7 +109,7 @@ class Reader(ABC):
         """Elements start to stop in row-major order."""
 
     @abstractmethod
-    def plane(self, which: Slice, rows: range, columns: range) -> NDArray[Any]:
+    def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
         """Some rows and columns of a plane, as a matrix; of a wrapped vector, the last row may end early (padded)."""
 
     def element(self, index: tuple[int, ...]) -> Any:
@@ -137,12 +137,12 @@ class ArrayReader(Reader):
             return self.array.reshape(-1)[start:stop]
         return np.asarray(self.array.flat[start:stop])
 
-    def plane(self, which: Slice, rows: range, columns: range) -> NDArray[Any]:
+    def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
         """A strided view."""
         return _plane_of(self.array, which, rows, columns)
 
 
-def _plane_of(array: NDArray[Any], which: Slice, rows: range, columns: range) -> NDArray[Any]:
+def _plane_of(array: NDArray[Any], which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
     if which.wrap:
         count = array.shape[0]
         positions = np.add.outer(np.asarray(rows) * which.wrap, np.asarray(columns))
@@ -195,7 +195,7 @@ class TensorReader(Reader):
             return self.tensor.read(start, stop)
         return self.whole().reshape(-1)[start:stop]
 
-    def plane(self, which: Slice, rows: range, columns: range) -> NDArray[Any]:
+    def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
         """Reads row by row where rows lie together in the file, else everything."""
         if not self._ranges or self._array is not None:
             return _plane_of(self.whole(), which, rows, columns)
@@ -270,7 +270,7 @@ class SparseReader(Reader):
         """Elements in row-major order."""
         return self._at(np.arange(start, min(stop, self.size), dtype=np.int64))
 
-    def plane(self, which: Slice, rows: range, columns: range) -> NDArray[Any]:
+    def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
         """A part of a plane, zeros filled in."""
         strides = [prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
         if which.wrap:
@@ -320,6 +320,6 @@ class DifferenceReader(Reader):
         """Differences in row-major order."""
         return self._minus(self.now.flat(start, stop), self.before.flat(start, stop))
 
-    def plane(self, which: Slice, rows: range, columns: range) -> NDArray[Any]:
+    def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
         """Differences of a part of a plane."""
         return self._minus(self.now.plane(which, rows, columns), self.before.plane(which, rows, columns))

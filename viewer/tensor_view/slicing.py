@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
-from onnx_workbench.viewer.tensor_view.readers import Slice, first_slice
+from onnx_workbench.viewer.tensor_view.readers import TensorSlice, first_slice
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
 
 _MOST = (1 << 31) - 1
@@ -21,17 +21,17 @@ class SliceBar(QWidget):
         self._row = FlowLayout()
         self.setLayout(self._row)
         self._shape: tuple[int, ...] = ()
-        self._slice = Slice()
+        self._slice = TensorSlice()
         self._spins: dict[int, QSpinBox] = {}
         self._axes: list[QComboBox] = []
         self._rebuild()
 
     @property
-    def slice(self) -> Slice:
+    def slice(self) -> TensorSlice:
         """The plane that is shown."""
         return self._slice
 
-    def show_shape(self, shape: tuple[int, ...], which: Slice | None = None) -> Slice:
+    def show_shape(self, shape: tuple[int, ...], which: TensorSlice | None = None) -> TensorSlice:
         """Offer the planes of a shape; the plane shown stays when it is one of them."""
         wanted = which or self._slice
         if not _fits(wanted, shape):
@@ -45,7 +45,7 @@ class SliceBar(QWidget):
             self._rebuild()
         return wanted
 
-    def set_slice(self, which: Slice) -> None:
+    def set_slice(self, which: TensorSlice) -> None:
         """Show another plane, without telling."""
         self.show_shape(self._shape, which)
 
@@ -101,7 +101,7 @@ class SliceBar(QWidget):
         fixed = list(self._slice.fixed)
         for axis, spin in self._spins.items():
             fixed[axis] = spin.value()
-        self._slice = Slice(tuple(fixed), self._slice.rows, self._slice.columns)
+        self._slice = TensorSlice(tuple(fixed), self._slice.rows, self._slice.columns)
         self.changed.emit(self._slice)
 
     def _on_axes(self) -> None:
@@ -111,7 +111,7 @@ class SliceBar(QWidget):
                 columns = self._slice.rows
             else:
                 rows = self._slice.columns
-        self._slice = Slice(self._slice.fixed, rows, columns)
+        self._slice = TensorSlice(self._slice.fixed, rows, columns)
         focused = next((number for number, box in enumerate(self._axes) if box.hasFocus()), None)
         self._rebuild()
         if focused is not None:
@@ -119,7 +119,7 @@ class SliceBar(QWidget):
         self.changed.emit(self._slice)
 
 
-def _fits(which: Slice, shape: tuple[int, ...]) -> bool:
+def _fits(which: TensorSlice, shape: tuple[int, ...]) -> bool:
     if len(which.fixed) != len(shape) or any(i >= max(d, 1) for i, d in zip(which.fixed, shape, strict=True)):
         return False
     if len(shape) == 1:

@@ -32,7 +32,7 @@ Rows = list[tuple[str, str, tuple[int, ...] | None]]
 _SLOW = 300  # ms after which older numbers no longer stand in for newer ones that are on their way
 
 
-class Facts(QScrollArea):
+class StatisticsColumn(QScrollArea):
     """Statistics as name and value; a position can be clicked to see the element."""
 
     element_wanted = Signal(object)  # index

@@ -12,7 +12,7 @@ import numpy as np
 from onnx_workbench.exec.inspect.overview import fits
 from onnx_workbench.exec.inspect.statistics import Summary, describe
 from onnx_workbench.exec.kernels.allocation import SparseArray
-from onnx_workbench.model.edits.tensors import Place, places, tensor_at
+from onnx_workbench.model.edits.tensors import TensorLocation, places, tensor_at
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
@@ -35,11 +35,11 @@ _KINDS: dict[str, Kind] = {"tensor": "tensor", "sparse": "sparse", "none": "none
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class TensorCandidate:
     """One thing that can be shown: a tensor of the model at a place, or a value of a run."""
 
     title: str
-    place: Place | None = None
+    place: TensorLocation | None = None
     value: Value | None = None
 
     @property
@@ -55,13 +55,13 @@ class Target:
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class TensorSource:
     """A target as it is now. `held` is the Tensor, SparseTensor or run-time value itself.
 
     `problem` says why there are no values to show; `waiting` that they are on their way.
     """
 
-    target: Target
+    target: TensorCandidate
     kind: Kind
     held: Any = None
     element_type: ElementType | int | None = None
@@ -90,7 +90,7 @@ class Subject:
         is_number = ElementType.STRING not in (self.element_type, was.element_type)
         return 3 if self.kind == was.kind == "tensor" and self.shape == was.shape and is_number else 2
 
-    def as_before(self) -> Subject:
+    def as_before(self) -> TensorSource:
         """What the run before gave."""
         info = describe(self.before)
         return replace(
@@ -169,7 +169,7 @@ def _sparse_tensor(held: SparseArray) -> SparseTensor:
     return SparseTensor(ArrayTensor(held.values), ArrayTensor(held.indices), tuple(held.shape))
 
 
-def likeliest(workspace: Workspace, item: object) -> list[Target]:
+def likeliest(workspace: Workspace, item: object) -> list[TensorCandidate]:
     """What can be shown of something selected, the likeliest first.
 
     Of a node that is what it gives, but what goes into it where a run waits before it.
@@ -181,7 +181,7 @@ def likeliest(workspace: Workspace, item: object) -> list[Target]:
     return targets
 
 
-def _targets_of(item: object) -> list[Target]:
+def _targets_of(item: object) -> list[TensorCandidate]:
     if isinstance(item, Value):
         return [*_value_targets(item, display(item.name, 80))]
     if not isinstance(item, Node):
@@ -191,7 +191,7 @@ def _targets_of(item: object) -> list[Target]:
         output = item.outputs[0] if item.outputs else None
         name = place.attribute or (output.name if output is not None else item.title)
         part = "" if place.index is None else f"[{place.index}]"
-        found.append(Target(display(name, 80) + part, place))
+        found.append(TensorCandidate(display(name, 80) + part, place))
     if not (found and found[0].place is not None and not found[0].place.attribute):
         for word, values in (("output", item.outputs), ("input", item.inputs)):
             for value in dict.fromkeys(v for v in values if v is not None):
@@ -199,12 +199,12 @@ def _targets_of(item: object) -> list[Target]:
     return found
 
 
-def _value_targets(value: Value, title: str) -> Iterator[Target]:
+def _value_targets(value: Value, title: str) -> Iterator[TensorCandidate]:
     place = next(places(value), None)
-    yield Target(title, place) if place is not None else Target(title, None, value)
+    yield TensorCandidate(title, place) if place is not None else TensorCandidate(title, None, value)
 
 
-def resolve(workspace: Workspace, target: Target) -> Subject:
+def resolve(workspace: Workspace, target: TensorCandidate) -> TensorSource:
     """The target as it is now. Reads no values; asks for those of a run that are elsewhere."""
     if target.place is not None:
         return _of_model(target, tensor_at(target.place))
@@ -212,21 +212,21 @@ def resolve(workspace: Workspace, target: Target) -> Subject:
     return _of_run(workspace, target, target.value)
 
 
-def _of_model(target: Target, tensor: Tensor | SparseTensor | None) -> Subject:
+def _of_model(target: TensorCandidate, tensor: Tensor | SparseTensor | None) -> TensorSource:
     if tensor is None:
-        return Subject(target, "none", problem="It is not there any more.")
+        return TensorSource(target, "none", problem="It is not there any more.")
     kind: Kind = "sparse" if isinstance(tensor, SparseTensor) else "tensor"
     storage = storage_text(tensor.values if isinstance(tensor, SparseTensor) else tensor)
-    return Subject(
+    return TensorSource(
         target, kind, tensor, tensor.element_type, tuple(tensor.shape), tensor.nbytes, storage, tensor.problem
     )
 
 
-def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
+def _of_run(workspace: Workspace, target: TensorCandidate, value: Value) -> TensorSource:
     results = workspace.results
     held = results.value_of(value)
     if held is None:
-        return Subject(target, "none", problem=_why_nothing(workspace, value))
+        return TensorSource(target, "none", problem=_why_nothing(workspace, value))
     stale = bool(results.is_stale(value))
     so_far = results.current is not None and results.current.unfinished
     before = results.before(value)
@@ -235,7 +235,7 @@ def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
         waiting = results.fetch(value)
         problem = "" if waiting else results.problem_of(value) or "The value was not kept."
         kind: Kind = "tree" if info.kind in ("sequence", "map") else "none" if info.kind == "none" else "tensor"
-        return Subject(
+        return TensorSource(
             target, "none" if kind == "tree" else kind, None, info.element_type, info.shape, info.nbytes, "of the run",
             problem, waiting, stale, so_far,
         )  # fmt: skip
@@ -245,7 +245,7 @@ def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
     info = describe(held)
     mismatch = "" if value.type is None or fits(info, value.type) else f"declared {type_text(value.type)}"
     kind = _KINDS.get(info.kind, "tree")
-    return Subject(
+    return TensorSource(
         target, kind, held, info.element_type, info.shape, info.nbytes, "of the run", "", False, stale, so_far,
         mismatch, before, awaits_before,
     )  # fmt: skip
@@ -273,7 +273,7 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
     return "Not computed: the run did not come here. Press Run (F6)."
 
 
-def hint_of(subject: Subject | None) -> str:
+def hint_of(subject: TensorSource | None) -> str:
     """What to tell where there is nothing to see."""
     if subject is None:
         return "Select a value, an initializer or a node to see its numbers."

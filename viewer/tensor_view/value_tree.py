@@ -15,7 +15,7 @@ from onnx_workbench.viewer.style.formatting import display, number_text
 from onnx_workbench.viewer.tables.tensor_model import number_cell
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.tensor_view.readers import Reader, Slice
+    from onnx_workbench.viewer.tensor_view.readers import Reader, TensorSlice
 
 _MOST_CHILDREN = 1000
 _MOST_SHOWN = 200
@@ -83,7 +83,7 @@ def value_text(value: Any) -> str:
     return number_cell(value)
 
 
-def plane_text(reader: Reader, which: Slice) -> str:
+def plane_text(reader: Reader, which: TensorSlice) -> str:
     """A plane as text, rows in brackets; strings one to a line. At most 200 rows and columns of it."""
     rows, columns = which.size(reader.shape)
     if not rows:

@@ -10,8 +10,8 @@ from onnx_workbench.viewer.tensor_view.feature_maps import plane_axis
 from onnx_workbench.viewer.tensor_view.pictures import channel_axis
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.tensor_view.readers import Slice
-    from onnx_workbench.viewer.tensor_view.tensor_source import Subject
+    from onnx_workbench.viewer.tensor_view.readers import TensorSlice
+    from onnx_workbench.viewer.tensor_view.tensor_source import TensorSource
 
 View = Literal["Table", "Heat map", "Feature maps", "Attention", "Image", "Lines", "Text", "Tree"]
 
@@ -21,7 +21,7 @@ MOSAICS: tuple[View, ...] = ("Feature maps", "Attention")
 _LARGE = 8  # a plane of at least this many rows and columns is worth a picture
 
 
-def views_of(subject: Subject) -> tuple[View, ...]:
+def views_of(subject: TensorSource) -> tuple[View, ...]:
     """What can be chosen."""
     if subject.kind == "tree":
         return ("Tree",)
@@ -38,7 +38,7 @@ def views_of(subject: Subject) -> tuple[View, ...]:
     return ("Table", *(("Feature maps", "Attention") if rank >= 3 else ()), *pictures, "Text")
 
 
-def first_view(subject: Subject) -> View | None:
+def first_view(subject: TensorSource) -> View | None:
     """What is shown before anyone chooses: numbers of weights, pictures of what runs give."""
     offered = views_of(subject)
     if not offered:
@@ -59,7 +59,7 @@ def first_view(subject: Subject) -> View | None:
     return "Heat map" if min(shape[-2:]) >= _LARGE else "Table"
 
 
-def seen_at_once(view: View, shape: tuple[int, ...], which: Slice) -> int | None:
+def seen_at_once(view: View, shape: tuple[int, ...], which: TensorSlice) -> int | None:
     """The axis beside rows and columns of which a view shows all positions."""
     if view in MOSAICS:
         return plane_axis(shape, which)

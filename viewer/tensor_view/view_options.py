@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QWidget
 
 from onnx_workbench.viewer.tables.tensor_model import FORMATS
-from onnx_workbench.viewer.tensor_view.pictures import CHANNEL_ORDERS, NORMALISATIONS, Wish
+from onnx_workbench.viewer.tensor_view.pictures import CHANNEL_ORDERS, NORMALISATIONS, PictureRequest
 from onnx_workbench.viewer.tensor_view.slicing import SliceBar
 from onnx_workbench.viewer.tensor_view.small_widgets import combo
 from onnx_workbench.viewer.tensor_view.view_kinds import View
@@ -58,9 +58,9 @@ class ViewOptions(QWidget):
         self.format_box.setCurrentIndex(other.format_box.currentIndex())
         self.format_chosen.emit(self.format_box.currentText())
 
-    def wish(self, *, differences: bool) -> Wish:
+    def wish(self, *, differences: bool) -> PictureRequest:
         """What a picture is to be like."""
-        return Wish(
+        return PictureRequest(
             same_range=self.same_range.isChecked(),
             order=self.order_box.currentText(),
             normalisation=NORMALISATIONS[max(self.range_box.currentIndex(), 0)],

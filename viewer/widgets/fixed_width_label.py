@@ -9,7 +9,7 @@ _SPARE = 4  # a text this many times shorter gives room back
 _GAP = 8  # px to what is on its left
 
 
-class StillLabel(QLabel):
+class FixedWidthLabel(QLabel):
     """Plain text at the right end of its room, which grows as it must and is given back where hardly any is needed.
 
     A label of a fixed size has no layout ask anew how much room all the others want, which in a main window is

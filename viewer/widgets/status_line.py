@@ -17,7 +17,7 @@ from onnx_workbench.viewer.style.formatting import display, plural, type_text
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme, themes
-from onnx_workbench.viewer.widgets.fixed_width_label import StillLabel
+from onnx_workbench.viewer.widgets.fixed_width_label import FixedWidthLabel
 
 _PATIENCE = 300  # ms before progress shows
 
@@ -42,7 +42,7 @@ class StatusLine(QStatusBar):
         self.problems.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.problems.clicked.connect(self._open_problems)
         self.addPermanentWidget(self.problems)
-        self.run_state, self.extent, self.zoom = StillLabel(), StillLabel(), StillLabel()
+        self.run_state, self.extent, self.zoom = FixedWidthLabel(), FixedWidthLabel(), FixedWidthLabel()
         for label, name in ((self.run_state, "Run"), (self.extent, "Size of the graph"), (self.zoom, "Zoom")):
             label.setAccessibleName(name)
             self.addPermanentWidget(label)
@@ -148,7 +148,7 @@ class _Work(QWidget):
         super().__init__()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        self.text = StillLabel()
+        self.text = FixedWidthLabel()
         self.bar = QProgressBar()
         self.bar.setFixedWidth(140)
         self.bar.setMaximumHeight(14)

@@ -7,7 +7,7 @@ from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QLineEdit
 
 
-class _UndoPasser(QObject):
+class _UndoForwarder(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() != QEvent.Type.ShortcutOverride or not isinstance(event, QKeyEvent):
             return False
@@ -23,4 +23,4 @@ class _UndoPasser(QObject):
 
 def pass_undo(box: QLineEdit) -> None:
     """Let Undo and Redo mean the document while a box that has the focus has nothing of its own to take back."""
-    box.installEventFilter(_UndoPasser(box))
+    box.installEventFilter(_UndoForwarder(box))

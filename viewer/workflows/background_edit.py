@@ -14,8 +14,8 @@ from onnx_workbench.model.edits.functions import inline_call
 from onnx_workbench.model.edits.interface import remove_unused_inputs
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import Step
-from onnx_workbench.model.history.working_copy import Rehearsal
-from onnx_workbench.model.inference import Inferred, declare_all
+from onnx_workbench.model.history.working_copy import WorkingCopy
+from onnx_workbench.model.inference import InferredTypes, declare_all
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.ir.types import Dimension
 from onnx_workbench.model.progress import Progress
@@ -24,15 +24,15 @@ from onnx_workbench.viewer.core.jobs import Job
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.workflows.convert import attempt, told
-from onnx_workbench.viewer.workflows.step_applier import Applying
-from onnx_workbench.viewer.workflows.working_copies import Rehearsing
+from onnx_workbench.viewer.workflows.step_applier import StepApplier
+from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 
 if TYPE_CHECKING:
     from onnx_workbench.model.recovery.write_ahead import Recording
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EditOutcome:
     """The steps that bring to the real model what was done to its copy, and what is told of it, if anything.
 
     `places` are what is to be seen of the real model afterwards, `warning` what a person should look at: a title, a
@@ -47,7 +47,7 @@ class Outcome:
     entries: Sequence[tuple[str, Sequence[Step]]] = ()
 
 
-class WholeEdit(QObject):
+class BackgroundEdit(QObject):
     """Does `work` on a copy of a document's model and makes it one edit of the document; GUI thread only.
 
     All the while the window goes on, and the status line shows how far it is, with Stop. Where the document is edited
@@ -59,7 +59,7 @@ class WholeEdit(QObject):
         self,
         workspace: Workspace,
         title: str,
-        work: Callable[[Rehearsal, Progress], Outcome],
+        work: Callable[[WorkingCopy, Progress], EditOutcome],
         *,
         failed: Callable[[BaseException], object] | None = None,
         ended: Callable[[bool], object] = lambda _is_made: None,
@@ -70,9 +70,9 @@ class WholeEdit(QObject):
         self._work = work
         self._failed = failed
         self._ended = ended
-        self._rehearsing = Rehearsing(workspace, self._rehearsed, self)
+        self._rehearsing = WorkingCopyTask(workspace, self._rehearsed, self)
         self._job: Job[Any] | None = None
-        self._applying: Applying | None = None
+        self._applying: StepApplier | None = None
         self._begin()
 
     def give_up(self) -> None:
@@ -99,7 +99,7 @@ class WholeEdit(QObject):
         if job is not None:
             self._workspace.jobs.leave(job)
 
-    def _rehearsed(self, rehearsal: Rehearsal) -> None:
+    def _rehearsed(self, rehearsal: WorkingCopy) -> None:
         revision = self._workspace.document.revision
         self._leave()
         job = self._job = self._workspace.jobs.start(
@@ -112,13 +112,13 @@ class WholeEdit(QObject):
             makes="edit",
         )
 
-    def _do(self, rehearsal: Rehearsal, progress: Progress) -> Outcome:
+    def _do(self, rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
         try:
             return self._work(rehearsal, progress)
         except ModelError as error:  # whose place is to be gone to
             raise ModelError(error.title, error.detail, rehearsal.original(error.place)) from error
 
-    def _carry_over(self, outcome: Outcome, revision: int, recording: Recording | None) -> None:
+    def _carry_over(self, outcome: EditOutcome, revision: int, recording: Recording | None) -> None:
         def made(all_made: bool) -> None:
             if not all_made:
                 self._applying = None
@@ -134,7 +134,7 @@ class WholeEdit(QObject):
         document = self._workspace.document
         if document.revision == revision:
             entries = outcome.entries or [(self._title, outcome.steps)]
-            self._applying = Applying(
+            self._applying = StepApplier(
                 document,
                 entries,
                 made,
@@ -154,12 +154,12 @@ class WholeEdit(QObject):
 def convert_at_once(workspace: Workspace, title: str, options: argparse.Namespace) -> None:
     """Convert the whole model as `options` say, without a dialog before it."""
 
-    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+    def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
         trial = attempt(rehearsal, options, progress, comparable=False)
         said = "; ".join(line for report in trial.reports for line in told(report))
-        return Outcome(trial.steps, display(said or "There is nothing to change", 300))
+        return EditOutcome(trial.steps, display(said or "There is nothing to change", 300))
 
-    WholeEdit(workspace, title, work)
+    BackgroundEdit(workspace, title, work)
 
 
 def write_types(workspace: Workspace, *, selected: bool = False) -> None:
@@ -167,21 +167,21 @@ def write_types(workspace: Workspace, *, selected: bool = False) -> None:
     nodes = workspace.selection.nodes
     title = f"Write inferred types of {plural(len(nodes), 'node')}" if selected else "Write inferred types"
 
-    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+    def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
         known = known_of(workspace, rehearsal)
         with rehearsal.document.edit(title) as edit:
             count = declare_all(edit, known, rehearsal.copies(nodes) if selected else None, progress)
         written = f"{plural(count, 'declaration')} written."
-        return Outcome(rehearsal.steps(), "Types and shapes are in the model", written)
+        return EditOutcome(rehearsal.steps(), "Types and shapes are in the model", written)
 
-    WholeEdit(workspace, title, work)
+    BackgroundEdit(workspace, title, work)
 
 
 def inline_these(workspace: Workspace, calls: Sequence[Node]) -> None:
     """Put the nodes of their functions in the place of calls; the functions stay."""
     title = f"Inline {display(calls[0].title, 60) if len(calls) == 1 else plural(len(calls), 'call')}"
 
-    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+    def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
         chosen, inlined = set(calls), list[Node]()
         copies = [n for g in rehearsal.document.model.graphs() for n in g.nodes if rehearsal.original(n) in chosen]
         with rehearsal.document.edit(title) as edit:
@@ -189,28 +189,28 @@ def inline_these(workspace: Workspace, calls: Sequence[Node]) -> None:
                 inlined += inline_call(edit, call)
         steps = rehearsal.steps()
         said = f"{plural(len(copies), 'call')} became {plural(len(inlined), 'node')}"
-        return Outcome(steps, said, places=[*map(rehearsal.original, inlined)])
+        return EditOutcome(steps, said, places=[*map(rehearsal.original, inlined)])
 
-    WholeEdit(workspace, title, work)
+    BackgroundEdit(workspace, title, work)
 
 
 def take_unused_inputs_away(workspace: Workspace, graph: Graph) -> None:
     """Remove the inputs of a graph that nothing takes."""
     title = "Remove unused inputs"
 
-    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+    def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
         with rehearsal.document.edit(title) as edit:
             removed = remove_unused_inputs(edit, rehearsal.copy_of(graph), progress)
         said = f"{plural(removed, 'input')} removed." if removed else "Every input is used."
-        return Outcome(rehearsal.steps(), said)
+        return EditOutcome(rehearsal.steps(), said)
 
-    WholeEdit(workspace, title, work)
+    BackgroundEdit(workspace, title, work)
 
 
 def set_batch(workspace: Workspace, graph: Graph, batch: Dimension, text: str) -> None:
     """Give inputs and outputs of a graph another first dimension, which a person wrote as `text`."""
 
-    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+    def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
         from onnx_workbench.model.convert.dimensions import change_batch
 
         known = known_of(workspace, rehearsal)
@@ -219,7 +219,7 @@ def set_batch(workspace: Workspace, graph: Graph, batch: Dimension, text: str) -
         progress.check()
         steps, warnings = rehearsal.steps(), report.warnings
         if not steps:
-            return Outcome(
+            return EditOutcome(
                 steps, "There is nothing to change", "No input or output here begins with another dimension."
             )
         warning = None
@@ -227,12 +227,14 @@ def set_batch(workspace: Workspace, graph: Graph, batch: Dimension, text: str) -
             said = "\n".join(dict.fromkeys(remark.text for remark in warnings))
             places = plural(len(warnings), "place")
             warning = (f"{places} may still hold the old batch", said, rehearsal.original(warnings[0].place))
-        return Outcome(steps, f"The batch dimension is {display(text, 40)}", "\n".join(told(report)), warning=warning)
+        return EditOutcome(
+            steps, f"The batch dimension is {display(text, 40)}", "\n".join(told(report)), warning=warning
+        )
 
-    WholeEdit(workspace, f"Set batch dimension to {display(text, 40)}", work)
+    BackgroundEdit(workspace, f"Set batch dimension to {display(text, 40)}", work)
 
 
-def known_of(workspace: Workspace, rehearsal: Rehearsal) -> Inferred:
+def known_of(workspace: Workspace, rehearsal: WorkingCopy) -> InferredTypes:
     """What is known of the types of the copy by now: a tool that begins again asks again. Any thread."""
-    inferred = workspace.types.inferred or Inferred()
-    return Inferred(rehearsal.of_copies(inferred.types))
+    inferred = workspace.types.inferred or InferredTypes()
+    return InferredTypes(rehearsal.of_copies(inferred.types))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.exec.inspect.equivalence import Agreement, compare_models
+from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_models
 from onnx_workbench.model.analysis.call_graph import callers_of
 from onnx_workbench.model.edits.names import (
     regenerate_initializer_names,
@@ -17,14 +17,14 @@ from onnx_workbench.model.edits.names import (
 )
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.cli.arguments import sizes
 from onnx_workbench.viewer.style.formatting import display, number_text, plural
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.convert import Report
+    from onnx_workbench.model.convert import ConversionReport
     from onnx_workbench.model.history.steps import Step
     from onnx_workbench.model.ir.types import Type
     from onnx_workbench.model.recovery.write_ahead import Recording
@@ -61,21 +61,21 @@ class Trial:
     options: argparse.Namespace
     after: Model
     before: Model | None = None
-    reports: list[Report] = field(default_factory=list)
+    reports: list[ConversionReport] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     recording: Recording | None = None  # of these steps
     nodes: frozenset[Node] | None = None
 
-    def is_refused_by(self, agreement: Agreement) -> bool:
+    def is_refused_by(self, agreement: Equivalence) -> bool:
         """Whether the comparison found what was not meant: with another precision outputs change a little."""
         return agreement.agrees is False and (agreement.fails or self.options.precision is None)
 
-    def compare(self, *, runs: int = 1, progress: Progress = SILENT) -> Agreement:
+    def compare(self, *, runs: int = 1, progress: Progress = SILENT) -> Equivalence:
         """Whether outputs are as before on so many random inputs. Any thread, while nobody else uses the trial."""
         if self.before is None:
-            return Agreement(None, reason="nothing that is computed changes")
+            return Equivalence(None, reason="nothing that is computed changes")
         if not runs:
-            return Agreement(None, reason="not asked for")
+            return Equivalence(None, reason="not asked for")
         return compare_models(
             self.before,
             self.after,
@@ -85,7 +85,7 @@ class Trial:
         )
 
 
-def told(report: Report) -> list[str]:
+def told(report: ConversionReport) -> list[str]:
     """Its changes in lines, equal ones as one that says how many they are."""
     return [counted(text, count) for text, count in report.summary()]
 
@@ -103,7 +103,7 @@ def only(**chosen: Any) -> argparse.Namespace:
 
 
 def attempt(
-    rehearsal: Rehearsal,
+    rehearsal: WorkingCopy,
     options: argparse.Namespace,
     progress: Progress = SILENT,
     nodes: Collection[Node] | None = None,
@@ -116,7 +116,7 @@ def attempt(
     """
     model = rehearsal.document.model
     computing = (options.opset, options.precision, options.freeze, options.free, options.functions)
-    before = Rehearsal(model, progress).document.model if comparable and any(computing) else None
+    before = WorkingCopy(model, progress).document.model if comparable and any(computing) else None
     work = _Conversions(rehearsal.document, options, None if nodes is None else rehearsal.copies(nodes), progress)
     trial = Trial(options, model, before, work.run())
     trial.steps, trial.recording = rehearsal.steps(), rehearsal.recording
@@ -145,12 +145,12 @@ class _Conversions:
         nodes = (node for graph in self._document.model.graphs() for node in graph.nodes)
         return frozenset(node for node in nodes if node not in self._others)
 
-    def run(self) -> list[Report]:
+    def run(self) -> list[ConversionReport]:
         """Convert; a report for each conversion."""
         from onnx_workbench.model.convert import extract_blocks, strip
 
         options = self._options
-        reports: list[Report] = []
+        reports: list[ConversionReport] = []
         if options.strip:
             with self._document.edit("Strip") as edit:
                 reports.append(strip(edit, options.strip, self.part))
@@ -179,7 +179,7 @@ class _Conversions:
 
         return infer(self._document.model, progress=self._progress).type_of
 
-    def _freeze(self) -> Report:
+    def _freeze(self) -> ConversionReport:
         from onnx_workbench.model.convert import freeze
 
         part, wanted = self.part, sizes(self._options.freeze)
@@ -190,7 +190,7 @@ class _Conversions:
         with self._document.edit("Freeze dimensions") as edit:
             return freeze(edit, wanted, part, type_of)
 
-    def _free(self) -> Report:
+    def _free(self) -> ConversionReport:
         from onnx_workbench.model.convert import batch_places, free_dimensions, inputs_of
 
         type_of, graph, given = self._type_of(), self._document.model.graph, self._options.free
@@ -210,11 +210,11 @@ class _Conversions:
         with self._document.edit("Free dimensions") as edit:
             return free_dimensions(edit, graph, places, type_of)
 
-    def _inline(self) -> Report:
-        from onnx_workbench.model.convert import Report
+    def _inline(self) -> ConversionReport:
+        from onnx_workbench.model.convert import ConversionReport
         from onnx_workbench.model.edits.functions import inline_all, inline_calls
 
-        report, model, part = Report(), self._document.model, self.part
+        report, model, part = ConversionReport(), self._document.model, self.part
         before = len(model.functions)
         with self._document.edit("Inline functions") as edit:
             if part is None:
@@ -228,7 +228,7 @@ class _Conversions:
             report.changed(f"{plural(count, 'call')} inlined{without}", model)
         return report
 
-    def _opset(self) -> Report:
+    def _opset(self) -> ConversionReport:
         from onnx_workbench.model.convert import convert_opset
 
         version, part = self._options.opset, self.part
@@ -252,10 +252,10 @@ class _Conversions:
         agreement = compare_models(before, after, runs=1, progress=self._progress)
         return agreement.reason if agreement.agrees is False else ""
 
-    def _rename(self, what: str) -> Report:
-        from onnx_workbench.model.convert import Report
+    def _rename(self, what: str) -> ConversionReport:
+        from onnx_workbench.model.convert import ConversionReport
 
-        report = Report()
+        report = ConversionReport()
         with self._document.edit(f"Regenerate names of {what}") as edit:
             count = RENAMED[what](edit, self._document.model, among=self.part, progress=self._progress)
         if count:
@@ -263,22 +263,27 @@ class _Conversions:
             report.changed(f"{plural(count, _SAID[what])} {have}", self._document.model)
         return report
 
-    def _sort(self) -> Report:
-        from onnx_workbench.model.convert import Report
+    def _sort(self) -> ConversionReport:
+        from onnx_workbench.model.convert import ConversionReport
         from onnx_workbench.model.edits.nodes import sort_nodes
 
         if self._others is not None:
             raise ModelError("The order of nodes is that of whole graphs", "No selection has one of its own.")
-        report, model = Report(), self._document.model
+        report, model = ConversionReport(), self._document.model
         with self._document.edit("Sort nodes") as edit:
             count = sum(sort_nodes(edit, root, self._progress) for root in model.root_graphs())
         if count:
             report.changed(f"{plural(count, 'node')} moved", model)
         return report
 
-    def _precision(self) -> list[Report]:
+    def _precision(self) -> list[ConversionReport]:
         """From whatever other precision the model has."""
-        from onnx_workbench.model.convert import PRECISIONS, Wish, convert_precision, inline_calls_that_differ
+        from onnx_workbench.model.convert import (
+            PRECISIONS,
+            PrecisionOptions,
+            convert_precision,
+            inline_calls_that_differ,
+        )
 
         options = self._options
         target = PRECISIONS[options.precision]
@@ -293,12 +298,14 @@ class _Conversions:
                     if inlined.changes:
                         reports.append(inlined)
                         type_of = self._type_of()
-                wish = Wish(source, target, keep, keep_interface="inputs-outputs" in options.keep, among=self.part)
+                wish = PrecisionOptions(
+                    source, target, keep, keep_interface="inputs-outputs" in options.keep, among=self.part
+                )
                 with self._document.edit("Convert precision") as edit:
                     reports.append(convert_precision(edit, wish, type_of, self._progress))
         return reports
 
-    def _claim(self) -> Report:
+    def _claim(self) -> ConversionReport:
         from onnx_workbench.model.convert import claim_ir_version
 
         if self._others is not None:
@@ -307,7 +314,7 @@ class _Conversions:
             return claim_ir_version(edit, self._options.ir_version)
 
 
-def _of_the_whole_model(report: Report, part: Collection[Node], after: Collection[Node]) -> ModelError:
+def _of_the_whole_model(report: ConversionReport, part: Collection[Node], after: Collection[Node]) -> ModelError:
     """Why nodes are not converted by themselves, and which of them would change."""
     places = (remark.place for remark in (*report.changes, *report.warnings))
     changed = dict.fromkeys(display(p.title, 60) for p in places if isinstance(p, Node) and (p in part or p in after))

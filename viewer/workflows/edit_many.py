@@ -14,8 +14,8 @@ from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.workflows.step_applier import edit_ahead
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.history.working_copy import Rehearsal
-    from onnx_workbench.viewer.workflows.background_edit import Outcome
+    from onnx_workbench.model.history.working_copy import WorkingCopy
+    from onnx_workbench.viewer.workflows.background_edit import EditOutcome
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class CopyOf(Protocol):
 Change = Callable[[Transaction, CopyOf, Progress], Sequence[Item]]
 
 
-def change_many(
+def edit_many(
     workspace: Workspace,
     title: str,
     count: int,
@@ -74,7 +74,7 @@ def change_nodes(
         change(edit, [copy_of(node) for node in chosen if node.graph is not None])  # some may have gone meanwhile
         return ()
 
-    change_many(workspace, title, len(chosen), change_these)
+    edit_many(workspace, title, len(chosen), change_these)
 
 
 def change_each(
@@ -89,7 +89,7 @@ def change_each(
         made = [change(edit, copy_of(thing)) for thing in progress.paced(chosen, of=len(chosen))]
         return [thing for thing in made if isinstance(thing, (Node, Value))]
 
-    change_many(workspace, title, len(chosen), change_these)
+    edit_many(workspace, title, len(chosen), change_these)
 
 
 def _itself(thing: T, /) -> T:
@@ -105,16 +105,16 @@ def _change_copy(
     *,
     once: bool,
 ) -> None:
-    from onnx_workbench.viewer.workflows.background_edit import Outcome, WholeEdit
+    from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit, EditOutcome
 
     revision = workspace.document.revision
 
-    def work(rehearsal: Rehearsal, progress: Progress) -> Outcome:
+    def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
         if once and workspace.document.revision != revision:
             raise ModelError("The model was changed meanwhile", f"{title}: nothing of it was done.")
         with rehearsal.document.edit(title) as edit:
             places = change(edit, rehearsal.copy_of, progress)
         progress.check()
-        return Outcome(rehearsal.steps(), places=[*map(rehearsal.original, places)])
+        return EditOutcome(rehearsal.steps(), places=[*map(rehearsal.original, places)])
 
-    WholeEdit(workspace, title, work, failed=failed, ended=ended)
+    BackgroundEdit(workspace, title, work, failed=failed, ended=ended)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.model.edits.extract import Cut, cut_out
+from onnx_workbench.model.edits.extract import Extraction, cut_out
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.context import Workspace
@@ -15,7 +15,7 @@ from onnx_workbench.viewer.core.slices import Slices
 _FEW_NODES = 1000  # which are copied in about a slice
 
 
-class Cutting(QObject):
+class ExtractTask(QObject):
     """Cuts parts out of a document's model and hands them over; GUI thread only. Few nodes are cut out at once.
 
     The status line shows it, with Stop. That, an edit meanwhile and `stop` end it without a call; what the model
@@ -25,7 +25,7 @@ class Cutting(QObject):
     def __init__(
         self,
         workspace: Workspace,
-        cuts: Sequence[Cut],
+        cuts: Sequence[Extraction],
         done: Callable[[list[Model]], object],
         failed: Callable[[Exception], object],
         stopped: Callable[[], object],

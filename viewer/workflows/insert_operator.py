@@ -17,7 +17,7 @@ from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.viewer.core.context import Workspace, graph_of
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.core.selection import Item
-from onnx_workbench.viewer.popups.operator_palette import Operator, OperatorPalette
+from onnx_workbench.viewer.popups.operator_palette import OperatorEntry, OperatorPalette
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.labels import place_text
 
@@ -36,9 +36,9 @@ def _offer_newer(
     window: QWidget,
     workspace: Workspace,
     places: Collection[Item],
-    operator: Operator,
+    operator: OperatorEntry,
     graph: Graph,
-    use: Callable[[Operator], object],
+    use: Callable[[OperatorEntry], object],
 ) -> None:
     """Open what raises the version of a domain: never unasked, since other nodes may mean something else there.
 
@@ -64,9 +64,9 @@ def _offer_newer(
 def _use_converted(
     workspace: Workspace,
     places: Collection[Item],
-    operator: Operator,
+    operator: OperatorEntry,
     graph: Graph,
-    use: Callable[[Operator], object],
+    use: Callable[[OperatorEntry], object],
 ) -> None:
     """Go on with an operator now that the model was converted for it; say so where that cannot be."""
     name = display(operator.op_type, 60)
@@ -107,7 +107,7 @@ def caption(workspace: Workspace) -> str:
     return f"It is added to {place_text(target_graph(workspace))}, unconnected."
 
 
-def insert(workspace: Workspace, operator: Operator, graph: Graph, *, aside: bool = False) -> Node:
+def insert(workspace: Workspace, operator: OperatorEntry, graph: Graph, *, aside: bool = False) -> Node:
     """Add an operator where the selection says (see `caption`), select and show it. `aside`: chosen with Shift.
 
     `graph` is the target of this selection, or the one that was shown when nothing was selected.
@@ -136,7 +136,7 @@ def insert(workspace: Workspace, operator: Operator, graph: Graph, *, aside: boo
     return node
 
 
-def _outputs(chosen: list[Node], operator: Operator) -> list[Value | None]:
+def _outputs(chosen: list[Node], operator: OperatorEntry) -> list[Value | None]:
     """The first output of each chosen node, as many as the operator takes."""
     most = _MOST_INPUTS
     if operator.schema is not None and operator.schema.is_signature_known:
@@ -158,7 +158,7 @@ def _last(chosen: list[Node], graph: Graph) -> Node | None:
     return None
 
 
-def add_fed_by(workspace: Workspace, operator: Operator, value: Value, graph: Graph) -> Node:
+def add_fed_by(workspace: Workspace, operator: OperatorEntry, value: Value, graph: Graph) -> Node:
     """Add an operator with a value at the first input that takes its type: what a wire dropped in the open means."""
     with workspace.document.edit(f"Add {display(operator.op_type, 60)}") as edit:
         node = nodes.add_node(edit, graph, operator.op_type, domain=operator.domain, overload=operator.overload)

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from onnx_workbench.exec.engine.constant_folding import evaluate
-from onnx_workbench.exec.inspect.equivalence import Agreement, compare_models
+from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_models
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import Step
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.simplify.passes import Match, Options, Pass, Refusal
-from onnx_workbench.model.simplify.pipeline import TITLE, Report, simplify, survey, trusted_types
+from onnx_workbench.model.simplify.passes import Match, Pass, PassRefusal, SimplifyOptions
+from onnx_workbench.model.simplify.pipeline import TITLE, SimplifyReport, simplify, survey, trusted_types
 from onnx_workbench.viewer.style.formatting import plural
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Outcome:
+class SimplifyOutcome:
     """What simplifying came to, and the steps that bring it to the real model, entry by entry."""
 
-    report: Report
-    agreement: Agreement
+    report: SimplifyReport
+    agreement: Equivalence
     entries: list[tuple[str, list[Step]]] = field(default_factory=list)
     recording: Recording | None = None  # of these steps
 
@@ -46,13 +46,13 @@ class Outcome:
 class Simplification:
     """A copy of a model about to be simplified. Any thread, one at a time."""
 
-    def __init__(self, rehearsal: Rehearsal) -> None:
+    def __init__(self, rehearsal: WorkingCopy) -> None:
         self.rehearsal = rehearsal
         self._types: Mapping[Value, Type] | None = None
 
     def survey(
-        self, *, options: Options | None = None, progress: Progress = SILENT
-    ) -> tuple[dict[str, list[Match]], list[Refusal]]:
+        self, *, options: SimplifyOptions | None = None, progress: Progress = SILENT
+    ) -> tuple[dict[str, list[Match]], list[PassRefusal]]:
         """What each pass would find, and what it would refuse; the copy stays as it is."""
         model = self.rehearsal.document.model
         if self._types is None:
@@ -63,21 +63,21 @@ class Simplification:
         self,
         passes: Sequence[Pass] | None = None,
         *,
-        options: Options | None = None,
+        options: SimplifyOptions | None = None,
         checks: int = 3,
         progress: Progress = SILENT,
-    ) -> Outcome:
+    ) -> SimplifyOutcome:
         """Simplify the copy and compare it with how it was, on so many random inputs. Once."""
         document = self.rehearsal.document
-        untouched = Rehearsal(document.model, progress).document.model if checks else document.model
+        untouched = WorkingCopy(document.model, progress).document.model if checks else document.model
         report = simplify(document, passes, evaluate=evaluate, options=options, types=self._types, progress=progress)
         if not report.applied:
-            agreement = Agreement(None, reason="nothing was changed")
+            agreement = Equivalence(None, reason="nothing was changed")
         elif not checks:
-            agreement = Agreement(None, reason="not asked for")
+            agreement = Equivalence(None, reason="not asked for")
         else:
             agreement = compare_models(untouched, document.model, runs=checks, progress=progress)
-        return Outcome(report, agreement, _joined(self.rehearsal.entries()), self.rehearsal.recording)
+        return SimplifyOutcome(report, agreement, _joined(self.rehearsal.entries()), self.rehearsal.recording)
 
 
 def _joined(runs: Sequence[tuple[str, list[Step]]]) -> list[tuple[str, list[Step]]]:

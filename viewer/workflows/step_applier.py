@@ -28,7 +28,7 @@ _AT_ONCE = 1_000  # steps that take some 10 ms, and that the journal writes with
 _MUCH = 1 << 20  # bytes of tensors, the same
 
 
-class Applying(QObject):
+class StepApplier(QObject):
     """Makes each entry, a title and its steps, an edit of the document; then calls `done`. GUI thread only.
 
     What was recorded of them is on file first, so that no crash takes what the person saw done. Each then has a turn
@@ -183,7 +183,7 @@ def _write_first(
             again()
 
     entries = [(title, steps)]
-    Applying(workspace.document, entries, done, owner, recording=recording, jobs=workspace.jobs, stopped=stopped)
+    StepApplier(workspace.document, entries, done, owner, recording=recording, jobs=workspace.jobs, stopped=stopped)
 
 
 def _brought(steps: Sequence[Step]) -> Iterator[Tensor | SparseTensor]:

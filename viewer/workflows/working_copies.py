@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.slices import Latest
 
 
-class Rehearsing(QObject):
+class WorkingCopyTask(QObject):
     """Makes a copy of a document's model and hands it over while the model is still as it was. GUI thread only.
 
     An edit while a copy is being made starts it again. What is done to the copy is recorded for the document's journal.
     """
 
     def __init__(
-        self, workspace: Workspace, done: Callable[[Rehearsal], object], parent: QObject | None = None
+        self, workspace: Workspace, done: Callable[[WorkingCopy], object], parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._workspace = workspace
@@ -34,13 +34,13 @@ class Rehearsing(QObject):
     def start(self) -> None:
         """Begin, or begin again."""
         model = self._workspace.model
-        self._copying.begin(lambda progress: Rehearsal(model, progress), self._copied)
+        self._copying.begin(lambda progress: WorkingCopy(model, progress), self._copied)
 
     def cancel(self) -> None:
         """Stop; `done` is not called."""
         self._copying.stop()
 
-    def _copied(self, rehearsal: Rehearsal) -> None:
+    def _copied(self, rehearsal: WorkingCopy) -> None:
         journal = self._workspace.journal
         rehearsal.recording = None if journal is None else journal.recording(rehearsal.document.model)
         self._done(rehearsal)

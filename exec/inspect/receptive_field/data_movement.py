@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.receptive_field.indices import Called, Reach, at_index, point, wider
+from onnx_workbench.exec.inspect.receptive_field.indices import ElementReach, EvaluatedNode, at_index, point, wider
 from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.registry import find
@@ -21,7 +21,7 @@ _MOST_ROWS = 1000
 At = tuple[int, ...]
 
 
-def trilu(node: Called, at: At, _shape: At) -> list[Reach]:
+def trilu(node: EvaluatedNode, at: At, _shape: At) -> list[ElementReach]:
     """The element, where it is in the triangle that stays."""
     k = (node.numbers(1) or [0])[0]
     offset = at[-1] - at[-2] - k
@@ -29,7 +29,7 @@ def trilu(node: Called, at: At, _shape: At) -> list[Reach]:
     return [at_index(0, at)] if stays else []
 
 
-def reverse_sequence(node: Called, at: At, _shape: At) -> list[Reach] | None:
+def reverse_sequence(node: EvaluatedNode, at: At, _shape: At) -> list[ElementReach] | None:
     """The element as far from the end of its sequence as this one from the start."""
     lengths = node.numbers(1)
     if lengths is None:
@@ -42,7 +42,7 @@ def reverse_sequence(node: Called, at: At, _shape: At) -> list[Reach] | None:
     return [at_index(0, source), at_index(1, (at[batch],))]
 
 
-def compress(node: Called, at: At, _shape: At) -> list[Reach] | None:
+def compress(node: EvaluatedNode, at: At, _shape: At) -> list[ElementReach] | None:
     """The element that the condition has let through."""
     x, chosen = node.shape(0), node.inputs[1]
     if x is None or chosen is None:
@@ -56,7 +56,7 @@ def compress(node: Called, at: At, _shape: At) -> list[Reach] | None:
     return [at_index(0, source)]
 
 
-def one_hot(node: Called, at: At, shape: At) -> list[Reach] | None:
+def one_hot(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
     """The index, and which of the two values it makes."""
     indices, depth = node.inputs[0], node.numbers(1)
     if indices is None or depth is None:
@@ -68,7 +68,7 @@ def one_hot(node: Called, at: At, shape: At) -> list[Reach] | None:
     return [at_index(0, place), at_index(2, (int(is_on),))]
 
 
-def scatter_elements(node: Called, at: At, shape: At) -> list[Reach] | None:
+def scatter_elements(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
     """The updates whose index is this one's; without any, or where they are added to it, the element that was there."""
     indices = node.inputs[1]
     if indices is None:
@@ -79,11 +79,11 @@ def scatter_elements(node: Called, at: At, shape: At) -> list[Reach] | None:
     along: Any = tuple(slice(None) if position == axis else i for position, i in enumerate(at))
     found = np.flatnonzero(indices[along] % shape[axis] == at[axis]).tolist()
     reduces, found = _of_updates(node, found)
-    updates = Reach(2, tuple(tuple(found) if position == axis else point(i) for position, i in enumerate(at)))
+    updates = ElementReach(2, tuple(tuple(found) if position == axis else point(i) for position, i in enumerate(at)))
     return [*([at_index(0, at)] if reduces or not found else []), *([updates] if found else [])]
 
 
-def scatter_nd(node: Called, at: At, shape: At) -> list[Reach] | None:
+def scatter_nd(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
     """The updates whose row of indices points here; without any, or where they are added, what was there."""
     indices = node.inputs[1]
     if indices is None:
@@ -98,13 +98,13 @@ def scatter_nd(node: Called, at: At, shape: At) -> list[Reach] | None:
     return [*([at_index(0, at)] if reduces or not updates else []), *updates]
 
 
-def _of_updates(node: Called, found: list[int]) -> tuple[bool, list[int]]:
+def _of_updates(node: EvaluatedNode, found: list[int]) -> tuple[bool, list[int]]:
     """Whether updates are combined with what was there, and those of them that count: else the last alone."""
     reduces = node.attributes.get("reduction", "none") != "none"
     return reduces, found if reduces else found[-1:]
 
 
-def resize(node: Called, at: At, shape: At) -> list[Reach] | None:
+def resize(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
     """The neighbours that are blended, or the nearest one, along each axis; as the kernel has them."""
     x, array = node.shape(0), node.inputs[0]
     crops = node.attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
@@ -115,7 +115,7 @@ def resize(node: Called, at: At, shape: At) -> list[Reach] | None:
     return None if met is None or every is None else [wider(met, every, array)]
 
 
-def _from(node: Called, x: At, shape: At, at: At, mark: float) -> Reach | None:
+def _from(node: EvaluatedNode, x: At, shape: At, at: At, mark: float) -> ElementReach | None:
     """The elements that would show at a place if they alone were `mark`."""
     axes = []
     for axis in range(len(x)):
@@ -123,10 +123,10 @@ def _from(node: Called, x: At, shape: At, at: At, mark: float) -> Reach | None:
         if positions is None:
             return None
         axes.append(positions)
-    return Reach(0, tuple(axes))
+    return ElementReach(0, tuple(axes))
 
 
-def _blended(node: Called, x: At, shape: At, axis: int, at: int, mark: float) -> tuple[int, ...] | range | None:
+def _blended(node: EvaluatedNode, x: At, shape: At, axis: int, at: int, mark: float) -> tuple[int, ...] | range | None:
     """Positions along an axis of which `mark` alone shows at one when that axis alone is resized."""
     length = x[axis]
     chosen = [int(a) % len(x) for a in node.attributes.get("axes", range(len(x)))]
@@ -143,12 +143,12 @@ def _blended(node: Called, x: At, shape: At, axis: int, at: int, mark: float) ->
     return tuple(np.flatnonzero(~(np.abs(weights) <= _ROUNDING)).tolist())
 
 
-def _is_scaled(node: Called, place: int) -> bool:
+def _is_scaled(node: EvaluatedNode, place: int) -> bool:
     scales = _scales(node)
     return scales is not None and scales[place] != 1
 
 
-def _scales(node: Called) -> list[float] | None:
+def _scales(node: EvaluatedNode) -> list[float] | None:
     given = node.attributes.get("scales")
     if given is None:
         position = 1 if node.op_type == "Upsample" or node.version < 11 else 2
@@ -157,7 +157,7 @@ def _scales(node: Called) -> list[float] | None:
     return None if given is None else [float(scale) for scale in given]
 
 
-def _resized_along(node: Called, probe: Array, chosen: list[int], axis: int) -> Array | None:
+def _resized_along(node: EvaluatedNode, probe: Array, chosen: list[int], axis: int) -> Array | None:
     """The probe through the node's own kernel, resized along one axis alone."""
     load()
     kernel = find(node.op_type, node.version, node.domain)

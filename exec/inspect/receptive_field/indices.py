@@ -16,7 +16,7 @@ Positions = range | tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ElementReach:
     """Elements of one input: the product of `axes`. `exact`: each of them matters, and no other one."""
 
     input: int
@@ -53,7 +53,7 @@ def _axis_text(axis: Positions) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class EvaluatedNode:
     """A node as it was called. `inputs` are the values (None: left out or no tensor); attributes plain Python."""
 
     op_type: str
@@ -83,12 +83,12 @@ def point(i: int) -> range:
     return range(i, i + 1)
 
 
-def at_index(position: int, index: Sequence[int]) -> Reach:
+def at_index(position: int, index: Sequence[int]) -> ElementReach:
     """One element of an input."""
-    return Reach(position, tuple(point(i) for i in index))
+    return ElementReach(position, tuple(point(i) for i in index))
 
 
-def wider(met: Reach, every: Reach, array: Array) -> Reach:
+def wider(met: ElementReach, every: ElementReach, array: Array) -> ElementReach:
     """`every` where it has more that is not finite than `met`, its part that zero does not multiply; else `met`."""
     return every if _non_finite(every.take(array)) > _non_finite(met.take(array)) else met
 
@@ -100,7 +100,7 @@ def _non_finite(numbers: Array) -> int:
     return int(numbers.size - np.count_nonzero(np.isfinite(wide)))
 
 
-def quantized_by(node: Called, position: int, at: tuple[int, ...], place: int) -> list[Reach]:
+def quantized_by(node: EvaluatedNode, position: int, at: tuple[int, ...], place: int) -> list[ElementReach]:
     """A scale or zero point of an element: of the tensor, of its row, column or channel, or as it is broadcast."""
     shape = node.shape(position)
     if shape is None:

@@ -16,10 +16,16 @@ import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.inspect.receptive_field import data_movement, windows
-from onnx_workbench.exec.inspect.receptive_field.indices import Called, Reach, at_index, point, quantized_by
+from onnx_workbench.exec.inspect.receptive_field.indices import (
+    ElementReach,
+    EvaluatedNode,
+    at_index,
+    point,
+    quantized_by,
+)
 
 
-def reach(node: Called, index: Sequence[int]) -> list[Reach]:
+def reach(node: EvaluatedNode, index: Sequence[int]) -> list[ElementReach]:
     """What reaches an element; IndexError when the output has no such element.
 
     Where the operator is not known, everything of each input, not exact.
@@ -31,7 +37,7 @@ def reach(node: Called, index: Sequence[int]) -> list[Reach]:
         raise IndexError(msg)
     is_known = node.domain in _DOMAINS
     rule = _RULES.get(node.op_type) if is_known else None
-    found: list[Reach] | None = None
+    found: list[ElementReach] | None = None
     if rule is not None:
         try:
             found = rule(node, at, shape)
@@ -44,11 +50,11 @@ def reach(node: Called, index: Sequence[int]) -> list[Reach]:
     return [r for r in found if r.count]
 
 
-def _all(position: int, shape: tuple[int, ...], *, exact: bool = True) -> Reach:
-    return Reach(position, tuple(range(d) for d in shape), exact)
+def _all(position: int, shape: tuple[int, ...], *, exact: bool = True) -> ElementReach:
+    return ElementReach(position, tuple(range(d) for d in shape), exact)
 
 
-def _aligned(position: int, shape: tuple[int, ...], at: tuple[int, ...]) -> Reach:
+def _aligned(position: int, shape: tuple[int, ...], at: tuple[int, ...]) -> ElementReach:
     """The element that is broadcast to an output element."""
     tail = at[len(at) - len(shape) :]
     return at_index(position, [0 if d == 1 else i for d, i in zip(shape, tail, strict=True)])
@@ -74,7 +80,7 @@ _ELEMENTWISE = frozenset({
 })  # fmt: skip
 
 
-def _is_elementwise(node: Called, shape: tuple[int, ...]) -> bool:
+def _is_elementwise(node: EvaluatedNode, shape: tuple[int, ...]) -> bool:
     shapes = [s for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
     if not shapes or node.op_type not in _ELEMENTWISE:
         return False
@@ -84,7 +90,7 @@ def _is_elementwise(node: Called, shape: tuple[int, ...]) -> bool:
         return False
 
 
-def _old_broadcast(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _old_broadcast(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     """Of opsets 1 to 6: the dimensions of the second input are those from an axis on; of PRelu, that of the channel."""
     second = node.shape(1)
     is_old_slope = node.op_type == "PRelu" and node.version < 7
@@ -94,7 +100,7 @@ def _old_broadcast(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) ->
     return [at_index(0, at), _aligned(1, second, at[: start + len(second)] if prod(second) > 1 else at)]
 
 
-def _axis(node: Called, name: str, default: int, rank: int) -> int:
+def _axis(node: EvaluatedNode, name: str, default: int, rank: int) -> int:
     axis = int(node.attributes.get(name, default))
     return axis + rank if axis < 0 else axis
 
@@ -102,7 +108,7 @@ def _axis(node: Called, name: str, default: int, rank: int) -> int:
 # --- products --------------------------------------------------------------------------------------------------
 
 
-def _matmul(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _matmul(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     b_at = 3 if node.op_type == "QLinearMatMul" else 1
     a, b = node.shape(0), node.shape(b_at)
     if a is None or b is None:
@@ -113,7 +119,7 @@ def _matmul(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[
     inner = range(a[-1])
     head_a = _aligned(0, a[:-2], batch).axes if len(a) > 2 else ()
     head_b = _aligned(0, b[:-2], batch).axes if len(b) > 2 else ()
-    found = [Reach(0, (*head_a, *row, inner)), Reach(b_at, (*head_b, inner, *column))]
+    found = [ElementReach(0, (*head_a, *row, inner)), ElementReach(b_at, (*head_b, inner, *column))]
     first, last = (at[-1 - (len(b) > 1)] if len(a) > 1 else 0), (at[-1] if len(b) > 1 else 0)
     for position, place in _MATMUL_SCALES.get(node.op_type, {}).items():
         found += quantized_by(node, position, at, first if place == "row" else last)
@@ -127,20 +133,23 @@ _MATMUL_SCALES = {
 }
 
 
-def _gemm(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _gemm(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     a, b, c = node.shape(0), node.shape(1), node.shape(2)
     if a is None or b is None:
         return None
     ta, tb = bool(node.attributes.get("transA", 0)), bool(node.attributes.get("transB", 0))
     inner = range(a[0 if ta else 1])
     row, column = point(at[0]), point(at[1])
-    found = [Reach(0, (inner, row) if ta else (row, inner)), Reach(1, (column, inner) if tb else (inner, column))]
+    found = [
+        ElementReach(0, (inner, row) if ta else (row, inner)),
+        ElementReach(1, (column, inner) if tb else (inner, column)),
+    ]
     if c is not None:
         found.append(_aligned(2, c, at))
     return found
 
 
-def _einsum(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _einsum(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     """Of each operand the elements with the labels of this one; labels that are summed over run freely."""
     equation = str(node.attributes.get("equation", "")).replace(" ", "")
     terms, _, result = equation.partition("->")
@@ -159,7 +168,7 @@ def _einsum(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[
             return None  # a diagonal that is summed over is no product of positions
         places = [fixed.get(label) for label in labels]
         axes = [range(d) if place is None else point(min(place, d - 1)) for place, d in zip(places, shape, strict=True)]
-        found.append(Reach(position, tuple(axes)))
+        found.append(ElementReach(position, tuple(axes)))
     return found
 
 
@@ -173,11 +182,11 @@ def _labels(term: str, rank: int) -> list[str]:
 # --- along axes ------------------------------------------------------------------------------------------------
 
 
-def _along(position: int, shape: tuple[int, ...], at: Sequence[int], axes: Sequence[int]) -> Reach:
-    return Reach(position, tuple(range(d) if i in axes else point(at[i]) for i, d in enumerate(shape)))
+def _along(position: int, shape: tuple[int, ...], at: Sequence[int], axes: Sequence[int]) -> ElementReach:
+    return ElementReach(position, tuple(range(d) if i in axes else point(at[i]) for i, d in enumerate(shape)))
 
 
-def _reduce(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _reduce(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     x = node.shape(0)
     if x is None:
         return None
@@ -192,16 +201,16 @@ def _reduce(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[
     if node.attributes.get("keepdims", 1):
         return [_along(0, x, at, axes)]
     rest = iter(at)
-    return [Reach(0, tuple(range(d) if i in axes else point(next(rest)) for i, d in enumerate(x)))]
+    return [ElementReach(0, tuple(range(d) if i in axes else point(next(rest)) for i, d in enumerate(x)))]
 
 
-def _softmax(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _softmax(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     if node.version < 13:  # everything from the axis on counts as one axis
         return [_along(0, shape, at, range(_axis(node, "axis", 1, len(shape)), len(shape)))]
     return [_along(0, shape, at, [_axis(node, "axis", -1, len(shape))])]
 
 
-def _layer_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _layer_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     if node.output:
         return None
     first = _axis(node, "axis", -1, len(shape))
@@ -209,7 +218,7 @@ def _layer_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> li
     return found + [_aligned(i, s, at) for i in (1, 2) if (s := node.shape(i)) is not None]
 
 
-def _channel_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _channel_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     """Normalised per channel: over the spatial axes, or with given statistics."""
     if node.output:
         return None
@@ -224,30 +233,30 @@ def _channel_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> 
     return [first, *(at_index(i, place) for i in range(1, given) if node.shape(i) is not None)]
 
 
-def _is_training(node: Called) -> bool:
+def _is_training(node: EvaluatedNode) -> bool:
     if node.version >= 14:
         return bool(node.attributes.get("training_mode", 0))
     return any(node.outputs[1:]) and not node.attributes.get("is_test", 0)  # by the outputs that are wanted
 
 
-def _group_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _group_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     """Normalised per group of channels; scale and bias are per channel, or in the first version per group."""
     size = shape[1] // int(node.attributes.get("num_groups", 1))
     group = at[1] // size
     channels = range(group * size, (group + 1) * size)
     axes = tuple(channels if i == 1 else point(at[0]) if not i else range(d) for i, d in enumerate(shape))
     place = at[1] if node.shape(1) == (shape[1],) else group
-    return [Reach(0, axes), *(at_index(i, (place,)) for i in (1, 2) if node.shape(i) is not None)]
+    return [ElementReach(0, axes), *(at_index(i, (place,)) for i in (1, 2) if node.shape(i) is not None)]
 
 
-def _norm_along(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _norm_along(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     """Normalised over one axis or some, by nothing else."""
     default = [0, 2, 3] if node.op_type == "MeanVarianceNormalization" else [int(node.attributes.get("axis", -1))]
     axes = [int(a) % len(shape) for a in node.attributes.get("axes", default)]
     return [_along(0, shape, at, axes)]
 
 
-def _skip_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _skip_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     """Two inputs and a bias are added, then normalised along the last axis."""
     if node.output:
         return None
@@ -257,18 +266,18 @@ def _skip_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> lis
         given = node.shape(i)
         if given is not None:
             here = _aligned(i, given, at)
-            found.append(Reach(i, (*here.axes[:-1], range(shape[-1]))) if i in (0, 1, bias) else here)
+            found.append(ElementReach(i, (*here.axes[:-1], range(shape[-1]))) if i in (0, 1, bias) else here)
     return found
 
 
-def _local_response(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _local_response(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     """Channels around this one."""
     size = int(node.attributes.get("size", 1))
     channels = range(max(0, at[1] - (size - 1) // 2), min(shape[1], at[1] + size // 2 + 1))
-    return [Reach(0, tuple(channels if i == 1 else point(p) for i, p in enumerate(at)))]
+    return [ElementReach(0, tuple(channels if i == 1 else point(p) for i, p in enumerate(at)))]
 
 
-def _recurrent(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _recurrent(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     """Of its sequence what has been read so far, in the direction; of weights those of the direction."""
     x = node.shape(0)
     if x is None or node.shape(4) is not None or node.attributes.get("layout", 0):
@@ -277,17 +286,17 @@ def _recurrent(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> lis
     is_reverse = direction == 1 or node.attributes.get("direction", "forward") == "reverse"
     whole = len(shape) == 3  # the last state
     steps = range(x[0]) if whole else range(at[0], x[0]) if is_reverse else range(at[0] + 1)
-    found = [Reach(0, (steps, point(batch), range(x[2])))]
+    found = [ElementReach(0, (steps, point(batch), range(x[2])))]
     for i in (1, 2, 3, 5, 6, 7):
         given = node.shape(i)
         if given is not None:
             rest = tuple(range(d) for d in given[1:])
             inner = (point(batch), *rest[1:]) if i in (5, 6) else rest
-            found.append(Reach(i, (point(direction), *inner), exact=i == 5))
+            found.append(ElementReach(i, (point(direction), *inner), exact=i == 5))
     return found
 
 
-def _quantize(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _quantize(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     """The element, and its scale and zero point: of the tensor, of its place along the axis, or of its block."""
     found = [at_index(0, at)]
     for i in (1, 2):
@@ -305,16 +314,16 @@ def _quantize(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list
     return found
 
 
-def _first(_node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _first(_node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     return [at_index(0, at)]
 
 
-def _top_k(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _top_k(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     x = node.shape(0)
     return None if x is None else [_along(0, x, at, [_axis(node, "axis", -1, len(shape))])]
 
 
-def _cum_sum(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _cum_sum(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     given = node.numbers(1)
     if not given:
         return None
@@ -322,13 +331,13 @@ def _cum_sum(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[
     out = int(bool(node.attributes.get("exclusive", 0)))
     backward = bool(node.attributes.get("reverse", 0))
     run = range(at[axis] + out, shape[axis]) if backward else range(at[axis] + 1 - out)
-    return [Reach(0, tuple(run if i == axis else point(p) for i, p in enumerate(at)))]
+    return [ElementReach(0, tuple(run if i == axis else point(p) for i, p in enumerate(at)))]
 
 
 # --- moved elements --------------------------------------------------------------------------------------------
 
 
-def _reshape(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _reshape(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     x = node.shape(0)
     if x is None or prod(x) != prod(shape):
         return None
@@ -336,7 +345,7 @@ def _reshape(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[
     return [at_index(0, [int(i) for i in np.unravel_index(flat, x)] if x else [])]
 
 
-def _transpose(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _transpose(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     order = list(node.attributes.get("perm") or range(len(shape))[::-1])
     source = [0] * len(order)
     for position, axis in enumerate(order):
@@ -344,7 +353,7 @@ def _transpose(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> lis
     return [at_index(0, source)]
 
 
-def _concat(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _concat(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     axis = _axis(node, "axis", 1, len(shape))
     position = at[axis]
     for i in range(len(node.inputs)):
@@ -355,13 +364,13 @@ def _concat(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[R
     return None
 
 
-def _split(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def _split(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     axis = _axis(node, "axis", 0, len(shape))
     start = sum(s[axis] for s in node.outputs[: node.output])
     return [at_index(0, (*at[:axis], at[axis] + start, *at[axis + 1 :]))]
 
 
-def _slice(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _slice(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     x = node.shape(0)
     starts, ends = node.numbers(1, "starts"), node.numbers(2, "ends")
     if x is None or starts is None or ends is None:
@@ -376,7 +385,7 @@ def _slice(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[R
     return [at_index(0, source)]
 
 
-def _pad(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _pad(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     x = node.shape(0)
     pads = node.numbers(1, "pads") or node.numbers(1, "paddings")
     if x is None or pads is None:
@@ -395,7 +404,7 @@ def _pad(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Rea
         if begin <= i < end:
             continue
         if mode == "constant":
-            return [Reach(2, tuple(map(range, node.shape(2) or ())))] if node.shape(2) is not None else []
+            return [ElementReach(2, tuple(map(range, node.shape(2) or ())))] if node.shape(2) is not None else []
         source[axis] = begin + _folded(i - begin, end - begin, mode)
     return [at_index(0, source)]
 
@@ -410,17 +419,17 @@ def _folded(i: int, size: int, mode: str) -> int:
     return min(i % period, period - i % period) if size > 1 else 0
 
 
-def _tile(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _tile(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     x = node.shape(0)
     return None if x is None else [at_index(0, [i % d for i, d in zip(at, x, strict=True)])]
 
 
-def _expand(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _expand(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     x = node.shape(0)
     return None if x is None else [_aligned(0, x, at)]
 
 
-def _gather(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _gather(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     x, indices = node.shape(0), node.inputs[1]
     if x is None or indices is None:
         return None
@@ -430,7 +439,7 @@ def _gather(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[
     return [at_index(0, (*at[:axis], row, *at[axis + indices.ndim :])), at_index(1, where)]
 
 
-def _gather_elements(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _gather_elements(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     x, indices = node.shape(0), node.inputs[1]
     if x is None or indices is None:
         return None
@@ -438,7 +447,7 @@ def _gather_elements(node: Called, at: tuple[int, ...], _shape: tuple[int, ...])
     return [at_index(0, (*at[:axis], int(indices[at]) % x[axis], *at[axis + 1 :])), at_index(1, at)]
 
 
-def _gather_nd(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _gather_nd(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     x, indices = node.shape(0), node.inputs[1]
     if x is None or indices is None:
         return None
@@ -447,11 +456,11 @@ def _gather_nd(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> li
     chosen = [int(i) % d for i, d in zip(indices[where], x[batch:], strict=False)]
     return [
         at_index(0, (*at[:batch], *chosen, *at[indices.ndim - 1 :])),
-        Reach(1, (*map(point, where), range(indices.shape[-1]))),
+        ElementReach(1, (*map(point, where), range(indices.shape[-1]))),
     ]
 
 
-def _depth_to_space(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _depth_to_space(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     x, size = node.shape(0), int(node.attributes["blocksize"])
     if x is None:
         return None
@@ -463,7 +472,7 @@ def _depth_to_space(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) 
     return [at_index(0, (n, channel, h // size, w // size))]
 
 
-def _space_to_depth(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _space_to_depth(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     x, size = node.shape(0), int(node.attributes["blocksize"])
     if x is None:
         return None
@@ -473,7 +482,7 @@ def _space_to_depth(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) 
     return [at_index(0, (n, channel, h * size + block // size, w * size + block % size))]
 
 
-def _where(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _where(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     """The condition, and of the two others the one it chooses."""
     condition = node.inputs[0]
     if condition is None:
@@ -484,11 +493,11 @@ def _where(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[R
     return None if shape is None else [first, _aligned(chosen, shape, at)]
 
 
-def _shape_of(_node: Called, _at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def _shape_of(_node: EvaluatedNode, _at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     return []
 
 
-Rule = Callable[[Called, tuple[int, ...], tuple[int, ...]], "list[Reach] | None"]
+Rule = Callable[[EvaluatedNode, tuple[int, ...], tuple[int, ...]], "list[ElementReach] | None"]
 
 _RULES: Mapping[str, Rule] = {
     **dict.fromkeys((

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.receptive_field.indices import Called, Reach, at_index
+from onnx_workbench.exec.inspect.receptive_field.indices import ElementReach, EvaluatedNode, at_index
 from onnx_workbench.exec.inspect.receptive_field.node_inputs import reach
 from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.kernels.allocation import Array
@@ -23,7 +23,7 @@ _TOLD = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TracedCall:
     """A node in keys of values, fit for another process; of a function of the model without `op_type`."""
 
     op_type: str
@@ -36,7 +36,7 @@ class Call:
 
 def call_of(
     value: Value, key_of: Callable[[Value], ValueKey | None], node_of: Callable[[int], Node | None]
-) -> Call | None:
+) -> TracedCall | None:
     """The node that makes a value, as it is now; None for inputs and constants of a graph.
 
     `node_of` finds the node of a number: what an attribute refers to is given by the call of the function it is in.
@@ -55,7 +55,7 @@ def call_of(
     inputs = tuple([None if v is None else key_of(v) for v in node.inputs])
     outputs = tuple([None if v is None else key_of(v) for v in node.outputs])
     op_type = node.op_type if called_by(node) is None else ""  # its name may be that of an operator
-    return Call(op_type, node.domain, version, attributes, inputs, outputs)
+    return TracedCall(op_type, node.domain, version, attributes, inputs, outputs)
 
 
 def _given(attribute: Attribute | None, callers: Sequence[Node | None]) -> Attribute | None:
@@ -72,7 +72,7 @@ def _given(attribute: Attribute | None, callers: Sequence[Node | None]) -> Attri
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class TraceOrigin:
     """The elements of one input that reach an output element.
 
     `suspect` is the one to look at next: the first that is not finite, else the largest. `told` pairs indices and
@@ -80,7 +80,7 @@ class Origin:
     """
 
     key: ValueKey
-    reach: Reach
+    reach: ElementReach
     suspect: tuple[int, ...]
     suspect_value: Any
     non_finite: int
@@ -90,18 +90,18 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class ElementTrace:
     """One element of a value and where it comes from. `value` is None when there is no such element."""
 
     value: Any
     shape: tuple[int, ...]
-    origins: tuple[Origin, ...]
+    origins: tuple[TraceOrigin, ...]
     problem: str = ""
 
 
 def trace(
-    result: RunResult, call: Call | None, key: ValueKey, index: Sequence[int], links: Sequence[ValueKey] = ()
-) -> Trace:
+    result: RunResult, call: TracedCall | None, key: ValueKey, index: Sequence[int], links: Sequence[ValueKey] = ()
+) -> ElementTrace:
     """Where an element comes from; `call` None for inputs and constants of the graph, which come from nowhere.
 
     `links` are values that this one is the same as elsewhere, as in the body that gave it; they are told first, unless
@@ -110,10 +110,10 @@ def trace(
     """
     array = result.value(key)
     if not isinstance(array, np.ndarray):
-        return Trace(None, (), (), f"it is a {describe(array).kind}, not a tensor")
+        return ElementTrace(None, (), (), f"it is a {describe(array).kind}, not a tensor")
     at = tuple(int(i) for i in index)
     if len(at) != array.ndim or any(not 0 <= i < d for i, d in zip(at, array.shape, strict=True)):
-        return Trace(None, array.shape, (), f"index {list(at)} is outside of shape {list(array.shape)}")
+        return ElementTrace(None, array.shape, (), f"index {list(at)} is outside of shape {list(array.shape)}")
     value = plain(array[at])
     same = [
         _origin(link, at_index(-1, at), there)
@@ -121,18 +121,18 @@ def trace(
         if (there := _alike(result, link, array, at)) is not None
     ]
     if call is None:
-        return Trace(value, array.shape, tuple(same))
+        return ElementTrace(value, array.shape, tuple(same))
     inputs = [None if k is None else _tensor(result, k) for k in call.inputs]
     position = call.outputs.index(key)
     shapes = [array.shape if k == key else _shape(result, k) for k in call.outputs]
-    node = Called(call.op_type, call.domain, call.attributes, inputs, shapes, position, call.version)
+    node = EvaluatedNode(call.op_type, call.domain, call.attributes, inputs, shapes, position, call.version)
     origins = same
     for reached in reach(node, at):
         source = inputs[reached.input]
         where = call.inputs[reached.input]
         if source is not None and where is not None and source.size:
             origins.append(_origin(where, reached, source))
-    return Trace(value, array.shape, tuple(origins))
+    return ElementTrace(value, array.shape, tuple(origins))
 
 
 def _tensor(result: RunResult, key: ValueKey) -> Array | None:
@@ -154,7 +154,7 @@ def _shape(result: RunResult, key: ValueKey | None) -> tuple[int, ...]:
     return () if info is None else info.shape
 
 
-def _origin(key: ValueKey, found: Reach, source: Array) -> Origin:
+def _origin(key: ValueKey, found: ElementReach, source: Array) -> TraceOrigin:
     taken = found.take(source)
     flat = taken.reshape(-1)
     numbers = _numbers(flat)
@@ -171,7 +171,7 @@ def _origin(key: ValueKey, found: Reach, source: Array) -> Origin:
 
     told = tuple((tuple(map(int, index_of(i))), plain(flat[i])) for i in range(min(flat.size, _TOLD)))
     at = tuple(map(int, index_of(suspect)))
-    return Origin(key, found, at, plain(flat[suspect]), bad, low, high, told)
+    return TraceOrigin(key, found, at, plain(flat[suspect]), bad, low, high, told)
 
 
 def _largest(numbers: Array) -> int:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from onnx_workbench.exec.inspect.receptive_field.indices import (
-    Called,
+    ElementReach,
+    EvaluatedNode,
     Positions,
-    Reach,
     at_index,
     point,
     quantized_by,
@@ -19,7 +19,7 @@ from onnx_workbench.exec.inspect.receptive_field.indices import (
 
 
 def _windows(
-    node: Called, at: tuple[int, ...], spatial: Sequence[int], kernel: Sequence[int]
+    node: EvaluatedNode, at: tuple[int, ...], spatial: Sequence[int], kernel: Sequence[int]
 ) -> tuple[list[Positions], list[Positions]]:
     """For each spatial axis the positions in the input that are used, and those in the kernel that meet them."""
     rank = len(spatial)
@@ -40,7 +40,7 @@ def _windows(
 
 
 def _pads(
-    node: Called,
+    node: EvaluatedNode,
     spatial: Sequence[int],
     kernel: Sequence[int],
     strides: Sequence[int],
@@ -63,7 +63,7 @@ def _pads(
 _CONV_SCALES = {"QLinearConv": (1, 2, 4, 5, 6, 7), "ConvInteger": (2, 3)}
 
 
-def conv(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def conv(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     """A window of the input in all channels of the group, the weights that meet it, the bias."""
     quantized = node.op_type == "QLinearConv"
     x_at, w_at, b_at = (0, 3, 8) if quantized else (0, 1, 2)
@@ -75,7 +75,7 @@ def conv(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Rea
     first = at[1] // per_group * w[1]
     inside, taps = _windows(node, at, x[2:], w[2:])
     found = [
-        Reach(x_at, (point(at[0]), range(first, first + w[1]), *inside)),
+        ElementReach(x_at, (point(at[0]), range(first, first + w[1]), *inside)),
         _weights(node, w_at, at[1], taps),
     ]
     if node.op_type != "ConvInteger" and node.shape(b_at) is not None:
@@ -87,22 +87,22 @@ def conv(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Rea
     return found
 
 
-def _weights(node: Called, position: int, channel: int, taps: Sequence[Positions]) -> Reach:
+def _weights(node: EvaluatedNode, position: int, channel: int, taps: Sequence[Positions]) -> ElementReach:
     """The weights that meet elements; all of the kernel where one that meets padding is NaN or an infinity.
 
     Padding is zeros: they multiply whatever is finite away, and make NaN of the rest.
     """
     w = node.inputs[position]
     assert w is not None
-    met = Reach(position, (point(channel), range(w.shape[1]), *taps))
-    return wider(met, Reach(position, (point(channel), *map(range, w.shape[1:]))), w)
+    met = ElementReach(position, (point(channel), range(w.shape[1]), *taps))
+    return wider(met, ElementReach(position, (point(channel), *map(range, w.shape[1:]))), w)
 
 
 #: Convolutions that add a fourth input to their result.
 _FUSED = frozenset({"FusedConv", "NhwcFusedConv"})
 
 
-def channels_last(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def channels_last(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     """A convolution of (N, H, W, C); the weights are laid out as in Conv."""
     inputs = [np.moveaxis(a, -1, 1) if a is not None and i in (0, 3) else a for i, a in enumerate(node.inputs)]
     moved = replace(node, inputs=inputs, outputs=[(s[0], s[-1], *s[1:-1]) for s in node.outputs])
@@ -110,7 +110,7 @@ def channels_last(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) ->
     return found and [replace(r, axes=(r.axes[0], *r.axes[2:], r.axes[1])) if r.input in (0, 3) else r for r in found]
 
 
-def conv_transpose(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+def conv_transpose(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     """The elements whose windows reach it, the weights each of them meets there, the bias."""
     x, w = node.shape(0), node.shape(1)
     if x is None or w is None:
@@ -134,15 +134,17 @@ def conv_transpose(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) ->
         taps.append(tuple(sorted(k for _, k in pairs)))
     first = range(own * channels, (own + 1) * channels)
     found = [
-        Reach(0, (point(at[0]), first, *inside)),
-        Reach(1, (first, point(at[1] % w[1]), *taps)),
+        ElementReach(0, (point(at[0]), first, *inside)),
+        ElementReach(1, (first, point(at[1] % w[1]), *taps)),
     ]
     if node.shape(2) is not None:
         found.append(at_index(2, at[1:2]))
     return found
 
 
-def _transposed_pads(node: Called, sizes: Sequence[int], kernel: Sequence[int], outs: Sequence[int]) -> list[int]:
+def _transposed_pads(
+    node: EvaluatedNode, sizes: Sequence[int], kernel: Sequence[int], outs: Sequence[int]
+) -> list[int]:
     """What is cut off before each spatial axis."""
     rank = len(sizes)
     auto = node.attributes.get("auto_pad", "NOTSET")
@@ -159,16 +161,16 @@ def _transposed_pads(node: Called, sizes: Sequence[int], kernel: Sequence[int], 
     return [t // 2 if auto == "SAME_UPPER" else t - t // 2 for t in total]
 
 
-def pool(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def pool(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     """A window of one channel."""
     x = node.shape(0)
     if x is None:
         return None
     inside, _taps = _windows(node, at, x[2:], node.attributes["kernel_shape"])
-    return [Reach(0, (point(at[0]), point(at[1]), *inside))]
+    return [ElementReach(0, (point(at[0]), point(at[1]), *inside))]
 
 
-def global_pool(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+def global_pool(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     """One channel, whole."""
     x = node.shape(0)
-    return None if x is None else [Reach(0, (point(at[0]), point(at[1]), *map(range, x[2:])))]
+    return None if x is None else [ElementReach(0, (point(at[0]), point(at[1]), *map(range, x[2:])))]

@@ -46,7 +46,7 @@ from onnx_workbench.model.ir.types import (
 )
 
 
-class Origin(NamedTuple):
+class MessageOrigin(NamedTuple):
     """The message an attribute was read from, and the kind and value that were made of it.
 
     An attribute that still has this very value is written back as the message it came from.
@@ -90,7 +90,7 @@ class MessageDecoder:
             value,
             text(proto.doc_string),
             reference,
-            source=Origin(proto, kind, value, self.files),
+            source=MessageOrigin(proto, kind, value, self.files),
         )
 
     def _value(self, proto: AttributeProto, kind: AttributeKind, read_graph: GraphReader | None) -> Any:

@@ -14,7 +14,7 @@ from onnx_workbench.model.io.reader.decode import MessageDecoder
 from onnx_workbench.model.io.reader.import_graph import ModelBuilder
 from onnx_workbench.model.io.reader.payloads import PayloadTable
 from onnx_workbench.model.io.reader.scan import MESSAGE_LIMIT, diagnose, scan
-from onnx_workbench.model.io.reader.sniff import HEAD_BYTES, Form, Format, sniff
+from onnx_workbench.model.io.reader.sniff import HEAD_BYTES, FileForm, FileFormat, sniff
 from onnx_workbench.model.io.reader.source import (
     BytesSource,
     FileSource,
@@ -49,7 +49,7 @@ class ModelSource:
     early, empty for a whole one. `data` stays open, and large tensors are read from it when someone looks.
     """
 
-    format: Format
+    format: FileFormat
     data: Source
     path: Path | None
     files: TensorFiles
@@ -75,7 +75,7 @@ class ModelSource:
             self.data.close()
 
 
-class Operator(NamedTuple):
+class DeclaredOperator(NamedTuple):
     """An operator declared in an operator-set document."""
 
     name: str
@@ -92,7 +92,7 @@ class OperatorSet:
     version: int
     ir_version: int
     doc_string: str
-    operators: tuple[Operator, ...]
+    operators: tuple[DeclaredOperator, ...]
     functions: tuple[Function, ...]
     problems: tuple[str, ...] = ()
 
@@ -149,7 +149,9 @@ def load_operator_set(opened: Opened, progress: Progress = SILENT) -> OperatorSe
         proto.ir_version,
         text(proto.doc_string),
         tuple(
-            Operator(text(o.op_type), o.since_version, o.HasField("status") and o.status == 0, text(o.doc_string))
+            DeclaredOperator(
+                text(o.op_type), o.since_version, o.HasField("status") and o.status == 0, text(o.doc_string)
+            )
             for o in proto.operator
         ),
         tuple(builder.function(function).functions[0] for function in proto.functions),
@@ -157,7 +159,7 @@ def load_operator_set(opened: Opened, progress: Progress = SILENT) -> OperatorSe
     )
 
 
-def identify(opened: Opened) -> Format:
+def identify(opened: Opened) -> FileFormat:
     """What a file holds, from its first bytes; ModelError says what else it is."""
     source, _ = _open(opened, SILENT)
     return sniff(source.read(0, min(HEAD_BYTES, source.size)), source.size)
@@ -173,9 +175,9 @@ def _open(opened: Opened, progress: Progress) -> tuple[Source, Path | None]:
     return read_stream(opened, str(getattr(opened, "name", "a stream")), progress), None
 
 
-def _parse(source: Source, found: Format, progress: Progress) -> _Parsed:
+def _parse(source: Source, found: FileFormat, progress: Progress) -> _Parsed:
     """The message in a source, with its large payloads left where they are."""
-    if found.form is not Form.BINARY:
+    if found.form is not FileForm.BINARY:
         if source.size > TEXT_LIMIT:
             raise ModelError(
                 "The text is too long", f"It has {source.size:,} bytes; at most {TEXT_LIMIT:,} can be read."

@@ -15,7 +15,7 @@ from onnx_workbench.model.io.wire import LENGTH, MessageSchema, WireError, opera
 HEAD_BYTES: Final = 1 << 16
 
 
-class Form(Enum):
+class FileForm(Enum):
     """How a message is written down."""
 
     BINARY = "binary"
@@ -25,10 +25,10 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class FileFormat:
     """The form of a file and the message in it: ``ModelProto``, ``GraphProto``, ``OperatorSetProto`` …"""
 
-    form: Form
+    form: FileForm
     message: str = "ModelProto"
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ _MAGICS: Final = (
 )  # fmt: skip
 
 
-def sniff(head: bytes, size: int) -> Format:
+def sniff(head: bytes, size: int) -> FileFormat:
     """The format of a file from its first HEAD_BYTES and its size; ModelError saying what else it is.
 
     The error's detail says what to do about it.
@@ -127,17 +127,17 @@ def _zip_kind(head: bytes) -> tuple[str, str]:
 # -- binary ---------------------------------------------------------------------------------------------------
 
 
-def _sniff_binary(head: bytes, size: int) -> Format | None:
+def _sniff_binary(head: bytes, size: int) -> FileFormat | None:
     best: tuple[float, str] | None = None
     for name in MESSAGES:
         if name == "OperatorSetProto":
             if head.startswith(b"\x0a\x09ONNXOPSET"):
-                return Format(Form.BINARY, name)
+                return FileFormat(FileForm.BINARY, name)
             continue  # its schema needs the onnx package, which opening does without
         score = _score(head, size, schemas()[name], depth=2)
         if score > 0 and (best is None or score > best[0]):
             best = score, name
-    return None if best is None else Format(Form.BINARY, best[1])
+    return None if best is None else FileFormat(FileForm.BINARY, best[1])
 
 
 def _score(data: bytes, size: int, schema: MessageSchema, depth: int) -> float:
@@ -217,7 +217,7 @@ _ONNX_NODE = re.compile(
 )
 
 
-def _sniff_text(text: str) -> Format | None:
+def _sniff_text(text: str) -> FileFormat | None:
     start = _HEADER.match(text)
     body = text[start.end() :] if start else text
     for pattern, message in (
@@ -227,13 +227,13 @@ def _sniff_text(text: str) -> Format | None:
         (_ONNX_NODE, "NodeProto"),
     ):
         if pattern.match(body):
-            return Format(Form.ONNX_TEXT, message)
+            return FileFormat(FileForm.ONNX_TEXT, message)
     if body.startswith("{"):
         names = {re.sub(r"[A-Z]", lambda m: "_" + m[0].lower(), name) for name in _json_keys(body)}
         found = _message_with(names)
-        return None if found is None else Format(Form.JSON, found)
+        return None if found is None else FileFormat(FileForm.JSON, found)
     found = _message_with(set(_text_keys(body)))
-    return None if found is None else Format(Form.PROTOBUF_TEXT, found)
+    return None if found is None else FileFormat(FileForm.PROTOBUF_TEXT, found)
 
 
 def _message_with(names: set[str]) -> str | None:

@@ -22,7 +22,7 @@ from onnx_workbench.model.io.protobuf import DecodeError, TensorProto, utf8
 from onnx_workbench.model.io.tensors.packing import pack, unpack
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles
 from onnx_workbench.model.io.writer.export_graph import write_tensor
-from onnx_workbench.model.io.writer.storage_plan import Placement
+from onnx_workbench.model.io.writer.storage_plan import StoragePlan
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.text.elements import element_text, parse_element, with_points
@@ -297,7 +297,7 @@ def write_array(path: str | os.PathLike[str], tensor: Tensor) -> None:
 def _encoded(tensor: Tensor, suffix: str) -> bytes:
     if suffix == ".pb":
         plain = ArrayTensor(tensor.numpy(), _kind(tensor), name=tensor.name, doc_string=tensor.doc_string)
-        placement = Placement()
+        placement = StoragePlan()
         message = write_tensor(plain, placement)
         from onnx_workbench.model.io.reader.payloads import restore
 

@@ -38,7 +38,7 @@ _RESOLVE_BENEATH: Final = 0x08
 _NOT_AVAILABLE = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG, errno.EOPNOTSUPP)
 
 
-class Refused(ModelError):
+class ExternalDataRefused(ModelError):
     """External data that may not or cannot be read; `detail` is the reason, for "data not available: reason"."""
 
     def __init__(self, reason: str) -> None:
@@ -59,10 +59,10 @@ def parse_entries(entries: Iterable[tuple[str, str]]) -> ExternalData:
     found: dict[str, str] = {}
     for key, value in entries:
         if key in found:
-            raise Refused(f"the key {key!r} is given twice")
+            raise ExternalDataRefused(f"the key {key!r} is given twice")
         found[key] = value
     if "location" not in found:
-        raise Refused("no location is given")
+        raise ExternalDataRefused("no location is given")
     length = _number("length", found["length"]) if "length" in found else None
     offset = _number("offset", found["offset"]) if "offset" in found else 0
     return ExternalData(found["location"], offset, length, found.get("checksum", ""))
@@ -70,7 +70,7 @@ def parse_entries(entries: Iterable[tuple[str, str]]) -> ExternalData:
 
 def _number(key: str, value: str) -> int:
     if not _NUMBER.fullmatch(value):
-        raise Refused(f"{key} is {value[:40]!r}, not a plain decimal number")
+        raise ExternalDataRefused(f"{key} is {value[:40]!r}, not a plain decimal number")
     return int(value)
 
 
@@ -79,7 +79,7 @@ def check_location(location: str) -> str:
     reason = _location_problem(location)
     if reason:
         shown = location if len(location) <= 100 else location[:100] + "…"
-        raise Refused(f"the location {shown!r} {reason}")
+        raise ExternalDataRefused(f"the location {shown!r} {reason}")
     return location
 
 
@@ -110,9 +110,9 @@ def check_range(data: ExternalData, needed: int, size: int) -> None:
     """Refused unless offset and length lie within a file of `size` bytes and are exactly the `needed` bytes."""
     length = needed if data.length is None else data.length
     if length != needed:
-        raise Refused(f"length is {length:,} bytes, but the type and shape need {needed:,}")
+        raise ExternalDataRefused(f"length is {length:,} bytes, but the type and shape need {needed:,}")
     if data.offset + length > size:
-        raise Refused(
+        raise ExternalDataRefused(
             f"{length:,} bytes at offset {data.offset:,} of {data.location!r} reach beyond its end at {size:,}"
         )
 
@@ -133,7 +133,7 @@ def open_external(
     base = os.path.realpath(folder)  # an empty folder is the working one
     try:
         return _open_below(base, location)
-    except Refused:
+    except ExternalDataRefused:
         if real_folder is None:
             raise
         real_base = os.path.realpath(real_folder)
@@ -168,13 +168,15 @@ def _open_below(base: str, location: str) -> FileSource:
     try:
         descriptor = _open_beneath(base, location)
     except (OSError, ValueError) as error:
-        raise Refused(_open_problem(location, error)) from error
+        raise ExternalDataRefused(_open_problem(location, error)) from error
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise Refused(f"{location!r} is not a regular file")
+            raise ExternalDataRefused(f"{location!r} is not a regular file")
         if status.st_nlink > 1:
-            raise Refused(f"{location!r} has {status.st_nlink} hard links, so it may be a file from elsewhere")
+            raise ExternalDataRefused(
+                f"{location!r} has {status.st_nlink} hard links, so it may be a file from elsewhere"
+            )
         return FileSource(descriptor, str(Path(base, location)))
     except BaseException:
         os.close(descriptor)

@@ -10,7 +10,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import TensorProto, text
 from onnx_workbench.model.io.reader.payloads import PLACEHOLDER_BYTES, Payload, PayloadTable, Pieces, total_length
 from onnx_workbench.model.io.reader.source import FileSource
-from onnx_workbench.model.io.tensors.external_data import Refused, check_range, open_external, parse_entries
+from onnx_workbench.model.io.tensors.external_data import ExternalDataRefused, check_range, open_external, parse_entries
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type
 
@@ -58,7 +58,7 @@ class TensorFiles:
     def external(self, location: str) -> FileSource:
         """The data file of this name, opened once and kept; Refused when the rule forbids it."""
         if self.folder is None:
-            raise Refused(f"the model was not read from a folder, so {location!r} cannot be looked for")
+            raise ExternalDataRefused(f"the model was not read from a folder, so {location!r} cannot be looked for")
         with self._lock:
             source = self._external.get(location)
             if source is None:

@@ -57,7 +57,7 @@ def save_error(path: Path, error: OSError, *, untouched: bool = True) -> ModelEr
     return ModelError("The model could not be saved", f"{path}: {reason}.{kept}")
 
 
-class NewFile:
+class AtomicFile:
     """A file being written under a temporary name; `commit` gives it its place, `discard` leaves no trace."""
 
     def __init__(self, path: Path) -> None:
@@ -196,7 +196,7 @@ if hasattr(os, "copy_file_range"):
     _COPIERS.insert(0, _by_copy_file_range)
 
 
-def write_pieces(file: NewFile, pieces: Pieces, progress: Progress = SILENT) -> None:
+def write_pieces(file: AtomicFile, pieces: Pieces, progress: Progress = SILENT) -> None:
     """Append serialised bytes and payloads."""
     total = total_length(pieces)
     done = 0

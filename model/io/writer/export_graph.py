@@ -25,7 +25,7 @@ from onnx_workbench.model.io.protobuf import (
     text,
     utf8,
 )
-from onnx_workbench.model.io.reader.decode import MessageDecoder, Origin, read_type, read_value_details
+from onnx_workbench.model.io.reader.decode import MessageDecoder, MessageOrigin, read_type, read_value_details
 from onnx_workbench.model.io.reader.import_graph import normal_domain
 from onnx_workbench.model.io.unknown_fields import change_unknown
 from onnx_workbench.model.io.writer.chunked_copy import copy_into
@@ -41,7 +41,7 @@ from onnx_workbench.model.io.writer.encode import (
     write_device_configuration,
     write_type,
 )
-from onnx_workbench.model.io.writer.storage_plan import Placement
+from onnx_workbench.model.io.writer.storage_plan import StoragePlan
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, is_same
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.lazy_details import NO_DETAILS
@@ -60,7 +60,7 @@ _VALUE_FIELDS = (
 )  # fmt: skip
 
 
-def write_model(model: Model, placement: Placement, progress: Progress = SILENT) -> ModelProto:
+def write_model(model: Model, placement: StoragePlan, progress: Progress = SILENT) -> ModelProto:
     """The message of a model; placeholders of `placement.tables` stand for values that stay outside it."""
     writer = _Writer(placement, progress)
     out = _copy(ModelProto(), model._source, progress)
@@ -68,21 +68,21 @@ def write_model(model: Model, placement: Placement, progress: Progress = SILENT)
     return out
 
 
-def write_graph(graph: Graph, placement: Placement, progress: Progress = SILENT) -> GraphProto:
+def write_graph(graph: Graph, placement: StoragePlan, progress: Progress = SILENT) -> GraphProto:
     """The message of a graph on its own."""
     out = _copy(GraphProto(), graph._source, progress)
     _Writer(placement, progress).graph(graph, out)
     return out
 
 
-def write_function(function: Function, placement: Placement, progress: Progress = SILENT) -> FunctionProto:
+def write_function(function: Function, placement: StoragePlan, progress: Progress = SILENT) -> FunctionProto:
     """The message of a function on its own."""
     out = _copy(FunctionProto(), function._source, progress)
     _Writer(placement, progress).function(function, out)
     return out
 
 
-def write_tensor(tensor: Tensor, placement: Placement) -> TensorProto:
+def write_tensor(tensor: Tensor, placement: StoragePlan) -> TensorProto:
     """The message of a tensor on its own."""
     out = TensorProto()
     _Writer(placement, SILENT).tensor(tensor, out, None, tensor.name)
@@ -121,7 +121,7 @@ def _is(first: object, second: object) -> bool:
 
 
 class _Writer:
-    def __init__(self, placement: Placement, progress: Progress) -> None:
+    def __init__(self, placement: StoragePlan, progress: Progress) -> None:
         self._placement = placement
         self._progress = progress
         self._decoder: object = None
@@ -352,7 +352,7 @@ class _Writer:
         """Set what differs in a copy of the attribute's message."""
         set_text(out, "name", attribute.name)
         set_text(out, "doc_string", attribute.doc_string)
-        origin = attribute.source if isinstance(attribute.source, Origin) else None
+        origin = attribute.source if isinstance(attribute.source, MessageOrigin) else None
         if origin is not None:
             self._placement.use(origin.files.table)
         is_part = attribute.kind in _PARTS
@@ -446,7 +446,7 @@ def _message(source: Any, kind: type[Any]) -> Any:
 
 
 def _origin_proto(attribute: Attribute) -> AttributeProto | None:
-    return attribute.source.proto if isinstance(attribute.source, Origin) else None
+    return attribute.source.proto if isinstance(attribute.source, MessageOrigin) else None
 
 
 def _part_source(item: Graph | Tensor | SparseTensor) -> Any:

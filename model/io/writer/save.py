@@ -20,12 +20,12 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.payloads import Payload, Pieces, restore, total_length
 from onnx_workbench.model.io.reader.read import ModelSource, message_class, message_schema
 from onnx_workbench.model.io.reader.scan import MESSAGE_LIMIT, scan
-from onnx_workbench.model.io.reader.sniff import Form, Format
+from onnx_workbench.model.io.reader.sniff import FileForm, FileFormat
 from onnx_workbench.model.io.reader.source import Identity, identity_of, open_file
 from onnx_workbench.model.io.root_message import message_of
 from onnx_workbench.model.io.text_formats import Printed, print_message
 from onnx_workbench.model.io.writer.atomic_file import (
-    NewFile,
+    AtomicFile,
     remove_leftovers,
     save_error,
     sync_folder,
@@ -34,7 +34,15 @@ from onnx_workbench.model.io.writer.atomic_file import (
 )
 from onnx_workbench.model.io.writer.chunked_copy import serialized
 from onnx_workbench.model.io.writer.export_graph import write_function, write_graph, write_model
-from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Copies, DataFile, Layout, Part, Placement, Storage
+from onnx_workbench.model.io.writer.storage_plan import (
+    UNMOVED,
+    Copies,
+    DataFile,
+    DataLayout,
+    Part,
+    Storage,
+    StoragePlan,
+)
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -42,13 +50,13 @@ from onnx_workbench.model.progress import SILENT, Progress
 TEXT_LIMIT: Final = 256 << 20
 
 _FORMS = {
-    ".onnxtxt": Form.ONNX_TEXT,
-    ".textproto": Form.PROTOBUF_TEXT,
-    ".pbtxt": Form.PROTOBUF_TEXT,
-    ".prototxt": Form.PROTOBUF_TEXT,
-    ".txtpb": Form.PROTOBUF_TEXT,
-    ".json": Form.JSON,
-    ".onnxjson": Form.JSON,
+    ".onnxtxt": FileForm.ONNX_TEXT,
+    ".textproto": FileForm.PROTOBUF_TEXT,
+    ".pbtxt": FileForm.PROTOBUF_TEXT,
+    ".prototxt": FileForm.PROTOBUF_TEXT,
+    ".txtpb": FileForm.PROTOBUF_TEXT,
+    ".json": FileForm.JSON,
+    ".onnxjson": FileForm.JSON,
 }
 _BINARY = (".onnx", ".pb", ".ort", ".onnxopset")
 
@@ -82,7 +90,7 @@ class Saving:
     warnings: list[str] = field(default_factory=list)
     expected: Identity | None = None
     copies: Copies = field(default_factory=Copies)  # to be told where the values are, once they are written
-    layout: Layout = Layout.KEEP
+    layout: DataLayout = DataLayout.KEEP
     inlined: Collection[Part] = ()
     left_out: tuple[str, ...] = ()
 
@@ -165,7 +173,7 @@ def save(
     path: str | os.PathLike[str],
     storage: Storage = UNMOVED,
     *,
-    form: Form | None = None,
+    form: FileForm | None = None,
     expected: Identity | None = None,
     progress: Progress = SILENT,
 ) -> Saved:
@@ -178,7 +186,7 @@ def prepare(
     path: str | os.PathLike[str],
     storage: Storage = UNMOVED,
     *,
-    form: Form | None = None,
+    form: FileForm | None = None,
     expected: Identity | None = None,
     progress: Progress = SILENT,
 ) -> Saving:
@@ -198,13 +206,13 @@ def prepare(
     saving = Saving(
         target, [], placement.data_files, placement.warnings(), expected, copies, placement.rest, placement.inlined
     )
-    found = Format(chosen, message)
+    found = FileFormat(chosen, message)
     if source is not None and not placement.data_files and _is_unmodified(source, found, data, progress):
         saving.pieces = [Payload(source.data, 0, source.data.size)]
         return saving
     progress.check()
     pieces = restore(data, message_schema(message), list(placement.tables.values()))
-    if chosen is Form.BINARY:
+    if chosen is FileForm.BINARY:
         _check_size(pieces, placement.layout, source)
         saving.pieces = pieces
     else:
@@ -214,14 +222,14 @@ def prepare(
     return saving
 
 
-def _placement(target: Path, source: ModelSource | None, copies: Copies, storage: Storage) -> Placement:
+def _placement(target: Path, source: ModelSource | None, copies: Copies, storage: Storage) -> StoragePlan:
     """Where the tensors of a model that is saved at a path go, with what earlier saves there did."""
     kept = copies.layout(target.absolute())
-    if storage.layout is Layout.KEEP:
+    if storage.layout is DataLayout.KEEP:
         storage = replace(storage, layout=kept, among=None)
     rest = storage.layout if storage.among is None else kept
-    is_kept = rest is Layout.KEEP
-    return Placement(
+    is_kept = rest is DataLayout.KEEP
+    return StoragePlan(
         storage,
         f"{target.name[:80]}.{uuid.uuid4().hex[:8]}",
         moved=storage.apart or _is_moved(target, source),
@@ -233,7 +241,7 @@ def _placement(target: Path, source: ModelSource | None, copies: Copies, storage
 
 def to_bytes(model: Model, storage: Storage = UNMOVED, *, progress: Progress = SILENT) -> bytes:
     """A model as a serialised ModelProto, for helpers in child processes. Reads the weights that stay in it."""
-    placement = Placement(storage)
+    placement = StoragePlan(storage)
     _, data = _written(model, "ModelProto", placement, progress)
     pieces = restore(data, message_schema("ModelProto"), list(placement.tables.values()))
     if total_length(pieces) > MESSAGE_LIMIT:
@@ -241,14 +249,14 @@ def to_bytes(model: Model, storage: Storage = UNMOVED, *, progress: Progress = S
     return b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
 
 
-def form_for(path: Path, source: ModelSource | None) -> Form:
+def form_for(path: Path, source: ModelSource | None) -> FileForm:
     """The form a name asks for: that of its extension, else of the model's file if it ends alike, else binary."""
     known = _FORMS.get(path.suffix.lower())
     if known is not None:
         return known
     if source is not None and source.path is not None and source.path.suffix == path.suffix:
         return source.format.form
-    return Form.BINARY
+    return FileForm.BINARY
 
 
 def names_form(path: Path) -> bool:
@@ -256,7 +264,7 @@ def names_form(path: Path) -> bool:
     return path.suffix.lower() in _FORMS or path.suffix.lower() in _BINARY
 
 
-def _written(model: Model, message: str, placement: Placement, progress: Progress) -> tuple[Any, bytes]:
+def _written(model: Model, message: str, placement: StoragePlan, progress: Progress) -> tuple[Any, bytes]:
     """A model as this kind of message, and the bytes of that."""
     with _misfits_told():
         proto = _message(model, message, placement, progress)
@@ -266,7 +274,7 @@ def _written(model: Model, message: str, placement: Placement, progress: Progres
     return proto, data
 
 
-def _message(model: Model, message: str, placement: Placement, progress: Progress) -> Any:
+def _message(model: Model, message: str, placement: StoragePlan, progress: Progress) -> Any:
     match message:
         case "GraphProto":
             return write_graph(model.graph, placement, progress)
@@ -279,7 +287,7 @@ def _message(model: Model, message: str, placement: Placement, progress: Progres
     return write_model(model, placement, progress)
 
 
-def _is_unmodified(source: ModelSource, found: Format, data: bytes, progress: Progress) -> bool:
+def _is_unmodified(source: ModelSource, found: FileFormat, data: bytes, progress: Progress) -> bool:
     """Whether a message is the one of the file: then the file's own bytes are written, however it spells them."""
     return source.format == found and not source.truncation and serialized(source.proto, progress) == data
 
@@ -295,9 +303,9 @@ def _misfits_told() -> Iterator[None]:
         raise ModelError("The model cannot be written", str(error)) from error
 
 
-def _check_size(pieces: Pieces, layout: Layout, source: ModelSource | None) -> None:
+def _check_size(pieces: Pieces, layout: DataLayout, source: ModelSource | None) -> None:
     size = total_length(pieces)
-    was_larger = layout is Layout.KEEP and source is not None and source.data.size > MESSAGE_LIMIT
+    was_larger = layout is DataLayout.KEEP and source is not None and source.data.size > MESSAGE_LIMIT
     if size > MESSAGE_LIMIT and not was_larger:
         raise ModelError(
             "The model does not fit into one file",
@@ -306,7 +314,7 @@ def _check_size(pieces: Pieces, layout: Layout, source: ModelSource | None) -> N
         )
 
 
-def _as_text(proto: Any, message: str, pieces: Pieces, form: Form, progress: Progress) -> Printed:
+def _as_text(proto: Any, message: str, pieces: Pieces, form: FileForm, progress: Progress) -> Printed:
     """The text of a message, with the weights that stand outside it put in."""
     if any(isinstance(piece, Payload) for piece in pieces):
         size = total_length(pieces)
@@ -350,7 +358,7 @@ def _write(
     path: Path, pieces: Pieces, progress: Progress, *, durable: bool, placing: Placing = lambda _path, _identity: None
 ) -> None:
     """Replace a file by these bytes; nothing has changed when this raises."""
-    file = NewFile(path)
+    file = AtomicFile(path)
     try:
         write_pieces(file, pieces, progress)
         file.finish(durable=durable)

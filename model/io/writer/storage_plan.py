@@ -14,7 +14,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import TensorProto, utf8
 from onnx_workbench.model.io.reader.payloads import Payload, PayloadTable, Pieces, total_length
 from onnx_workbench.model.io.reader.source import BytesSource, Identity, identity_of
-from onnx_workbench.model.io.tensors.external_data import Refused
+from onnx_workbench.model.io.tensors.external_data import ExternalDataRefused
 from onnx_workbench.model.io.tensors.packed_source import PackedSource
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
 from onnx_workbench.model.ir.tensors import Tensor
@@ -31,7 +31,7 @@ _DATA_FIELDS = (
 )  # fmt: skip
 
 
-class Layout(enum.Enum):
+class DataLayout(enum.Enum):
     """Where the values of tensors are to be stored."""
 
     KEEP = "keep"  # each where it was; new ones in the message
@@ -50,7 +50,7 @@ class Storage:
     names no data file that is there already, so that the old ones may go.
     """
 
-    layout: Layout = Layout.KEEP
+    layout: DataLayout = DataLayout.KEEP
     threshold: int = 1024
     among: Collection[Tensor] | None = None
     apart: bool = False
@@ -110,21 +110,21 @@ class Copies:
         self._inline: set[Path] = set()
         self._inlined: dict[Path, frozenset[Part]] = {}
 
-    def layout(self, model: Path) -> Layout:
+    def layout(self, model: Path) -> DataLayout:
         """What keeping the values of a model at this path where they are comes to."""
-        return Layout.INLINE if model in self._inline else Layout.KEEP
+        return DataLayout.INLINE if model in self._inline else DataLayout.KEEP
 
     def inlined(self, model: Path) -> frozenset[Part]:
         """What a save at this path put into the model of what is in data files, if not all of it."""
         return self._inlined.get(model, frozenset())
 
-    def saved(self, model: Path, layout: Layout, data_files: Iterable[DataFile], inlined: Collection[Part]) -> None:
+    def saved(self, model: Path, layout: DataLayout, data_files: Iterable[DataFile], inlined: Collection[Part]) -> None:
         """A model has been written, with new data files. Those of earlier saves count too: an edit may be redone.
 
         `layout` is how values were stored other than those `inlined`.
         """
         self._inlined[model] = frozenset(inlined)
-        (self._inline.add if layout is Layout.INLINE else self._inline.discard)(model)
+        (self._inline.add if layout is DataLayout.INLINE else self._inline.discard)(model)
         files = self._files.setdefault(model, {})
         for data_file in data_files:
             with suppress(OSError):
@@ -145,7 +145,7 @@ class Copies:
         return found
 
 
-class Placement:
+class StoragePlan:
     """Decides for each tensor of one save and writes its message.
 
     `data_name` begins the names of new data files. `moved` says that the model goes to another folder, so that
@@ -162,7 +162,7 @@ class Placement:
         moved: bool = False,
         beside: Mapping[Part, tuple[str, int]] | None = None,
         inlined: Iterable[Part] = (),
-        rest: Layout = Layout.KEEP,
+        rest: DataLayout = DataLayout.KEEP,
     ) -> None:
         self.layout = storage.layout
         self.rest = rest if storage.among is not None else storage.layout
@@ -180,7 +180,7 @@ class Placement:
     @property
     def touches_every_tensor(self) -> bool:
         """Whether tensors inside attributes that nobody looked at must be visited too."""
-        return self.layout is not Layout.KEEP or self._moved or bool(self._beside or self.inlined)
+        return self.layout is not DataLayout.KEEP or self._moved or bool(self._beside or self.inlined)
 
     def warnings(self) -> list[str]:
         """What the person should know about tensors that were left as they are."""
@@ -204,7 +204,7 @@ class Placement:
         else:
             self.use(tensor.files.table)
         layout = self._layout_of(tensor)
-        if layout is Layout.KEEP and self._beside and self._keep_beside(tensor, out):
+        if layout is DataLayout.KEEP and self._beside and self._keep_beside(tensor, out):
             return
         place = self._place_of(tensor, layout)
         if place is not None:
@@ -215,33 +215,33 @@ class Placement:
                     raise
                 self.unavailable.append(f"{name}: {error.detail}")
 
-    def _layout_of(self, tensor: Tensor) -> Layout:
+    def _layout_of(self, tensor: Tensor) -> DataLayout:
         """The one layout for all, or that for this tensor; what a save put into the model stays there."""
         if self._among is not None and tensor in self._among:
             part = _part(tensor)
             if part is not None:
-                (self.inlined.add if self.layout is Layout.INLINE else self.inlined.discard)(part)
+                (self.inlined.add if self.layout is DataLayout.INLINE else self.inlined.discard)(part)
             return self.layout
-        is_inside = self.rest is Layout.KEEP and self.inlined and _part(tensor) in self.inlined
-        return Layout.INLINE if is_inside else self.rest
+        is_inside = self.rest is DataLayout.KEEP and self.inlined and _part(tensor) in self.inlined
+        return DataLayout.INLINE if is_inside else self.rest
 
-    def _place_of(self, tensor: Tensor, layout: Layout) -> Layout | None:
+    def _place_of(self, tensor: Tensor, layout: DataLayout) -> DataLayout | None:
         """INLINE, ONE_FILE, FILE_PER_TENSOR or STRIPPED; None to leave the message as it is."""
         read = isinstance(tensor, ProtoTensor)
         source = tensor.source
         external = isinstance(source, TensorProto) and source.data_location == _EXTERNAL
         if tensor.element_type == ElementType.STRING or tensor.element_type == ElementType.UNDEFINED:
-            return None if read else Layout.INLINE
-        if layout is Layout.KEEP:
+            return None if read else DataLayout.INLINE
+        if layout is DataLayout.KEEP:
             if external and (self._moved or not read):
-                return Layout.FILE_PER_TENSOR if self.layout is Layout.FILE_PER_TENSOR else Layout.ONE_FILE
-            return None if read else Layout.INLINE
-        if layout is not Layout.INLINE and tensor.nbytes >= self._threshold:
+                return DataLayout.FILE_PER_TENSOR if self.layout is DataLayout.FILE_PER_TENSOR else DataLayout.ONE_FILE
+            return None if read else DataLayout.INLINE
+        if layout is not DataLayout.INLINE and tensor.nbytes >= self._threshold:
             return layout
-        return None if read and not external else Layout.INLINE
+        return None if read and not external else DataLayout.INLINE
 
-    def _store(self, tensor: Tensor, out: TensorProto, place: Layout) -> None:
-        if place is Layout.STRIPPED:
+    def _store(self, tensor: Tensor, out: TensorProto, place: DataLayout) -> None:
+        if place is DataLayout.STRIPPED:
             _clear_data(out)
             out.data_location = _EXTERNAL
             _set_location(out, "stripped")
@@ -252,7 +252,7 @@ class Placement:
             out.string_data.extend(values)
             return
         pieces = _raw_pieces(tensor)
-        if place is Layout.INLINE:
+        if place is DataLayout.INLINE:
             _clear_data(out)
             out.raw_data = self._inline(pieces)
             return
@@ -280,11 +280,11 @@ class Placement:
                 content += piece
         return content
 
-    def _data_file(self, tensor: Tensor, place: Layout) -> DataFile:
-        if place is Layout.ONE_FILE and self.data_files:
+    def _data_file(self, tensor: Tensor, place: DataLayout) -> DataFile:
+        if place is DataLayout.ONE_FILE and self.data_files:
             return self.data_files[0]
         name = f"{self._data_name}.data"
-        if place is Layout.FILE_PER_TENSOR:
+        if place is DataLayout.FILE_PER_TENSOR:
             hint = re.sub(r"[^A-Za-z0-9_-]+", "_", tensor.name)[:60]
             name = f"{self._data_name}.{len(self.data_files)}{'_' if hint else ''}{hint}.data"
         file = DataFile(name)
@@ -296,7 +296,7 @@ def _raw_pieces(tensor: Tensor) -> Pieces:
     """The values as raw bytes; large ones as parts of the files they are in, unread."""
     if isinstance(tensor, ProtoTensor):
         if tensor.problem:
-            raise Refused(tensor.problem)
+            raise ExternalDataRefused(tensor.problem)
         pieces = tensor.raw_pieces()
         if pieces is not None:
             return pieces

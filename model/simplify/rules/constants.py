@@ -12,9 +12,9 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.model.simplify.context import Context, is_returned_elsewhere
+from onnx_workbench.model.simplify.context import MatchContext, is_returned_elsewhere
 from onnx_workbench.model.simplify.passes import Match, Pass, said
-from onnx_workbench.model.simplify.rewriter import Rewriter
+from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ _NARROW = frozenset({
 })  # fmt: skip
 
 
-def _extract(context: Context) -> Iterator[Match]:
+def _extract(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Constant"):
         graph, output = node.graph, node.outputs[0] if node.outputs else None
         tensor = context.constant(output)
@@ -43,11 +43,11 @@ def _extract(context: Context) -> Iterator[Match]:
         yield Match(f"{output.name} becomes an initializer", (node,), partial(_extract_one, node, tensor))
 
 
-def _extract_one(node: Node, tensor: Tensor, rewriter: Rewriter) -> None:
+def _extract_one(node: Node, tensor: Tensor, rewriter: GraphRewriter) -> None:
     rewriter.fold(node, [tensor])
 
 
-def _duplicates(context: Context) -> Iterator[Match]:
+def _duplicates(context: MatchContext) -> Iterator[Match]:
     if context.options.nodes is not None:
         return
     for graph in context.graphs:
@@ -63,7 +63,7 @@ def _duplicates(context: Context) -> Iterator[Match]:
                 yield from _equal_among(context, values)
 
 
-def _equal_among(context: Context, values: list[Value]) -> Iterator[Match]:
+def _equal_among(context: MatchContext, values: list[Value]) -> Iterator[Match]:
     kept: dict[Hashable, Value] = {}
     for value in values:
         key = _fingerprint(context.constant(value))
@@ -88,12 +88,12 @@ def _fingerprint(tensor: Tensor | None) -> Hashable:
     return hashlib.blake2b(np.ascontiguousarray(array).data.cast("B") if array.size else b"").digest()
 
 
-def _share(value: Value, first: Value, rewriter: Rewriter) -> None:
+def _share(value: Value, first: Value, rewriter: GraphRewriter) -> None:
     rewriter.replace(value, first)
     rewriter.drop_constant(value)
 
 
-def _fold(context: Context) -> Iterator[Match]:
+def _fold(context: MatchContext) -> Iterator[Match]:
     if context.evaluate is None:
         return
     for node in list(context.all_nodes()):
@@ -107,7 +107,7 @@ def _fold(context: Context) -> Iterator[Match]:
             )  # fmt: skip
 
 
-def _is_foldable(context: Context, node: Node) -> bool:
+def _is_foldable(context: MatchContext, node: Node) -> bool:
     if node.domain not in ("", "com.microsoft", "ai.onnx.ml") or node.op_type == "Constant" or node.bodies:
         return False
     if not node.outputs or len(node.outputs) > _MOST_OUTPUTS or node.device_configurations:
@@ -125,7 +125,7 @@ def _is_foldable(context: Context, node: Node) -> bool:
     return _keeps_precision(context, node)
 
 
-def _keeps_precision(context: Context, node: Node) -> bool:
+def _keeps_precision(context: MatchContext, node: Node) -> bool:
     """Whether folding leaves narrow weights narrow."""
     kinds = {context.element_type(v) for v in node.inputs if v is not None}
     if node.op_type in _DEQUANTIZING:
@@ -139,7 +139,7 @@ def _keeps_precision(context: Context, node: Node) -> bool:
     return True
 
 
-def compute(context: Context, node: Node) -> list[Tensor] | None:
+def compute(context: MatchContext, node: Node) -> list[Tensor] | None:
     """The outputs of a node with constant inputs; None, with a refusal noted, where limits forbid it."""
     options = context.options
     read = [t for v in node.inputs if (t := context.constant(v)) is not None]
@@ -169,12 +169,12 @@ def compute(context: Context, node: Node) -> list[Tensor] | None:
     return tensors
 
 
-def _refuse_size(context: Context, node: Node, freed: int) -> None:
+def _refuse_size(context: MatchContext, node: Node, freed: int) -> None:
     allowed = (freed + context.options.tensor_limit) / 1024
     context.refuse(FOLD, node, f"the result would be larger than {allowed:,.0f} KiB, or the file grow too much")
 
 
-def _freed(context: Context, node: Node) -> int:
+def _freed(context: MatchContext, node: Node) -> int:
     """Bytes of constants that only this node uses."""
     freed = 0
     for value in {v for v in node.inputs if v is not None}:
@@ -184,7 +184,7 @@ def _freed(context: Context, node: Node) -> int:
     return freed
 
 
-def _tensors(context: Context, node: Node, found: list[NDArray[Any]]) -> list[Tensor] | None:
+def _tensors(context: MatchContext, node: Node, found: list[NDArray[Any]]) -> list[Tensor] | None:
     tensors: list[Tensor] = []
     for value, array in zip(node.outputs, found, strict=False):
         kind = context.element_type(value)
@@ -197,7 +197,7 @@ def _tensors(context: Context, node: Node, found: list[NDArray[Any]]) -> list[Te
     return tensors if len(tensors) >= len(node.outputs) else None
 
 
-def _put(node: Node, tensors: list[Tensor], rewriter: Rewriter) -> None:
+def _put(node: Node, tensors: list[Tensor], rewriter: GraphRewriter) -> None:
     used = [t for v, t in zip(node.outputs, tensors, strict=False) if v is not None and v.uses]
     rewriter.context.growth += sum(t.nbytes for t in used) - _freed(rewriter.context, node)
     rewriter.fold(node, tensors)

@@ -7,12 +7,12 @@ from functools import partial
 
 from onnx_workbench.model.analysis.node_constants import plain
 from onnx_workbench.model.ir.graph import Graph, Node, Value
-from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, said
-from onnx_workbench.model.simplify.rewriter import Rewriter
+from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 
-def _if_with_constant(context: Context) -> Iterator[Match]:
+def _if_with_constant(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("If"):
         array = context.array(node.inputs[0]) if node.inputs else None
         if array is None or array.size != 1:
@@ -23,7 +23,7 @@ def _if_with_constant(context: Context) -> Iterator[Match]:
             yield Match(f"{said(node)} always takes its {name}", (node,), partial(_inline_if, node, body))
 
 
-def _can_inline(context: Context, body: Graph, targets: Sequence[Value | None]) -> bool:
+def _can_inline(context: MatchContext, body: Graph, targets: Sequence[Value | None]) -> bool:
     """Whether what a body returns can be what the node gives."""
     if body.quantization_annotations or len(targets) > len(body.outputs):
         return False
@@ -40,7 +40,7 @@ def _can_inline(context: Context, body: Graph, targets: Sequence[Value | None]) 
     return True
 
 
-def _inline_if(node: Node, body: Graph, rewriter: Rewriter) -> None:
+def _inline_if(node: Node, body: Graph, rewriter: GraphRewriter) -> None:
     graph = node.graph
     assert graph is not None
     cloner = rewriter.cloner(graph, {})

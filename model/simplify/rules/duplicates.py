@@ -11,20 +11,20 @@ from onnx_workbench.model.analysis.symbolic import Size
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
-from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, said
-from onnx_workbench.model.simplify.rewriter import Rewriter
+from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 _LARGEST_ATTRIBUTE = 1 << 16  # bytes of a tensor worth comparing
 
 
-def _common_subexpressions(context: Context) -> Iterator[Match]:
+def _common_subexpressions(context: MatchContext) -> Iterator[Match]:
     for graph in list(context.graphs):
         if graph.parent is None:
             yield from _in_tree(context, graph)
 
 
-def _in_tree(context: Context, root: Graph) -> Iterator[Match]:
+def _in_tree(context: MatchContext, root: Graph) -> Iterator[Match]:
     """One graph after the other, each body knowing what is there before its node."""
     pending: list[tuple[Iterator[Node], dict[Hashable, Node]]] = [(iter(run_order(root)), {})]
     while pending:
@@ -44,7 +44,7 @@ def _in_tree(context: Context, root: Graph) -> Iterator[Match]:
             yield Match(f"{said(node)} computes the same as {said(first)}", (first, node), partial(_share, node, first))
 
 
-def _key(context: Context, node: Node) -> Hashable:
+def _key(context: MatchContext, node: Node) -> Hashable:
     if node.op_type == "Constant" or not node.inputs or not context.may_change(node):
         return None
     if not context.is_deterministic(node):
@@ -60,7 +60,7 @@ def _key(context: Context, node: Node) -> Hashable:
     return node.domain, node.op_type, node.overload, context.opset(node), inputs, tuple(attributes), present
 
 
-def _input_key(context: Context, value: Value | None) -> Hashable:
+def _input_key(context: MatchContext, value: Value | None) -> Hashable:
     """A value, or what it holds where it is a small constant."""
     tensor = context.constant(value)
     if tensor is None or tensor.nbytes > 256:
@@ -86,21 +86,21 @@ def _content(attribute: Attribute) -> Hashable:
     return None
 
 
-def _can_share(context: Context, node: Node, first: Node) -> bool:
+def _can_share(context: MatchContext, node: Node, first: Node) -> bool:
     return len(node.outputs) == len(first.outputs) and all(
         a is None or b is None or not a.uses or context.can_replace(a, b)
         for a, b in zip(node.outputs, first.outputs, strict=True)
     )
 
 
-def _share(node: Node, first: Node, rewriter: Rewriter) -> None:
+def _share(node: Node, first: Node, rewriter: GraphRewriter) -> None:
     for a, b in zip(node.outputs, first.outputs, strict=True):
         if a is not None and b is not None and a.uses:
             rewriter.replace(a, b)
     rewriter.collect([node])
 
 
-def _equal_sizes(context: Context) -> Iterator[Match]:
+def _equal_sizes(context: MatchContext) -> Iterator[Match]:
     """Small integer tensors that hold the same sizes: the one found with the least work is enough."""
     for graph in list(context.graphs):
         if not context.is_alive(graph):
@@ -124,7 +124,7 @@ def _equal_sizes(context: Context) -> Iterator[Match]:
                 )
 
 
-def _replace(value: Value, other: Value, rewriter: Rewriter) -> None:
+def _replace(value: Value, other: Value, rewriter: GraphRewriter) -> None:
     rewriter.replace(value, other)
 
 

@@ -15,15 +15,15 @@ from onnx_workbench.model.analysis.slicing import slice_bounds
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, said
-from onnx_workbench.model.simplify.rewriter import Rewriter
+from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 #: Strictly rising functions, through which the place of the largest element can be seen.
 _RISING = ("Exp", "Softmax", "LogSoftmax")
 
 
-def bypass(context: Context, node: Node, source: Value | None, why: str) -> Iterator[Match]:
+def bypass(context: MatchContext, node: Node, source: Value | None, why: str) -> Iterator[Match]:
     """The match that lets users of the node's first output use `source`; none where that cannot be."""
     target = node.outputs[0] if node.outputs else None
     if target is None or source is None or not context.unused_from(node, 1) or not context.can_replace(target, source):
@@ -31,7 +31,7 @@ def bypass(context: Context, node: Node, source: Value | None, why: str) -> Iter
     yield Match(f"{said(node)}: {why}", (node,), lambda rewriter: rewriter.replace(target, source), (target,))
 
 
-def _deadend(context: Context) -> Iterator[Match]:
+def _deadend(context: MatchContext) -> Iterator[Match]:
     for node in reversed(list(context.all_nodes())):
         if node.graph is None or node.device_configurations or not context.is_chosen(node) or not node.outputs:
             continue
@@ -39,11 +39,11 @@ def _deadend(context: Context) -> Iterator[Match]:
             yield Match(f"{said(node)}: nobody uses its outputs", (node,), partial(_remove, node))
 
 
-def _remove(node: Node, rewriter: Rewriter) -> None:
+def _remove(node: Node, rewriter: GraphRewriter) -> None:
     rewriter.remove(node)
 
 
-def _unused_initializer(context: Context) -> Iterator[Match]:
+def _unused_initializer(context: MatchContext) -> Iterator[Match]:
     if context.options.nodes is not None:
         return
     for graph in context.graphs:
@@ -55,17 +55,17 @@ def _unused_initializer(context: Context) -> Iterator[Match]:
                 yield Match(f"{value.name}: nobody uses it", (), partial(_drop, value), (value,))
 
 
-def _drop(value: Value, rewriter: Rewriter) -> None:
+def _drop(value: Value, rewriter: GraphRewriter) -> None:
     rewriter.drop_constant(value)
 
 
-def _identity(context: Context) -> Iterator[Match]:
+def _identity(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Identity"):
         source = node.inputs[0] if node.inputs else None
         yield from bypass(context, node, source, "hands its input on")
 
 
-def _nop_cast(context: Context) -> Iterator[Match]:
+def _nop_cast(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Cast", "CastLike"):
         source = node.inputs[0] if node.inputs else None
         kind = context.element_type(source)
@@ -77,7 +77,7 @@ def _nop_cast(context: Context) -> Iterator[Match]:
             yield from bypass(context, node, source, f"its input is {kind.text} already")
 
 
-def _nop_dropout(context: Context) -> Iterator[Match]:
+def _nop_dropout(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Dropout"):
         if context.is_inference_dropout(node):
             yield from bypass(context, node, node.inputs[0], "drops nothing outside training")
@@ -85,7 +85,7 @@ def _nop_dropout(context: Context) -> Iterator[Match]:
             context.refuse("eliminate_nop_dropout", node, "it is in training mode, or may be")
 
 
-def _monotone_argmax(context: Context) -> Iterator[Match]:
+def _monotone_argmax(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("ArgMax"):
         inner = context.producer(node.inputs[0], *_RISING)
         if inner is None or inner.inputs[0] is None:
@@ -100,7 +100,7 @@ def _monotone_argmax(context: Context) -> Iterator[Match]:
         )
 
 
-def _softmax_axis_is(context: Context, node: Node, axis: int) -> bool:
+def _softmax_axis_is(context: MatchContext, node: Node, axis: int) -> bool:
     rank = context.facts.rank(node.inputs[0])
     own = number(node, "axis", -1 if context.opset(node) >= 13 else 1)
     if not rank:
@@ -110,12 +110,12 @@ def _softmax_axis_is(context: Context, node: Node, axis: int) -> bool:
     return own % rank == axis % rank
 
 
-def set_first_input(node: Node, source: Value, rewriter: Rewriter) -> None:
+def set_first_input(node: Node, source: Value, rewriter: GraphRewriter) -> None:
     """Let a node read another value; its other inputs stay."""
     rewriter.set_inputs(node, (source, *node.inputs[1:]))
 
 
-def pads_of(context: Context, node: Node) -> tuple[int, ...] | None:
+def pads_of(context: MatchContext, node: Node) -> tuple[int, ...] | None:
     """The pads of a Pad without axes, begins then ends; None when they are not known."""
     if len(node.inputs) > 3 and node.inputs[3] is not None:
         return None
@@ -124,14 +124,14 @@ def pads_of(context: Context, node: Node) -> tuple[int, ...] | None:
     return constant_ints(context.facts, node, 1)
 
 
-def _nop_pad(context: Context) -> Iterator[Match]:
+def _nop_pad(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Pad"):
         pads = pads_of(context, node)
         if pads is not None and not any(pads):
             yield from bypass(context, node, node.inputs[0], "pads by nothing")
 
 
-def _nop_transpose(context: Context) -> Iterator[Match]:
+def _nop_transpose(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Transpose"):
         order = ints(node, "perm")
         rank = context.facts.rank(node.inputs[0])
@@ -141,7 +141,7 @@ def _nop_transpose(context: Context) -> Iterator[Match]:
             yield from bypass(context, node, node.inputs[0], "there is one axis")
 
 
-def _same_dims(context: Context, node: Node, why: str) -> Iterator[Match]:
+def _same_dims(context: MatchContext, node: Node, why: str) -> Iterator[Match]:
     """A bypass where the output has the dimensions of the input, for nodes that only rearrange."""
     before = context.facts.dims(node.inputs[0])
     after = context.facts.dims(node.outputs[0])
@@ -149,14 +149,14 @@ def _same_dims(context: Context, node: Node, why: str) -> Iterator[Match]:
         yield from bypass(context, node, node.inputs[0], why)
 
 
-def _nop_flatten(context: Context) -> Iterator[Match]:
+def _nop_flatten(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Flatten"):
         rank = context.facts.rank(node.inputs[0])
         if rank == 2 and number(node, "axis", 1) in (1, -1):
             yield from bypass(context, node, node.inputs[0], "its input is a matrix already")
 
 
-def _nop_reshape(context: Context) -> Iterator[Match]:
+def _nop_reshape(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Reshape"):
         wanted = constant_ints(context.facts, node, 1) if context.opset(node) >= 5 else ints(node, "shape")
         rank = context.facts.rank(node.inputs[0])
@@ -167,7 +167,7 @@ def _nop_reshape(context: Context) -> Iterator[Match]:
             yield from _same_dims(context, node, "keeps the shape")
 
 
-def _nop_expand(context: Context) -> Iterator[Match]:
+def _nop_expand(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Expand", "Tile"):
         if node.op_type == "Tile" and context.opset(node) < 6:
             continue
@@ -179,19 +179,19 @@ def _nop_expand(context: Context) -> Iterator[Match]:
             yield from _same_dims(context, node, "keeps the shape")
 
 
-def _nop_concat(context: Context) -> Iterator[Match]:
+def _nop_concat(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Concat", "Sum", "Max", "Min", "Mean"):
         if len(node.inputs) == 1:
             yield from bypass(context, node, node.inputs[0], "it has one input")
 
 
-def _nop_split(context: Context) -> Iterator[Match]:
+def _nop_split(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Split"):
         if len(node.outputs) == 1:
             yield from bypass(context, node, node.inputs[0], "it has one part")
 
 
-def _nop_slice(context: Context) -> Iterator[Match]:
+def _nop_slice(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Slice"):
         bounds = slice_bounds(context.facts, node, context.opset(node))
         dims = context.facts.dims(node.inputs[0])
@@ -216,7 +216,7 @@ def _is_whole(
     return shorter is False and (symbolic.least(end) or 0) >= 0
 
 
-def _nop_with_unit(context: Context) -> Iterator[Match]:
+def _nop_with_unit(context: MatchContext) -> Iterator[Match]:
     for op_type, (unit, places) in _UNITS.items():
         for node in context.nodes(op_type):
             for place in places:
@@ -245,7 +245,7 @@ _SAYS = {
 }  # fmt: skip
 
 
-def _is_filled(context: Context, value: Value | None, content: float) -> bool:
+def _is_filled(context: MatchContext, value: Value | None, content: float) -> bool:
     tensor = context.constant(value)
     if tensor is None or tensor.size == 0 or tensor.element_type == ElementType.STRING:
         return False
@@ -255,7 +255,7 @@ def _is_filled(context: Context, value: Value | None, content: float) -> bool:
     return array is not None and bool(np.all(array == content))
 
 
-def _keeps_shape(context: Context, value: Value, constant: Value | None) -> bool:
+def _keeps_shape(context: MatchContext, value: Value, constant: Value | None) -> bool:
     """Whether combining a value with a constant leaves the value's shape as it is."""
     tensor = context.constant(constant)
     if tensor is None:
@@ -273,7 +273,7 @@ def _keeps_shape(context: Context, value: Value, constant: Value | None) -> bool
 _IDEMPOTENT = ("Abs", "Ceil", "Floor", "Round", "Relu", "Sign")
 
 
-def _idempotent(context: Context) -> Iterator[Match]:
+def _idempotent(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes(*_IDEMPOTENT):
         before = context.producer(node.inputs[0], node.op_type)
         if before is not None:
@@ -283,7 +283,7 @@ def _idempotent(context: Context) -> Iterator[Match]:
             yield from bypass(context, node, node.inputs[0], "its input is never negative")
 
 
-def _nop_reduce(context: Context) -> Iterator[Match]:
+def _nop_reduce(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"):
         dims = context.facts.dims(node.inputs[0])
         axes = reduced_axes(context, node)
@@ -293,7 +293,7 @@ def _nop_reduce(context: Context) -> Iterator[Match]:
             yield from bypass(context, node, node.inputs[0], "the axes it reduces have one element")
 
 
-def reduced_axes(context: Context, node: Node) -> tuple[int, ...] | None:
+def reduced_axes(context: MatchContext, node: Node) -> tuple[int, ...] | None:
     """The axes a Reduce operator goes over; None when not known."""
     rank = context.facts.rank(node.inputs[0])
     by_input = context.opset(node) >= (13 if node.op_type == "ReduceSum" else 18)
@@ -306,7 +306,7 @@ def reduced_axes(context: Context, node: Node) -> tuple[int, ...] | None:
     return axes
 
 
-def _nop_resize(context: Context) -> Iterator[Match]:
+def _nop_resize(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Upsample", "Resize"):
         index = 1 if node.op_type == "Upsample" or context.opset(node) < 11 else 2
         scales = context.array(node.inputs[index]) if len(node.inputs) > index else None
@@ -316,7 +316,7 @@ def _nop_resize(context: Context) -> Iterator[Match]:
                 yield from bypass(context, node, node.inputs[0], "keeps the size")
 
 
-def _shape_gather(context: Context) -> Iterator[Match]:
+def _shape_gather(context: MatchContext) -> Iterator[Match]:
     """Shape, then Gather or Slice of neighbouring entries, where Shape itself can do it (opset 15)."""
     for node in context.nodes("Slice", "Gather"):
         shape = context.producer(node.inputs[0], "Shape")
@@ -337,7 +337,7 @@ def _shape_gather(context: Context) -> Iterator[Match]:
         )
 
 
-def _span(context: Context, node: Node, length: int) -> tuple[int, int] | None:
+def _span(context: MatchContext, node: Node, length: int) -> tuple[int, int] | None:
     """Which entries of a shape of that length are taken, when they are neighbours and stay a vector."""
     if node.op_type == "Gather":
         content = context.facts.contents.get(node.inputs[1]) if node.inputs[1] is not None else None
@@ -357,14 +357,14 @@ def _span(context: Context, node: Node, length: int) -> tuple[int, int] | None:
     return (first, stop) if stop > first else None
 
 
-def _shape_part(node: Node, shape: Node, start: int, end: int, rewriter: Rewriter) -> None:
+def _shape_part(node: Node, shape: Node, start: int, end: int, rewriter: GraphRewriter) -> None:
     target = node.outputs[0]
     assert target is not None
     rewriter.add(node, "Shape", [shape.inputs[0]], {"start": start, "end": end}, outputs=[target])
     rewriter.collect([node])
 
 
-def _where(context: Context) -> Iterator[Match]:
+def _where(context: MatchContext) -> Iterator[Match]:
     """Where(Not(c), a, b) is Where(c, b, a)."""
     for node in context.nodes("Where"):
         negation = context.producer(node.inputs[0], "Not")
@@ -372,11 +372,11 @@ def _where(context: Context) -> Iterator[Match]:
             yield Match(f"{said(node)}: chooses the other way round", (negation, node), partial(_swap, node, negation))
 
 
-def _swap(node: Node, negation: Node, rewriter: Rewriter) -> None:
+def _swap(node: Node, negation: Node, rewriter: GraphRewriter) -> None:
     rewriter.set_inputs(node, (negation.inputs[0], node.inputs[2], node.inputs[1]))
 
 
-def _nop_squeeze_unsqueeze(context: Context) -> Iterator[Match]:
+def _nop_squeeze_unsqueeze(context: MatchContext) -> Iterator[Match]:
     """Unsqueeze and Squeeze that take back what the node before did."""
     for node in context.nodes("Squeeze", "Unsqueeze"):
         opposite = "Unsqueeze" if node.op_type == "Squeeze" else "Squeeze"
@@ -395,7 +395,7 @@ def _nop_squeeze_unsqueeze(context: Context) -> Iterator[Match]:
             yield from bypass(context, node, before.inputs[0], f"takes {said(before)} back")
 
 
-def _zero_state(context: Context) -> Iterator[Match]:
+def _zero_state(context: MatchContext) -> Iterator[Match]:
     """States that recurrent operators begin with are zero when they are left out."""
     for node in context.nodes("LSTM", "GRU", "RNN"):
         needless = [index for index in _STATES if index < len(node.inputs) and _is_zero(context, node.inputs[index])]
@@ -410,7 +410,7 @@ _STATES = (5, 6)  # initial_h, initial_c
 _LARGEST_STATE = 1 << 20  # elements
 
 
-def _is_zero(context: Context, value: Value | None) -> bool:
+def _is_zero(context: MatchContext, value: Value | None) -> bool:
     filled = context.producer(value, "ConstantOfShape")
     if filled is None:
         tensor = context.constant(value)
@@ -423,11 +423,11 @@ def _is_zero(context: Context, value: Value | None) -> bool:
     return array is not None and not array.any()
 
 
-def _set_inputs(node: Node, inputs: Sequence[Value | None], rewriter: Rewriter) -> None:
+def _set_inputs(node: Node, inputs: Sequence[Value | None], rewriter: GraphRewriter) -> None:
     rewriter.set_inputs(node, inputs)
 
 
-_Find = Callable[[Context], Iterator[Match]]
+_Find = Callable[[MatchContext], Iterator[Match]]
 
 
 def _pass(identifier: str, title: str, doc: str, find: _Find) -> Pass:

@@ -11,9 +11,9 @@ from typing import Any
 from onnx_workbench.model.analysis.node_constants import real
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, said
-from onnx_workbench.model.simplify.rewriter import Rewriter
+from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +30,25 @@ class Product:
         return left[0] if len(left) == 1 and len(self.values) == 2 else None
 
 
-def scalar(context: Context, value: Value | None) -> float | None:
+def scalar(context: MatchContext, value: Value | None) -> float | None:
     """The number a constant of one element is."""
     array = context.array(value)
     return float(array.reshape(-1)[0]) if array is not None and array.size == 1 and array.dtype.kind in "fi" else None
 
 
-def is_near(context: Context, x: Value | None, number: float | None, expected: float) -> bool:
+def is_near(context: MatchContext, x: Value | None, number: float | None, expected: float) -> bool:
     """Whether a constant is what it should be, as far as the type of the data can tell."""
     tolerance = 1e-3 if context.element_type(x) is ElementType.FLOAT16 else 1e-5
     return number is not None and math.isclose(number, expected, rel_tol=tolerance)
 
 
-def is_alike(context: Context, value: Value | None, x: Value | None) -> bool:
+def is_alike(context: MatchContext, value: Value | None, x: Value | None) -> bool:
     """Whether a value has the type and the rank of the data: constants of more axes would give it more."""
     rank = context.facts.rank(x)
     return rank is not None and context.facts.rank(value) == rank and context.is_float(value, x)
 
 
-def product(context: Context, node: Node) -> Product:
+def product(context: MatchContext, node: Node) -> Product:
     """What a Mul multiplies, through those that feed it and nothing else."""
     factor, values, nodes = 1.0, list[Value](), [node]
     pending = [(node, v) for v in node.inputs]
@@ -70,14 +70,14 @@ def product(context: Context, node: Node) -> Product:
     return Product(factor, tuple(values), tuple(nodes))
 
 
-def products(context: Context) -> Iterator[tuple[Node, Product]]:
+def products(context: MatchContext) -> Iterator[tuple[Node, Product]]:
     """Every Mul, and every Div by a constant, with what it multiplies."""
     for node in context.nodes("Mul", "Div"):
         if node.op_type == "Mul" or scalar(context, node.inputs[1]) is not None:
             yield node, product(context, node)
 
 
-def added_number(context: Context, node: Node | None, number: float) -> Value | None:
+def added_number(context: MatchContext, node: Node | None, number: float) -> Value | None:
     """What an Add adds this number to."""
     if node is None or len(node.inputs) != 2:
         return None
@@ -87,7 +87,9 @@ def added_number(context: Context, node: Node | None, number: float) -> Value | 
     return None
 
 
-def fuse(node: Node, op_type: str, inputs: tuple[Any, ...], attributes: Mapping[str, Any], rewriter: Rewriter) -> None:
+def fuse(
+    node: Node, op_type: str, inputs: tuple[Any, ...], attributes: Mapping[str, Any], rewriter: GraphRewriter
+) -> None:
     """Let one operator make what a node made, and remove what only it needed."""
     rewriter.add(node, op_type, inputs, attributes, outputs=[node.outputs[0]])
     rewriter.collect([node])
@@ -100,7 +102,7 @@ def _match(
     return Match(text, parts, partial(fuse, node, op_type, (x,), attributes or {}))
 
 
-def _gelu(context: Context) -> Iterator[Match]:
+def _gelu(context: MatchContext) -> Iterator[Match]:
     for node, found in products(context):
         if context.opset(node) < 20 or len(found.values) != 2:
             continue
@@ -121,7 +123,7 @@ def _gelu(context: Context) -> Iterator[Match]:
                 break
 
 
-def _scaled(context: Context, erf: Node, x: Value) -> tuple[Node, ...] | None:
+def _scaled(context: MatchContext, erf: Node, x: Value) -> tuple[Node, ...] | None:
     """The node that divides x by the root of two for Erf."""
     before = context.producer(erf.inputs[0], "Div", "Mul")
     if before is None or context.sole_user(before.outputs[0]) is not erf:
@@ -132,7 +134,7 @@ def _scaled(context: Context, erf: Node, x: Value) -> tuple[Node, ...] | None:
     return found.nodes if is_near(context, x, found.factor, math.sqrt(0.5)) else None
 
 
-def _tanh_argument(context: Context, tanh: Node, x: Value) -> tuple[Node, ...] | None:
+def _tanh_argument(context: MatchContext, tanh: Node, x: Value) -> tuple[Node, ...] | None:
     """The nodes of √(2/π)·(x + 0.044715·x³)."""
     outer = context.producer(tanh.inputs[0], "Mul")
     if outer is None or context.sole_user(outer.outputs[0]) is not tanh:
@@ -156,7 +158,7 @@ def _tanh_argument(context: Context, tanh: Node, x: Value) -> tuple[Node, ...] |
     return (power, *term.nodes, plus, *found.nodes)
 
 
-def _gated(context: Context, op_type: str, since: int, *gates: str) -> Iterator[Match]:
+def _gated(context: MatchContext, op_type: str, since: int, *gates: str) -> Iterator[Match]:
     """x · gate(x), where the gate is a chain of operators of one input, last first."""
     for node, found in products(context):
         if context.opset(node) < since or found.factor != 1.0 or len(found.values) != 2:
@@ -186,7 +188,7 @@ def _is_plain(node: Node) -> bool:
     return math.isclose(real(node, "alpha", 0.2), 1 / 6, rel_tol=1e-5) and real(node, "beta", 0.5) == 0.5
 
 
-def _hard_swish(context: Context) -> Iterator[Match]:
+def _hard_swish(context: MatchContext) -> Iterator[Match]:
     yield from _gated(context, "HardSwish", 14, "HardSigmoid")
     for node, found in products(context):
         if context.opset(node) < 14 or len(found.values) != 2:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, said
-from onnx_workbench.model.simplify.rewriter import Rewriter
+from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def _consecutive_mul(context: Context) -> Iterator[Match]:
+def _consecutive_mul(context: MatchContext) -> Iterator[Match]:
     """(x · a) · b as x · (a · b). Not so with sums, whose parts may cancel out."""
     for node in context.nodes("Mul"):
         for place in (0, 1):
@@ -64,7 +64,7 @@ def _is_safe(a: NDArray[Any], b: NDArray[Any], product: NDArray[Any]) -> bool:
     return bool((is_exact & ~goes_too_far).all())
 
 
-def _multiply(node: Node, x: Value | None, factor: NDArray[Any], rewriter: Rewriter) -> None:
+def _multiply(node: Node, x: Value | None, factor: NDArray[Any], rewriter: GraphRewriter) -> None:
     rewriter.set_inputs(node, (x, factor))
 
 

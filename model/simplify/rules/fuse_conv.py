@@ -11,9 +11,9 @@ import numpy as np
 
 from onnx_workbench.model.analysis.node_constants import ints, number, plain, real, text
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, said
-from onnx_workbench.model.simplify.rewriter import Rewriter
+from onnx_workbench.model.simplify.rewriter import GraphRewriter
 from onnx_workbench.model.simplify.rules.eliminations import pads_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Affine:
     shift: NDArray[Any] | None = None
 
 
-def _into_weights(context: Context, op_types: Sequence[str], takers: Sequence[str]) -> Iterator[Match]:
+def _into_weights(context: MatchContext, op_types: Sequence[str], takers: Sequence[str]) -> Iterator[Match]:
     for node in context.nodes(*op_types):
         for place, value in enumerate(node.inputs[:2]):
             inner = context.producer(value, *takers)
@@ -47,7 +47,7 @@ def _into_weights(context: Context, op_types: Sequence[str], takers: Sequence[st
                 break
 
 
-def _channels(context: Context, node: Node) -> int | None:
+def _channels(context: MatchContext, node: Node) -> int | None:
     """Output channels of a convolution, or columns of a Gemm."""
     tensor = context.constant(node.inputs[1]) if len(node.inputs) > 1 else None
     if tensor is None:
@@ -59,7 +59,7 @@ def _channels(context: Context, node: Node) -> int | None:
     return tensor.shape[0] if node.op_type == "Conv" else tensor.shape[1] * number(node, "group", 1)
 
 
-def affine_of(context: Context, node: Node, place: int, channels: int) -> Affine | None:
+def affine_of(context: MatchContext, node: Node, place: int, channels: int) -> Affine | None:
     """What a node does to the channels of its input, if it is of this kind."""
     if node.op_type == "BatchNormalization":
         return _normalization(context, node, channels) if place == 0 else None
@@ -81,7 +81,7 @@ def affine_of(context: Context, node: Node, place: int, channels: int) -> Affine
 
 
 def _per_channel(
-    context: Context, node: Node, data: Value | None, constant: Value | None, channels: int
+    context: MatchContext, node: Node, data: Value | None, constant: Value | None, channels: int
 ) -> NDArray[Any] | None:
     """A constant that is broadcast over all but the channel axis, as a vector; in double precision."""
     tensor, rank = context.constant(constant), context.facts.rank(data)
@@ -97,7 +97,7 @@ def _per_channel(
     return None if array is None else np.broadcast_to(array.reshape(-1).astype(np.float64), (channels,))
 
 
-def _normalization(context: Context, node: Node, channels: int) -> Affine | None:
+def _normalization(context: MatchContext, node: Node, channels: int) -> Affine | None:
     if number(node, "training_mode", 0) or not context.unused_from(node, 1) or number(node, "spatial", 1) != 1:
         return None
     if context.opset(node) < 7 and number(node, "is_test", 0) != 1:
@@ -114,7 +114,7 @@ def _normalization(context: Context, node: Node, channels: int) -> Affine | None
     return Affine(scale, beta - mean * scale)
 
 
-def can_absorb(context: Context, node: Node, affine: Affine) -> bool:
+def can_absorb(context: MatchContext, node: Node, affine: Affine) -> bool:
     """Whether the weights and bias of a node are constants that nobody else needs in their present form."""
     if not context.is_float(*[v for v in node.inputs[:3] if v is not None]) or number(node, "group", 1) < 1:
         return False
@@ -136,7 +136,7 @@ def _is_own(value: Value | None, node: Node) -> bool:
     return value is not None and all(user is node for user, _ in value.uses)
 
 
-def _absorb(context: Context, node: Node, after: Node, affine: Affine, rewriter: Rewriter) -> None:
+def _absorb(context: MatchContext, node: Node, after: Node, affine: Affine, rewriter: GraphRewriter) -> None:
     weights, channels = context.array(node.inputs[1]), _channels(context, node)
     assert weights is not None
     assert channels is not None
@@ -173,7 +173,7 @@ def _scaled(node: Node, weights: NDArray[Any], scale: NDArray[Any]) -> NDArray[A
     return scaled
 
 
-def _mul_before(context: Context) -> Iterator[Match]:
+def _mul_before(context: MatchContext) -> Iterator[Match]:
     """A factor in front of a convolution or matrix product is a factor of its weights."""
     for node in context.nodes("Conv", "Gemm"):
         before = context.producer(node.inputs[0], "Mul", "Div")
@@ -193,7 +193,7 @@ def _mul_before(context: Context) -> Iterator[Match]:
                 break
 
 
-def _one_number(context: Context, node: Node, data: Value | None, constant: Value | None) -> float | None:
+def _one_number(context: MatchContext, node: Node, data: Value | None, constant: Value | None) -> float | None:
     """The single number a value is multiplied by; None where there is none or it changes the shape."""
     tensor, rank = context.constant(constant), context.facts.rank(data)
     if tensor is None or rank is None or tensor.size != 1 or len(tensor.shape) > rank or context.opset(node) < 7:
@@ -207,7 +207,7 @@ def _one_number(context: Context, node: Node, data: Value | None, constant: Valu
     return number_
 
 
-def _scale_weights(context: Context, node: Node, source: Value, factor: float, rewriter: Rewriter) -> None:
+def _scale_weights(context: MatchContext, node: Node, source: Value, factor: float, rewriter: GraphRewriter) -> None:
     weights = context.array(node.inputs[1])
     assert weights is not None
     with np.errstate(over="ignore"):
@@ -218,16 +218,16 @@ def _scale_weights(context: Context, node: Node, source: Value, factor: float, r
 # -- pads ---------------------------------------------------------------------------------------------------------
 
 
-def _pad_into_conv(context: Context) -> Iterator[Match]:
+def _pad_into_conv(context: MatchContext) -> Iterator[Match]:
     yield from _pad_into(context, ("Conv",), lowest=False)
 
 
-def _pad_into_pool(context: Context) -> Iterator[Match]:
+def _pad_into_pool(context: MatchContext) -> Iterator[Match]:
     yield from _pad_into(context, ("AveragePool", "LpPool"), lowest=False)
     yield from _pad_into(context, ("MaxPool",), lowest=True)
 
 
-def _pad_into(context: Context, op_types: tuple[str, ...], *, lowest: bool) -> Iterator[Match]:
+def _pad_into(context: MatchContext, op_types: tuple[str, ...], *, lowest: bool) -> Iterator[Match]:
     for node in context.nodes(*op_types):
         pad = context.producer(node.inputs[0], "Pad")
         if pad is None or context.sole_user(node.inputs[0]) is not node or text(pad, "mode", "constant") != "constant":
@@ -267,7 +267,7 @@ def _pool_agrees(node: Node, rank: int, pads: tuple[int, ...]) -> bool:
     return False if own is not None and any(own) else not any(pads[2:rank]) and not any(pads[rank + 2 :])
 
 
-def _pad_value_fits(context: Context, pad: Node, *, lowest: bool) -> bool:
+def _pad_value_fits(context: MatchContext, pad: Node, *, lowest: bool) -> bool:
     if context.opset(pad) < 11:
         content: float | None = real(pad, "value", 0.0)
     elif len(pad.inputs) < 3 or pad.inputs[2] is None:
@@ -280,14 +280,14 @@ def _pad_value_fits(context: Context, pad: Node, *, lowest: bool) -> bool:
     return content == -np.inf if lowest else content == 0.0
 
 
-def _set_pads(node: Node, pad: Node, total: tuple[int, ...], rewriter: Rewriter) -> None:
+def _set_pads(node: Node, pad: Node, total: tuple[int, ...], rewriter: GraphRewriter) -> None:
     rewriter.set_attribute(node, "pads", list(total))
     if plain(node, "auto_pad") is not None:
         rewriter.set_attribute(node, "auto_pad", None)
     rewriter.set_inputs(node, (pad.inputs[0], *node.inputs[1:]))
 
 
-def _finder(op_types: Sequence[str], takers: Sequence[str]) -> Callable[[Context], Iterator[Match]]:
+def _finder(op_types: Sequence[str], takers: Sequence[str]) -> Callable[[MatchContext], Iterator[Match]]:
     return partial(_into_weights, op_types=op_types, takers=takers)
 
 

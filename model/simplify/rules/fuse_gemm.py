@@ -10,12 +10,12 @@ import numpy as np
 
 from onnx_workbench.model.analysis.node_constants import ints, number
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, said
-from onnx_workbench.model.simplify.rewriter import Rewriter
+from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 
-def _matmul_add(context: Context) -> Iterator[Match]:
+def _matmul_add(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Add"):
         for place, value in enumerate(node.inputs[:2]):
             product = context.producer(value, "MatMul")
@@ -31,7 +31,7 @@ def _matmul_add(context: Context) -> Iterator[Match]:
                 break
 
 
-def _is_gemm(context: Context, product: Node, value: Value, bias: Value) -> bool:
+def _is_gemm(context: MatchContext, product: Node, value: Value, bias: Value) -> bool:
     """Whether both factors are matrices, and the addend is spread over the product and never the other way round."""
     facts = context.facts
     if context.opset(product) < 7 or facts.rank(product.inputs[0]) != 2 or facts.rank(product.inputs[1]) != 2:
@@ -44,12 +44,12 @@ def _is_gemm(context: Context, product: Node, value: Value, bias: Value) -> bool
     return all(b in (1, d) for b, d in zip(reversed(own), reversed(dims), strict=False))
 
 
-def _make_gemm(product: Node, add: Node, bias: Value, rewriter: Rewriter) -> None:
+def _make_gemm(product: Node, add: Node, bias: Value, rewriter: GraphRewriter) -> None:
     rewriter.add(product, "Gemm", [*product.inputs, bias], outputs=[add.outputs[0]], before=add)
     rewriter.collect([add])
 
 
-def _transpose_into_gemm(context: Context) -> Iterator[Match]:
+def _transpose_into_gemm(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Gemm"):
         for place, name in ((0, "transA"), (1, "transB")):
             before = context.producer(node.inputs[place], "Transpose")
@@ -60,7 +60,7 @@ def _transpose_into_gemm(context: Context) -> Iterator[Match]:
                 )  # fmt: skip
 
 
-def _take_transpose(node: Node, before: Node, place: int, name: str, rewriter: Rewriter) -> None:
+def _take_transpose(node: Node, before: Node, place: int, name: str, rewriter: GraphRewriter) -> None:
     rewriter.set_attribute(node, name, 0 if number(node, name, 0) else 1)
     inputs = list(node.inputs)
     inputs[place] = before.inputs[0]
@@ -81,7 +81,7 @@ class _Projection:
     result: Value
 
 
-def _projections(context: Context) -> Iterator[Match]:
+def _projections(context: MatchContext) -> Iterator[Match]:
     """Queries, keys and values of attention come from one input: one product does, and a Split."""
     groups: dict[tuple[object, ...], list[_Projection]] = {}
     for node in context.nodes("MatMul"):
@@ -98,7 +98,7 @@ def _projections(context: Context) -> Iterator[Match]:
             yield Match(text, nodes, partial(_project_at_once, context, parts))
 
 
-def _projection(context: Context, node: Node) -> _Projection | None:
+def _projection(context: MatchContext, node: Node) -> _Projection | None:
     source, weights, product = node.inputs[0], node.inputs[1], node.outputs[0]
     tensor, rank = context.constant(weights), context.facts.rank(source)
     if source is None or weights is None or product is None or tensor is None or rank is None or rank < 2:
@@ -115,7 +115,7 @@ def _projection(context: Context, node: Node) -> _Projection | None:
     return None if context.is_protected(product) else _Projection((node,), source, weights, None, product)
 
 
-def _project_at_once(context: Context, parts: Sequence[_Projection], rewriter: Rewriter) -> None:
+def _project_at_once(context: MatchContext, parts: Sequence[_Projection], rewriter: GraphRewriter) -> None:
     source, node = parts[0].source, parts[0].nodes[0]
     graph = node.graph
     assert graph is not None

@@ -12,9 +12,9 @@ from onnx_workbench.model.analysis.node_constants import constant_ints, ints, nu
 from onnx_workbench.model.analysis.shapes import axes_of
 from onnx_workbench.model.analysis.slicing import slice_bounds
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, said
-from onnx_workbench.model.simplify.rewriter import Rewriter
+from onnx_workbench.model.simplify.rewriter import GraphRewriter
 from onnx_workbench.model.simplify.rules.eliminations import reduced_axes, set_first_input
 from onnx_workbench.model.simplify.rules.shape_computations import is_reshape_like
 
@@ -22,7 +22,7 @@ from onnx_workbench.model.simplify.rules.shape_computations import is_reshape_li
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 
-def _consecutive_transposes(context: Context) -> Iterator[Match]:
+def _consecutive_transposes(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Transpose"):
         before = context.producer(node.inputs[0], "Transpose")
         if before is None:
@@ -47,16 +47,16 @@ def _order(node: Node, rank: int | None) -> tuple[int, ...] | None:
     return tuple(reversed(range(rank)))
 
 
-def _replace(target: Value, source: Value, rewriter: Rewriter) -> None:
+def _replace(target: Value, source: Value, rewriter: GraphRewriter) -> None:
     rewriter.replace(target, source)
 
 
-def _set_order(node: Node, before: Node, order: list[int], rewriter: Rewriter) -> None:
+def _set_order(node: Node, before: Node, order: list[int], rewriter: GraphRewriter) -> None:
     rewriter.set_attribute(node, "perm", order)
     rewriter.set_inputs(node, (before.inputs[0],))
 
 
-def _consecutive_concats(context: Context) -> Iterator[Match]:
+def _consecutive_concats(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Concat"):
         for value in node.inputs:
             inner = context.producer(value, "Concat")
@@ -68,17 +68,17 @@ def _consecutive_concats(context: Context) -> Iterator[Match]:
             break
 
 
-def _same_axis(context: Context, a: Node, b: Node) -> bool:
+def _same_axis(context: MatchContext, a: Node, b: Node) -> bool:
     first, second = number(a, "axis", 1), number(b, "axis", 1)
     rank = context.facts.rank(a.inputs[0])
     return first % rank == second % rank if rank else first == second
 
 
-def _splice(node: Node, inner: Node, place: int, rewriter: Rewriter) -> None:
+def _splice(node: Node, inner: Node, place: int, rewriter: GraphRewriter) -> None:
     rewriter.set_inputs(node, (*node.inputs[:place], *inner.inputs, *node.inputs[place + 1 :]))
 
 
-def _log_softmax(context: Context) -> Iterator[Match]:
+def _log_softmax(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Log"):
         inner = context.producer(node.inputs[0], "Softmax")
         if inner is not None and context.sole_user(node.inputs[0]) is node:
@@ -86,7 +86,7 @@ def _log_softmax(context: Context) -> Iterator[Match]:
                         partial(_make_log_softmax, inner, node))  # fmt: skip
 
 
-def _make_log_softmax(inner: Node, node: Node, rewriter: Rewriter) -> None:
+def _make_log_softmax(inner: Node, node: Node, rewriter: GraphRewriter) -> None:
     rewriter.add(node, "LogSoftmax", [inner.inputs[0]], dict(inner.attributes), outputs=[node.outputs[0]])
     rewriter.collect([node])
 
@@ -97,7 +97,7 @@ _REDUCTIONS = (
 )  # fmt: skip
 
 
-def _reduce_unsqueeze(context: Context) -> Iterator[Match]:
+def _reduce_unsqueeze(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Unsqueeze"):
         inner = context.producer(node.inputs[0], *_REDUCTIONS)
         if inner is None or context.sole_user(node.inputs[0]) is not node or number(inner, "keepdims", 1):
@@ -113,22 +113,22 @@ def _reduce_unsqueeze(context: Context) -> Iterator[Match]:
                         partial(_keep_dims, inner, node))  # fmt: skip
 
 
-def _keep_dims(inner: Node, node: Node, rewriter: Rewriter) -> None:
+def _keep_dims(inner: Node, node: Node, rewriter: GraphRewriter) -> None:
     attributes = {k: v for k, v in inner.attributes.items() if k != "keepdims"}
     rewriter.add(inner, inner.op_type, inner.inputs, {**attributes, "keepdims": 1}, outputs=[node.outputs[0]],
                  before=node)  # fmt: skip
     rewriter.collect([node])
 
 
-def _consecutive_squeezes(context: Context) -> Iterator[Match]:
+def _consecutive_squeezes(context: MatchContext) -> Iterator[Match]:
     yield from _consecutive_axes(context, "Squeeze")
 
 
-def _consecutive_unsqueezes(context: Context) -> Iterator[Match]:
+def _consecutive_unsqueezes(context: MatchContext) -> Iterator[Match]:
     yield from _consecutive_axes(context, "Unsqueeze")
 
 
-def _consecutive_axes(context: Context, op_type: str) -> Iterator[Match]:
+def _consecutive_axes(context: MatchContext, op_type: str) -> Iterator[Match]:
     for node in context.nodes(op_type):
         before = context.producer(node.inputs[0], op_type)
         if before is None or before.inputs[0] is None or context.sole_user(node.inputs[0]) is not node:
@@ -157,7 +157,7 @@ def _joined_axes(rank: int, first: tuple[int, ...], second: tuple[int, ...], *, 
     return sorted([*gone, *(left[a % len(left)] for a in second)])
 
 
-def _set_axes(context: Context, node: Node, before: Node, axes: list[int], rewriter: Rewriter) -> None:
+def _set_axes(context: MatchContext, node: Node, before: Node, axes: list[int], rewriter: GraphRewriter) -> None:
     if context.opset(node) >= 13:
         rewriter.set_inputs(node, (before.inputs[0], np.array(axes, np.int64)))
     else:
@@ -165,7 +165,7 @@ def _set_axes(context: Context, node: Node, before: Node, axes: list[int], rewri
         rewriter.set_inputs(node, (before.inputs[0],))
 
 
-def _consecutive_slices(context: Context) -> Iterator[Match]:
+def _consecutive_slices(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Slice"):
         joined = _joined_slices(context, node)
         if joined is None:
@@ -178,7 +178,7 @@ def _consecutive_slices(context: Context) -> Iterator[Match]:
                         partial(_set_bounds, node, before, bounds))  # fmt: skip
 
 
-def _joined_slices(context: Context, node: Node) -> tuple[Node, list[tuple[int, ...]]] | None:
+def _joined_slices(context: MatchContext, node: Node) -> tuple[Node, list[tuple[int, ...]]] | None:
     """The Slice before this Slice, and the bounds that do the same as both; None where there are none."""
     before = context.producer(node.inputs[0], "Slice") if node.op_type == "Slice" else None
     if before is None or not context.may_change(node) or context.opset(node) < 10:
@@ -191,7 +191,7 @@ def _joined_slices(context: Context, node: Node) -> tuple[Node, list[tuple[int, 
     return None if bounds is None else (before, bounds)
 
 
-def _joined_bounds(context: Context, before: Node, first: Any, second: Any) -> list[tuple[int, ...]] | None:
+def _joined_bounds(context: MatchContext, before: Node, first: Any, second: Any) -> list[tuple[int, ...]] | None:
     by_axis = {bound[0]: bound for bound in first}
     if any(axis < 0 for axis, *_ in (*first, *second)):
         return None
@@ -211,13 +211,13 @@ def _joined_bounds(context: Context, before: Node, first: Any, second: Any) -> l
     return sorted(by_axis.values())
 
 
-def _set_bounds(node: Node, before: Node, bounds: list[tuple[int, ...]], rewriter: Rewriter) -> None:
+def _set_bounds(node: Node, before: Node, bounds: list[tuple[int, ...]], rewriter: GraphRewriter) -> None:
     axes, starts, ends, steps = (np.array(column, np.int64) for column in zip(*bounds, strict=True))
     inputs = [before.inputs[0], starts, ends, axes]
     rewriter.set_inputs(node, [*inputs, steps] if any(steps != 1) else inputs)
 
 
-def _consecutive_reshapes(context: Context) -> Iterator[Match]:
+def _consecutive_reshapes(context: MatchContext) -> Iterator[Match]:
     """A view of a view: only the last shape counts, if it can be said without the one in between."""
     for node in context.nodes(*_VIEWS):
         before = context.producer(node.inputs[0], *_VIEWS)
@@ -242,22 +242,22 @@ def _consecutive_reshapes(context: Context) -> Iterator[Match]:
                         partial(_make_reshape, node, before.inputs[0], entries))  # fmt: skip
 
 
-def _is_only_viewed(context: Context, value: Value | None) -> bool:
+def _is_only_viewed(context: MatchContext, value: Value | None) -> bool:
     """Whether all who use a value look at it in another shape, so that none needs it as it is."""
     users = context.users(value)
     return bool(users) and all(user.op_type in _VIEWS and user.inputs[0] is value for user in users)
 
 
-def _set_view(node: Node, source: Value, entries: tuple[int, ...], rewriter: Rewriter) -> None:
+def _set_view(node: Node, source: Value, entries: tuple[int, ...], rewriter: GraphRewriter) -> None:
     rewriter.set_inputs(node, (source, np.array(entries, np.int64)))
 
 
-def _make_reshape(node: Node, source: Value, entries: tuple[int, ...], rewriter: Rewriter) -> None:
+def _make_reshape(node: Node, source: Value, entries: tuple[int, ...], rewriter: GraphRewriter) -> None:
     rewriter.add(node, "Reshape", [source, np.array(entries, np.int64)], outputs=[node.outputs[0]])
     rewriter.collect([node])
 
 
-def _transpose_as_reshape(context: Context) -> Iterator[Match]:
+def _transpose_as_reshape(context: MatchContext) -> Iterator[Match]:
     """A Transpose that only moves axes of one element does not move data, so it can join its neighbours."""
     for node in context.nodes("Transpose"):
         dims = context.facts.dims(node.inputs[0])
@@ -286,7 +286,7 @@ _ELEMENTWISE = frozenset({
 _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min"})
 
 
-def _transpose_through(context: Context) -> Iterator[Match]:
+def _transpose_through(context: MatchContext) -> Iterator[Match]:
     """Transpose, elementwise operators, and a Transpose that turns back: the pair goes."""
     for last in context.nodes("Transpose"):
         chain: list[Node] = []
@@ -309,7 +309,7 @@ def _transpose_through(context: Context) -> Iterator[Match]:
                 break
 
 
-def _data_input(context: Context, node: Node) -> Value | None:
+def _data_input(context: MatchContext, node: Node) -> Value | None:
     """The one input of a binary operator that is not a single number."""
     if node.op_type not in _BINARY or len(node.inputs) != 2:
         return None
@@ -321,7 +321,7 @@ def _data_input(context: Context, node: Node) -> Value | None:
     return None
 
 
-def _cancel(context: Context, first: Node, chain: list[Node], last: Node) -> Iterator[Match]:
+def _cancel(context: MatchContext, first: Node, chain: list[Node], last: Node) -> Iterator[Match]:
     rank = context.facts.rank(first.inputs[0])
     a, b = _order(first, rank), _order(last, rank)
     if not chain or a is None or b is None or [a[i] for i in b] != list(range(len(b))):
@@ -332,7 +332,7 @@ def _cancel(context: Context, first: Node, chain: list[Node], last: Node) -> Ite
                     partial(_move_out, context, first, chain, last))  # fmt: skip
 
 
-def _move_out(context: Context, first: Node, chain: list[Node], last: Node, rewriter: Rewriter) -> None:
+def _move_out(context: MatchContext, first: Node, chain: list[Node], last: Node, rewriter: GraphRewriter) -> None:
     source, inner = first.inputs[0], first.outputs[0]
     assert source is not None
     dims = context.facts.dims(source)

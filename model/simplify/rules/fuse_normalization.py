@@ -9,12 +9,12 @@ from typing import Any
 from onnx_workbench.model.analysis.node_constants import constant_ints, ints, number
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, said
 from onnx_workbench.model.simplify.rules.fuse_activations import fuse, is_alike, product, scalar
 
 
-def _layer_norm(context: Context) -> Iterator[Match]:
+def _layer_norm(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Mul"):
         if context.opset(node) < 17:
             continue
@@ -42,7 +42,7 @@ def _layer_norm(context: Context) -> Iterator[Match]:
             break
 
 
-def _rms_norm(context: Context) -> Iterator[Match]:
+def _rms_norm(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Mul"):
         if context.opset(node) < 23:
             continue
@@ -60,7 +60,9 @@ def _rms_norm(context: Context) -> Iterator[Match]:
                 break
 
 
-def _normalized(context: Context, user: Node, value: Value | None) -> tuple[Value, int, float, tuple[Node, ...]] | None:
+def _normalized(
+    context: MatchContext, user: Node, value: Value | None
+) -> tuple[Value, int, float, tuple[Node, ...]] | None:
     """What v is in v / √(mean(v²) + ε), over which last axes, with ε and the nodes."""
     quotient = context.producer(value, "Div", "Mul")
     if quotient is None or context.sole_user(value) is not user:
@@ -82,7 +84,7 @@ def _normalized(context: Context, user: Node, value: Value | None) -> tuple[Valu
 
 
 def _root_mean_square(
-    context: Context, user: Node, value: Value | None, v: Value | None
+    context: MatchContext, user: Node, value: Value | None, v: Value | None
 ) -> tuple[int, float, tuple[Node, ...]] | None:
     root = context.producer(value, "Sqrt")
     if root is None or v is None or context.sole_user(value) is not user:
@@ -106,7 +108,7 @@ def _root_mean_square(
     return axis, epsilon, (square, mean, plus, root)
 
 
-def _first_axis(context: Context, mean: Node) -> int | None:
+def _first_axis(context: MatchContext, mean: Node) -> int | None:
     """The first axis of a mean over the last ones, counted from the end; None when it is another mean."""
     axes = ints(mean, "axes") if context.opset(mean) < 18 else constant_ints(context.facts, mean, 1)
     rank = context.facts.rank(mean.inputs[0])
@@ -116,13 +118,13 @@ def _first_axis(context: Context, mean: Node) -> int | None:
     return counted[0] - rank if counted == list(range(counted[0], rank)) else None
 
 
-def _is_scale(context: Context, value: Value, x: Value | None, axis: int) -> bool:
+def _is_scale(context: MatchContext, value: Value, x: Value | None, axis: int) -> bool:
     """Whether a tensor has exactly the sizes that are normalized, all numbers, and the type of the data."""
     shape, dims = context.facts.shape(value), context.facts.dims(x)
     return dims is not None and shape is not None and shape == dims[axis:] and context.is_float(value, x)
 
 
-def _biased(context: Context, node: Node, x: Value | None, axis: int) -> tuple[Node, Value | None]:
+def _biased(context: MatchContext, node: Node, x: Value | None, axis: int) -> tuple[Node, Value | None]:
     """The Add that follows with a bias, and the bias; else the node itself."""
     add = context.sole_user(node.outputs[0])
     if add is None or add.op_type != "Add" or not context.may_change(add) or len(add.inputs) != 2:
@@ -131,7 +133,7 @@ def _biased(context: Context, node: Node, x: Value | None, axis: int) -> tuple[N
     return (add, bias) if bias is not None and _is_scale(context, bias, x, axis) else (node, None)
 
 
-def _attention(context: Context) -> Iterator[Match]:
+def _attention(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("MatMul"):
         softmax = context.producer(node.inputs[0], "Softmax")
         if context.opset(node) < 23 or softmax is None or context.sole_user(node.inputs[0]) is not node:
@@ -150,7 +152,7 @@ def _attention(context: Context) -> Iterator[Match]:
         yield Match(text, (*parts, softmax, node), partial(fuse, node, "Attention", inputs, {"scale": scale}))
 
 
-def _are_heads(context: Context, q: Value, k: Value, v: Value | None) -> bool:
+def _are_heads(context: MatchContext, q: Value, k: Value, v: Value | None) -> bool:
     """Whether these are [batch, heads, length, size] of one type, with as many batches and heads in all of them."""
     dims = [context.facts.dims(value) for value in (q, k, v)]
     if any(d is None or len(d) != 4 for d in dims) or not context.is_float(q, k, v):
@@ -158,7 +160,7 @@ def _are_heads(context: Context, q: Value, k: Value, v: Value | None) -> bool:
     return len({d[:2] for d in dims if d is not None}) == 1
 
 
-def _scores(context: Context, softmax: Node) -> tuple[Value, Value, Value | None, float, tuple[Node, ...]] | None:
+def _scores(context: MatchContext, softmax: Node) -> tuple[Value, Value, Value | None, float, tuple[Node, ...]] | None:
     """Queries, keys, mask and scale of what Softmax gets, and the nodes before it."""
     value, user, mask = softmax.inputs[0], softmax, None
     parts: list[Node] = []
@@ -189,11 +191,11 @@ def _scores(context: Context, softmax: Node) -> tuple[Value, Value, Value | None
     return q, k, mask, scale, (turned, scores, *parts[::-1])
 
 
-def _is_product(context: Context, value: Value | None) -> bool:
+def _is_product(context: MatchContext, value: Value | None) -> bool:
     return context.producer(value, "MatMul", "Mul", "Div") is not None and context.array(value) is None
 
 
-def _is_mask(context: Context, mask: Value | None, scores: Value | None) -> bool:
+def _is_mask(context: MatchContext, mask: Value | None, scores: Value | None) -> bool:
     """Whether what is added is spread over the scores, and is a tensor of their type."""
     own, dims = context.facts.dims(mask), context.facts.dims(scores)
     if own is None or dims is None or len(own) not in (2, 3, 4) or not context.is_float(mask, scores):

@@ -16,14 +16,14 @@ from onnx_workbench.model.analysis.values import Dims
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.model.simplify.context import Context
+from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, said
-from onnx_workbench.model.simplify.rewriter import Rewriter
+from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 _END = (1 << 63) - 1
 
 
-def _known_values(context: Context) -> Iterator[Match]:
+def _known_values(context: MatchContext) -> Iterator[Match]:
     """Tensors of sizes whose contents follow from static dimensions; what follows from float constants is folded."""
     for node in list(context.all_nodes()):
         if node.graph is None or not context.may_change(node) or node.op_type == "Constant" or node.bodies:
@@ -47,11 +47,11 @@ def _shown(values: list[Any]) -> str:
     return str(values) if len(values) <= 8 else f"the same {len(values)} numbers"
 
 
-def _put(node: Node, array: np.ndarray[Any, Any], rewriter: Rewriter) -> None:
+def _put(node: Node, array: np.ndarray[Any, Any], rewriter: GraphRewriter) -> None:
     rewriter.fold(node, [ArrayTensor(array)])
 
 
-def _symbolic_shapes(context: Context) -> Iterator[Match]:
+def _symbolic_shapes(context: MatchContext) -> Iterator[Match]:
     """Reshape and Expand to sizes of which all but one are numbers or copied from the input."""
     for node in context.nodes("Reshape", "Expand"):
         if context.opset(node) < 5 or len(node.inputs) < 2 or node.inputs[1] is None:
@@ -109,11 +109,11 @@ def _expand_entries(dims: Dims | None, wanted: list[AnySize]) -> tuple[int, ...]
     return tuple(entries)
 
 
-def _set_shape(node: Node, wanted: Sequence[int], rewriter: Rewriter) -> None:
+def _set_shape(node: Node, wanted: Sequence[int], rewriter: GraphRewriter) -> None:
     rewriter.set_inputs(node, (node.inputs[0], np.array(wanted, np.int64)))
 
 
-def _slice_ends(context: Context) -> Iterator[Match]:
+def _slice_ends(context: MatchContext) -> Iterator[Match]:
     """Slices that go up to the end of an axis need not know where that is."""
     for node in context.nodes("Slice"):
         if context.opset(node) < 10 or len(node.inputs) < 3:
@@ -143,11 +143,13 @@ def _slice_ends(context: Context) -> Iterator[Match]:
             yield Match(f"{said(node)}: goes to the end", (node,), partial(_set_ends, node, known))
 
 
-def _set_ends(node: Node, wanted: list[int], rewriter: Rewriter) -> None:
+def _set_ends(node: Node, wanted: list[int], rewriter: GraphRewriter) -> None:
     rewriter.set_inputs(node, (*node.inputs[:2], np.array(wanted, np.int64), *node.inputs[3:]))
 
 
-def is_reshape_like(context: Context, node: Node, source: Value | None, target: Value | None) -> tuple[int, ...] | None:
+def is_reshape_like(
+    context: MatchContext, node: Node, source: Value | None, target: Value | None
+) -> tuple[int, ...] | None:
     """Entries of one Reshape that does what goes from `source` to `target`, where both shapes are known well enough."""
     before, after = context.facts.dims(source), context.facts.dims(target)
     if before is None or after is None or context.opset(node) < 5:

@@ -12,9 +12,9 @@ import numpy as np
 from onnx_workbench.model.analysis.node_constants import plain
 from onnx_workbench.model.analysis.scoping import dependencies, run_order
 from onnx_workbench.model.ir.graph import Graph, Node, Value
-from onnx_workbench.model.simplify.context import Context, is_returned_elsewhere
+from onnx_workbench.model.simplify.context import MatchContext, is_returned_elsewhere
 from onnx_workbench.model.simplify.passes import Match, Pass, said
-from onnx_workbench.model.simplify.rewriter import Rewriter
+from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,7 +68,7 @@ def _count(node: Node) -> int:
     return inner + (node.op_type != "Constant" or bool(node.domain))
 
 
-def _loops(context: Context, most: Callable[[_Trial], int]) -> Iterator[Match]:
+def _loops(context: MatchContext, most: Callable[[_Trial], int]) -> Iterator[Match]:
     for node in context.nodes("Loop"):
         body = plain(node, "body")
         if not isinstance(body, Graph) or not _is_sound(node, body):
@@ -96,7 +96,7 @@ def _is_sound(node: Node, body: Graph) -> bool:
 # -- trying ------------------------------------------------------------------------------------------------------
 
 
-def _tried(context: Context, node: Node, body: Graph) -> _Trial | None:
+def _tried(context: MatchContext, node: Node, body: Graph) -> _Trial | None:
     """Follow what is constant through the turns; None where it is not known when the loop ends."""
     limit, go_on = (_start(context, v) for v in node.inputs[:2])
     if any(v is not None and a is None for v, a in zip(node.inputs[:2], (limit, go_on), strict=True)):
@@ -126,7 +126,7 @@ def _tried(context: Context, node: Node, body: Graph) -> _Trial | None:
     return None
 
 
-def _start(context: Context, value: Value | None) -> NDArray[Any] | None:
+def _start(context: MatchContext, value: Value | None) -> NDArray[Any] | None:
     array = context.array(value)
     return array if array is not None and array.size and _is_followed(array) else None
 
@@ -135,14 +135,14 @@ def _is_followed(array: NDArray[Any]) -> bool:
     return array.nbytes <= _MOST_BYTES and array.dtype.kind in _FOLLOWED and array.dtype.isbuiltin == 1
 
 
-def _small(context: Context, value: Value | None, known: Mapping[Value, NDArray[Any]]) -> NDArray[Any] | None:
+def _small(context: MatchContext, value: Value | None, known: Mapping[Value, NDArray[Any]]) -> NDArray[Any] | None:
     """What a value of the body holds in this turn, if that is known and little."""
     if value is None:
         return None
     return known[value] if value in known else _start(context, value)
 
 
-def _computed(context: Context, node: Node, known: Known) -> bool:
+def _computed(context: MatchContext, node: Node, known: Known) -> bool:
     """Compute a node from what is known of this turn; False when it has to stay."""
     if context.evaluate is None or node.bodies or not node.inputs or not context.is_deterministic(node):
         return False
@@ -158,7 +158,7 @@ def _computed(context: Context, node: Node, known: Known) -> bool:
     return True
 
 
-def _invariant(context: Context, body: Graph, order: Sequence[Node]) -> dict[Node, None]:
+def _invariant(context: MatchContext, body: Graph, order: Sequence[Node]) -> dict[Node, None]:
     """Nodes that get the same in every turn: what is outside, what is carried as it is, and each other's outputs."""
     same = {a for a, b in zip(body.inputs[2:], body.outputs[1:], strict=False) if a is b}
     inside = set(body.inputs) - same
@@ -174,7 +174,7 @@ def _invariant(context: Context, body: Graph, order: Sequence[Node]) -> dict[Nod
     return found
 
 
-def _can_take_place(context: Context, trial: _Trial) -> bool:
+def _can_take_place(context: MatchContext, trial: _Trial) -> bool:
     """Whether what comes out in the end can be what the node gives."""
     node, body, carried = trial.node, trial.body, trial.carried
     if any(v is not None and context.is_protected(v) for v in node.outputs):
@@ -197,7 +197,7 @@ def _can_take_place(context: Context, trial: _Trial) -> bool:
 # -- doing -------------------------------------------------------------------------------------------------------
 
 
-def _unroll(trial: _Trial, rewriter: Rewriter) -> None:
+def _unroll(trial: _Trial, rewriter: GraphRewriter) -> None:
     node, body = trial.node, trial.body
     graph = node.graph
     assert graph is not None
@@ -228,7 +228,7 @@ def _unroll(trial: _Trial, rewriter: Rewriter) -> None:
 
 
 def _take_turn(
-    trial: _Trial, turn: _Turn, given: dict[Value, Value | None], copies: list[Node], rewriter: Rewriter
+    trial: _Trial, turn: _Turn, given: dict[Value, Value | None], copies: list[Node], rewriter: GraphRewriter
 ) -> Callable[[Value], Value]:
     """Copy the nodes of one turn before the loop; returns what finds the copy of a value of the body."""
     node = trial.node
@@ -251,7 +251,7 @@ def _take_turn(
     return find
 
 
-def _stack(node: Node, target: Value, parts: Sequence[Value], rewriter: Rewriter) -> None:
+def _stack(node: Node, target: Value, parts: Sequence[Value], rewriter: GraphRewriter) -> None:
     """Put the values of all turns into one tensor, as a Loop does with what its body returns last."""
     layers = []
     for part in parts:

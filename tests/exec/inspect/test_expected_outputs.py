@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec.inputs.sources import DataSet
-from onnx_workbench.exec.inspect.expected_outputs import judge, judge_run, model_in
+from onnx_workbench.exec.inspect.expected_outputs import check_run, judge, model_in
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.errors import ModelError
 from tests.model import builders
@@ -30,7 +30,7 @@ def test_every_expected_output_is_judged(tmp_path):
     session = Session(builders.model())
     result = session.run({"x": x, "unused": np.zeros(4, np.float32)})
     data_set = DataSet("test_data_set_0", {}, {"y": result.value("y"), "other": x})
-    verdicts = judge_run(result, data_set)
+    verdicts = check_run(result, data_set)
     assert [(v.output, bool(v.problem)) for v in verdicts] == [("y", False), ("other", True)]
     assert verdicts[1].problem == "it was not computed"
 

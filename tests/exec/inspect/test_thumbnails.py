@@ -7,7 +7,7 @@ import pytest
 
 from onnx_workbench.exec.inspect import thumbnails
 from onnx_workbench.exec.inspect.statistics import statistics
-from onnx_workbench.exec.inspect.thumbnails import BARS, glimpses
+from onnx_workbench.exec.inspect.thumbnails import BARS, make_thumbnails
 from onnx_workbench.exec.session import Session
 from tests.exec.texts import parse
 
@@ -26,14 +26,14 @@ def result():
 
 
 def test_a_glimpse_is_the_statistics_and_a_histogram(result):
-    y, nothing = glimpses(result, [result.key("y"), ((), 987_654)])
+    y, nothing = make_thumbnails(result, [result.key("y"), ((), 987_654)])
     assert nothing is None
     assert y.statistics == statistics(result.values["y"])
     assert y.counts == tuple(np.histogram(result.values["y"].astype(np.float64), BARS)[0])
 
 
 def test_texts_have_no_outline(result):
-    (same,) = glimpses(result, [result.key("same")])
+    (same,) = make_thumbnails(result, [result.key("same")])
     assert same.counts == ()
     assert same.statistics.size == 2
 
@@ -51,15 +51,15 @@ def test_texts_have_no_outline(result):
 def test_borders_of_outlines(numbers, bars):
     text = f"""net (float[{len(numbers)}] x) => (float[{len(numbers)}] y) {{ y = Identity (x) }}"""
     result = run(text, {"x": np.array(numbers, np.float32)})
-    (found,) = glimpses(result, [result.key("y")])
+    (found,) = make_thumbnails(result, [result.key("y")])
     assert {bar: count for bar, count in enumerate(found.counts) if count} == bars
 
 
 def test_an_array_is_looked_at_once_and_forgotten_with_it(result, monkeypatch):
     key = result.key("y")
-    first = glimpses(result, [key])
+    first = make_thumbnails(result, [key])
     monkeypatch.setattr(thumbnails, "statistics", lambda _array: pytest.fail("looked at again"))
-    assert glimpses(result, [key]) == first
+    assert make_thumbnails(result, [key]) == first
     known = len(thumbnails._known)
     result.slots.clear()
     del result

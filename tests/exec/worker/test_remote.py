@@ -26,7 +26,7 @@ from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.exec.worker.process import Process
 from onnx_workbench.exec.worker.server import serve
-from onnx_workbench.exec.worker.shared_memory import Exchange
+from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.model import Document, ModelError
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.attributes import make_attribute
@@ -136,7 +136,7 @@ def test_a_run_that_found_no_room_is_sent_whole_the_next_time(sessions: Any, mon
     feeds = {"x": np.ones(size, np.float32)}
     for room in range(2):  # for neither the weight nor the input, and for one of them
         with monkeypatch.context() as full:
-            full.setattr(Exchange, "_write", _with_room_for(room, Exchange._write))
+            full.setattr(SharedMemoryExchange, "_write", _with_room_for(room, SharedMemoryExchange._write))
             with pytest.raises(ModelError, match="no room"):
                 session.run(feeds)
     np.testing.assert_array_equal(session.run(feeds).value("y"), np.full(size, 2, np.float32))
@@ -145,7 +145,7 @@ def test_a_run_that_found_no_room_is_sent_whole_the_next_time(sessions: Any, mon
 def _with_room_for(count: int, write: Callable[..., None]) -> Callable[..., None]:
     left = iter(range(count))
 
-    def put(exchange: Exchange, name: str, content: Any) -> None:
+    def put(exchange: SharedMemoryExchange, name: str, content: Any) -> None:
         if next(left, None) is None:
             raise ModelError("There is no room to hand over a value", "")
         write(exchange, name, content)
@@ -180,7 +180,7 @@ def test_a_worker_that_cannot_be_started_is_told(sessions: Any, monkeypatch: pyt
     assert session.run({"x": X}).ok
 
 
-def _no_folder() -> Exchange:
+def _no_folder() -> SharedMemoryExchange:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
@@ -442,7 +442,7 @@ def test_weights_in_a_file_are_read_by_the_worker(sessions: Any, tmp_path: Path)
     model = load(path)
     tensor = model.graph.initializers[0].initializer
     assert tensor is not None
-    exchange = Exchange.create()
+    exchange = SharedMemoryExchange.create()
     try:
         sent = tensor_message(tensor, exchange)
     finally:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo
 from onnx_workbench.exec.results.node_table import Failure, NodeResult, NodeTable, State
-from onnx_workbench.exec.results.slot_map import Layout, StepLayout, Steps
+from onnx_workbench.exec.results.slot_map import SlotMap, StepLayout, Steps
 from onnx_workbench.exec.results.summaries import SummaryTable
-from onnx_workbench.exec.worker.result_protocol import Listener, ResultHead, ResultTables, Teller
+from onnx_workbench.exec.worker.result_protocol import DeltaDecoder, DeltaEncoder, ResultHead, ResultTables
 from onnx_workbench.model.ir.types import ElementType
 
 HEAD = ResultHead(1, 0.5, 100, "", ("a note",), "", ((), 2), ((), 3), 2, 5)
@@ -56,14 +56,14 @@ tables = st.tuples(
 )
 
 
-def layout(number: int) -> Layout:
+def layout(number: int) -> SlotMap:
     """One of a few; the first two share their slots, as those of a model and of a small edit of it do."""
     steps = [StepLayout(0, 3, (), (1,), (2 + number,)), StepLayout(1, 8, (4,), (), (1, 0), has_bodies=True)]
     steps.append(StepLayout(2, 9, (4, 5), (3, 2), ()))
-    return Layout({((), 1): 1, ((4,), 2): 2 + number // 2}, (1,), {}, Steps.of(steps[: 3 - number]))
+    return SlotMap({((), 1): 1, ((4,), 2): 2 + number // 2}, (1,), {}, Steps.of(steps[: 3 - number]))
 
 
-def rows_of(plan: Layout, fates: list[tuple[State, float, int, Failure | None]]) -> list[NodeResult]:
+def rows_of(plan: SlotMap, fates: list[tuple[State, float, int, Failure | None]]) -> list[NodeResult]:
     """What became of the steps of a layout: one that was skipped has another's failure."""
     rows = []
     for step, (state, seconds, size, why) in zip(plan.steps, fates, strict=False):
@@ -72,22 +72,22 @@ def rows_of(plan: Layout, fates: list[tuple[State, float, int, Failure | None]])
     return rows
 
 
-def nodes_of(plan: Layout, rows: list[NodeResult]) -> NodeTable:
+def nodes_of(plan: SlotMap, rows: list[NodeResult]) -> NodeTable:
     return replace(NodeTable.of(rows), keys=plan.steps.keys, bare=None)
 
 
-def plain(plan: Layout) -> tuple[object, ...]:
+def plain(plan: SlotMap) -> tuple[object, ...]:
     return dict(plan.slots.items()), [plan.slots[key] for key in plan.slots], plan.outputs, list(plan.steps)
 
 
-def sent(made: ResultTables, teller: Teller, listener: Listener) -> ResultTables:
+def sent(made: ResultTables, teller: DeltaEncoder, listener: DeltaDecoder) -> ResultTables:
     return listener.tables(pickle.loads(pickle.dumps(teller.message(made))))
 
 
 @given(st.lists(tables, min_size=1, max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_every_message_gives_the_tables_it_was_made_of(told):
-    teller, listener = Teller(), Listener()
+    teller, listener = DeltaEncoder(), DeltaDecoder()
     layouts = [layout(0), layout(1), layout(2)]
     layouts[1].slots = layouts[0].slots
     for which, infos, fates, bodies, inner in told:
@@ -101,7 +101,7 @@ def test_every_message_gives_the_tables_it_was_made_of(told):
 
 
 def test_what_was_told_before_stays_as_it_was():
-    teller, listener = Teller(), Listener()
+    teller, listener = DeltaEncoder(), DeltaDecoder()
     plan = layout(2)
     one = NodeResult(3, (), "", "", State.WAITING)
     info = Summary(ValueInfo("tensor", ElementType.FLOAT, (2,), 8), None)
@@ -113,8 +113,8 @@ def test_what_was_told_before_stays_as_it_was():
 
 
 def test_what_did_not_change_is_not_told_again():
-    teller = Teller()
-    plan = Layout({}, (), {}, Steps.of(StepLayout(n, n, (), (), ()) for n in range(5000)))
+    teller = DeltaEncoder()
+    plan = SlotMap({}, (), {}, Steps.of(StepLayout(n, n, (), (), ()) for n in range(5000)))
     rows = [NodeResult(n, (), "", "", State.DONE) for n in range(5000)]
     infos = {n: Summary(ValueInfo("tensor", ElementType.FLOAT, (n,), 8), None) for n in range(5000)}
     table = SummaryTable.of([MISSING] * 5000, infos)

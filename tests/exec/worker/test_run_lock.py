@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from onnx_workbench.exec.worker.run_lock import GivingWay, Turn
+from onnx_workbench.exec.worker.run_lock import RunLock, YieldToRun
 from onnx_workbench.model.progress import Cancelled, Progress
 
 KEY = (), 1
 
 
 def test_a_value_begins_anew_after_a_run_that_came_in_between() -> None:
-    turn, begun, order = Turn(), threading.Event(), list[str]()
+    turn, begun, order = RunLock(), threading.Event(), list[str]()
 
     def fetch(_key: Any, progress: Progress) -> str:
         order.append("begins")
@@ -33,14 +33,14 @@ def test_a_value_begins_anew_after_a_run_that_came_in_between() -> None:
 
 
 def test_a_value_that_waits_for_a_run_can_be_stopped() -> None:
-    turn, stopped = Turn(), Progress()
+    turn, stopped = RunLock(), Progress()
     stopped.cancel()
     with turn.taken(), pytest.raises(Cancelled):
         turn.bring(lambda _key, _progress: pytest.fail("a run goes on"), KEY, stopped)
 
 
 def test_a_run_that_waits_for_another_can_be_stopped() -> None:
-    turn, stopped = Turn(), Progress()
+    turn, stopped = RunLock(), Progress()
     stopped.cancel()
     with turn.taken(), pytest.raises(Cancelled), turn.taken(stopped):
         pytest.fail("another goes on")
@@ -51,7 +51,7 @@ def test_a_run_that_waits_for_another_can_be_stopped() -> None:
 
 def test_a_value_that_gave_way_begins_anew_though_the_run_was_stopped() -> None:
     due, asked = {1}, Progress()
-    progress = GivingWay(asked, due)
+    progress = YieldToRun(asked, due)
     assert progress.cancelled
     due.clear()
     with pytest.raises(Cancelled):

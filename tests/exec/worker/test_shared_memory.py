@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.worker.shared_memory import Exchange
+from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.model import ModelError
 
 
@@ -19,7 +19,7 @@ from onnx_workbench.model import ModelError
 def test_a_full_memory_folder_sends_values_through_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Containers have little room in /dev/shm; beyond it a mapping would end the process with a signal."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    exchange = Exchange.create()
+    exchange = SharedMemoryExchange.create()
     write, full = os.write, {Path(exchange.folder)}
 
     def into_little_room(descriptor: int, content: memoryview) -> int:
@@ -32,7 +32,7 @@ def test_a_full_memory_folder_sends_values_through_a_file(monkeypatch: pytest.Mo
     try:
         sent = exchange.put(array)
         assert not list(Path(exchange.folder).iterdir())
-        np.testing.assert_array_equal(Exchange(exchange.folder).take(sent), array)
+        np.testing.assert_array_equal(SharedMemoryExchange(exchange.folder).take(sent), array)
         full |= set(tmp_path.iterdir())
         with pytest.raises(ModelError, match="400,000 bytes"):
             exchange.put(array)
@@ -44,7 +44,7 @@ def test_a_full_memory_folder_sends_values_through_a_file(monkeypatch: pytest.Mo
 @pytest.mark.skipif(os.name == "nt", reason="no files are used there")
 def test_a_folder_of_somebody_else_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    exchange = Exchange.create()
+    exchange = SharedMemoryExchange.create()
     (tmp_path / f"{Path(exchange.folder).name}-spare").symlink_to(tmp_path)
     monkeypatch.setattr(os, "write", _no_room)
     try:
@@ -72,9 +72,9 @@ def _no_room(_descriptor: int, _content: memoryview) -> int:
     ],
 )
 def test_what_is_put_is_taken(value: Any) -> None:
-    exchange = Exchange.create()
+    exchange = SharedMemoryExchange.create()
     try:
-        other = Exchange(exchange.folder)
+        other = SharedMemoryExchange(exchange.folder)
         taken = other.take(exchange.put(value))
         np.testing.assert_equal(taken, value)
         if isinstance(value, np.ndarray):

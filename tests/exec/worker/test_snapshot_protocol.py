@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.engine.snapshot import Snapshots
-from onnx_workbench.exec.worker.shared_memory import Exchange
-from onnx_workbench.exec.worker.snapshot_protocol import Receiver, Sender, same_ends
+from onnx_workbench.exec.engine.snapshot import SnapshotCache
+from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
+from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver, SnapshotSender, same_ends
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.edits.nodes import change_operator, delete_and_bridge, duplicate
 from onnx_workbench.model.edits.values import set_type
@@ -36,8 +36,8 @@ def long_chain(count: int) -> str:
 
 
 @pytest.fixture
-def exchange() -> Iterator[Exchange]:
-    made = Exchange.create()
+def exchange() -> Iterator[SharedMemoryExchange]:
+    made = SharedMemoryExchange.create()
     yield made
     made.remove()
 
@@ -55,7 +55,7 @@ def plain(thing: Any) -> Any:
 
 def test_what_arrives_is_what_was_sent_before_and_after_each_edit(exchange):
     document = builders.document(NESTED)
-    snapshots, sender, receiver = Snapshots(document.model), Sender(exchange), Receiver(exchange)
+    snapshots, sender, receiver = SnapshotCache(document.model), SnapshotSender(exchange), SnapshotReceiver(exchange)
 
     def arrives() -> None:
         sent = snapshots.take()
@@ -87,7 +87,7 @@ def test_what_arrives_is_what_was_sent_before_and_after_each_edit(exchange):
 
 def test_of_a_long_graph_what_lies_around_an_edit_is_not_gone_through_again(exchange):
     document = builders.document(long_chain(3000))
-    snapshots, sender, receiver = Snapshots(document.model), Sender(exchange), Receiver(exchange)
+    snapshots, sender, receiver = SnapshotCache(document.model), SnapshotSender(exchange), SnapshotReceiver(exchange)
 
     def arrives() -> int:
         sent = snapshots.take()
@@ -129,7 +129,7 @@ def test_ends_are_the_same(before, now, piece):
 
 def test_nodes_that_are_known_are_not_sent_again(exchange):
     document = builders.document(long_chain(200))
-    snapshots, sender = Snapshots(document.model), Sender(exchange)
+    snapshots, sender = SnapshotCache(document.model), SnapshotSender(exchange)
     first = sender.model(snapshots.take()).content
     with document.edit("change") as edit:
         set_attribute(edit, builders.node(document, "n7"), "alpha", 0.25)
@@ -142,7 +142,7 @@ def test_types_of_inputs_that_are_known_are_not_sent_again(exchange):
     <ir_version: 10, opset_import: ["" : 21]>
     wide ({many}) => (float[N] y) {{ [n] y = LeakyRelu <alpha: float = 0.5> (x0) }}
     """)
-    snapshots, sender = Snapshots(document.model), Sender(exchange)
+    snapshots, sender = SnapshotCache(document.model), SnapshotSender(exchange)
     first = sender.model(snapshots.take())
     with document.edit("change") as edit:
         set_attribute(edit, builders.node(document, "n"), "alpha", 0.25)
@@ -152,7 +152,7 @@ def test_types_of_inputs_that_are_known_are_not_sent_again(exchange):
 
 def test_other_types_than_the_graph_says_arrive(exchange):
     document = builders.document(long_chain(3))
-    snapshots, sender, receiver = Snapshots(document.model), Sender(exchange), Receiver(exchange)
+    snapshots, sender, receiver = SnapshotCache(document.model), SnapshotSender(exchange), SnapshotReceiver(exchange)
     for types in ({}, {snapshots.take().graph.inputs[0]: TensorType(ElementType.DOUBLE)}):
         sent = replace(snapshots.take(), input_types=types)
         assert plain(receiver.model(sender.model(sent))) == plain(sent)
@@ -160,7 +160,7 @@ def test_other_types_than_the_graph_says_arrive(exchange):
 
 def test_one_who_missed_a_message_takes_no_other_graph_for_the_right_one(exchange):
     document = builders.document(long_chain(2000))
-    snapshots, sender, receiver = Snapshots(document.model), Sender(exchange), Receiver(exchange)
+    snapshots, sender, receiver = SnapshotCache(document.model), SnapshotSender(exchange), SnapshotReceiver(exchange)
     receiver.model(sender.model(snapshots.take()))
     for name in ("n700", "n1700"):
         with document.edit("change") as edit:

@@ -9,7 +9,7 @@ import pytest
 from onnx_workbench.model.analysis.node_subset import is_made, is_used, part_of, tensors_of, with_whole_functions
 from onnx_workbench.model.convert import (
     PRECISIONS,
-    Wish,
+    PrecisionOptions,
     batch_places,
     convert_precision,
     extract_blocks,
@@ -23,11 +23,11 @@ from onnx_workbench.model.edits import names
 from onnx_workbench.model.edits.functions import inline_calls
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.inference import declare_all, infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import prepare, save, to_bytes
-from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.types import ElementType
 from tests.model import builders
 from tests.model.convert.conversions import fed, made, outputs
@@ -53,7 +53,7 @@ def of(document, *operators):
 def to_half(document, nodes, target="float16", source="float32", **wish):
     types = infer(document.model)
     with document.edit("Convert") as edit:
-        asked = Wish(PRECISIONS[source], PRECISIONS[target], among=part_of(nodes), **wish)
+        asked = PrecisionOptions(PRECISIONS[source], PRECISIONS[target], among=part_of(nodes), **wish)
         return convert_precision(edit, asked, types.type_of)
 
 
@@ -367,7 +367,7 @@ def test_types_are_written_and_taken_away_for_chosen_nodes():
 
 def test_copies_of_nodes_come_with_those_in_their_bodies():
     document = made(17, BRANCHES)
-    rehearsal = Rehearsal(document.model)
+    rehearsal = WorkingCopy(document.model)
     copies = rehearsal.copies(of(document, "If"))
     assert sorted(node.op_type for node in copies) == ["Add", "If", "Mul", "Relu"]
     assert copies.isdisjoint(n for graph in document.model.graphs() for n in graph.nodes)
@@ -389,11 +389,11 @@ def test_constants_of_chosen_nodes_go_out_and_in_and_stay_there(tmp_path):
     path.write_bytes(to_bytes(builders.document(TWO).model))
     model = load(path)
     chosen = tensors_of([n for n in model.graph.nodes if n.op_type == "Mul"])
-    save(model, path, Storage(Layout.ONE_FILE, threshold=0, among=chosen))
+    save(model, path, Storage(DataLayout.ONE_FILE, threshold=0, among=chosen))
     assert places(path) == {"w": True, "v": False}
     save(model, path)  # it stays where it is
     assert places(path) == {"w": True, "v": False}
-    save(model, path, Storage(Layout.INLINE, among=chosen))
+    save(model, path, Storage(DataLayout.INLINE, among=chosen))
     assert places(path) == {"w": False, "v": False}
     save(model, path)
     assert places(path) == {"w": False, "v": False}
@@ -401,10 +401,10 @@ def test_constants_of_chosen_nodes_go_out_and_in_and_stay_there(tmp_path):
 
 def test_constants_of_chosen_nodes_come_in_from_data_files(tmp_path):
     path = tmp_path / "m.onnx"
-    save(builders.document(TWO).model, path, Storage(Layout.FILE_PER_TENSOR, threshold=0))
+    save(builders.document(TWO).model, path, Storage(DataLayout.FILE_PER_TENSOR, threshold=0))
     model = load(path)
     chosen = tensors_of([n for n in model.graph.nodes if n.op_type == "Add"])
-    save(model, path, Storage(Layout.INLINE, among=chosen))
+    save(model, path, Storage(DataLayout.INLINE, among=chosen))
     assert places(path) == {"w": True, "v": False}
     save(model, path)
     assert places(path) == {"w": True, "v": False}
@@ -415,10 +415,10 @@ def test_constants_of_chosen_nodes_come_in_from_data_files(tmp_path):
 def test_constants_that_were_not_chosen_go_along_to_another_folder_in_data_files(tmp_path):
     path, other = tmp_path / "m.onnx", tmp_path / "other" / "m.onnx"
     other.parent.mkdir()
-    save(builders.document(TWO).model, path, Storage(Layout.FILE_PER_TENSOR, threshold=0))
+    save(builders.document(TWO).model, path, Storage(DataLayout.FILE_PER_TENSOR, threshold=0))
     model = load(path)
     chosen = tensors_of([n for n in model.graph.nodes if n.op_type == "Add"])
-    save(model, other, Storage(Layout.INLINE, among=chosen))
+    save(model, other, Storage(DataLayout.INLINE, among=chosen))
     assert places(other) == {"w": True, "v": False}
     onnx.checker.check_model(str(other))
     save(model, other)

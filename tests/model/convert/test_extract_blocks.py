@@ -15,7 +15,7 @@ from onnx_workbench.model.edits.functions import inline_all
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetAttribute
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.attributes import make_attribute
@@ -268,7 +268,7 @@ def _nodes(comparison):
 def test_real_models_compute_the_same(name, shared_models):
     folder = shared_models / name
     document = Document(load(folder / "model.onnx"))
-    rehearsal = Rehearsal(document.model)
+    rehearsal = WorkingCopy(document.model)
     with rehearsal.document.edit("Extract blocks") as edit:
         report = extract_blocks(edit)
     steps = rehearsal.steps()

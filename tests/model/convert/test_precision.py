@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.model.convert import Wish, convert_precision, inline_calls_that_differ
+from onnx_workbench.model.convert import PrecisionOptions, convert_precision, inline_calls_that_differ
 from onnx_workbench.model.diff import compare
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
@@ -34,7 +34,7 @@ def to_precision(document, target, **wish):
     source = wish.pop("source", FLOAT)
     types = infer(document.model)
     with document.edit("Convert") as edit:
-        return convert_precision(edit, Wish(source, target, **wish), types.type_of)
+        return convert_precision(edit, PrecisionOptions(source, target, **wish), types.type_of)
 
 
 @pytest.mark.parametrize("target", [HALF, BRAIN])

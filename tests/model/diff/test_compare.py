@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.model.diff import compare, compare_constants
-from onnx_workbench.model.diff.apply import take_over_all
+from onnx_workbench.model.diff.apply import apply_differences
 from onnx_workbench.model.edits import attributes, functions, initializers, interface, nodes, properties, values
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
@@ -204,7 +204,7 @@ def test_a_renamed_function_is_renamed_and_its_calls_are_not_told():
     ]
     (renamed,) = (d for d in comparison.differences if d.subject == "function")
     with document.edit("Take over") as edit:
-        assert not take_over_all(edit, comparison, [renamed], "new")
+        assert not apply_differences(edit, comparison, [renamed], "new")
     assert builders.node(document, "other").op_type == "scale"
     assert builders.node(document, "other").domain == "local"
 
@@ -483,7 +483,7 @@ def test_what_differs_can_be_taken_over(text, plan):
     comparison = compare(original.model, document.model)
     before = snapshot(original.model)
     with original.edit("Take over") as edit:
-        refused = take_over_all(edit, comparison, comparison.differences, "old")
+        refused = apply_differences(edit, comparison, comparison.differences, "old")
     assert_linked(original.model)
     assert not refused
     left = compare(original.model, document.model).differences

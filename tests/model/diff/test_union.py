@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.model.analysis.topology import Wire
+from onnx_workbench.model.analysis.topology import Connection
 from onnx_workbench.model.diff import compare
 from onnx_workbench.model.diff.union import unite
 from onnx_workbench.model.edits import functions, interface, nodes, values
@@ -43,8 +43,8 @@ def assert_whole(comparison, union):
                 assert all(union.of[v] in union.of[node].outputs for v in node.outputs if v is not None)
             assert all(union.of[v] in union.of[graph].inputs or v.producer is None for v in graph.inputs)
             assert all(union.of[v] in union.of[graph].outputs for v in graph.outputs)
-    marked = {("added", w.value, w.node) for w in union.added if isinstance(w, Wire)}
-    marked |= {("removed", w.value, w.node) for w in union.removed if isinstance(w, Wire)}
+    marked = {("added", w.value, w.node) for w in union.added if isinstance(w, Connection)}
+    marked |= {("removed", w.value, w.node) for w in union.removed if isinstance(w, Connection)}
     for node in made:
         sides = union.sides[node]
         for value in filter(None, node.inputs):

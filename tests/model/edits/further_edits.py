@@ -137,9 +137,9 @@ def take_over(m, e, a, b, _text):
     comparison = compare(m.document.model, builders.model(builders.CHAIN if a % 2 else builders.BRANCHES))
     found = comparison.differences
     if b % 3:
-        apply.take_over(e, comparison, one(found, b), "old")
+        apply.apply_difference(e, comparison, one(found, b), "old")
     else:
-        apply.take_over_all(e, comparison, found[: b % 7], "old")
+        apply.apply_differences(e, comparison, found[: b % 7], "old")
 
 
 def replace_uses(m, e, a, b, _text):

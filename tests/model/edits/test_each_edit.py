@@ -14,7 +14,7 @@ from onnx_workbench.model.history.steps import touched
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo
 from onnx_workbench.model.recovery.journal import Journal
-from onnx_workbench.model.recovery.recover import leftovers, recover
+from onnx_workbench.model.recovery.recover import find_journals, recover
 from onnx_workbench.model.scripts import edit_script
 from tests.model.edits.further_edits import EDITS
 from tests.model.edits.rich_models import rich_bytes
@@ -95,7 +95,7 @@ def _check_recordings(document, folder):
     again, recovered = Document(load(rich_bytes())), Document(load(rich_bytes()))
     edit_script.replay(again, edit_script.export(document))
     with mock.patch("onnx_workbench.model.recovery.recover.is_running", return_value=False):
-        (leftover,) = leftovers(folder)
+        (leftover,) = find_journals(folder)
     recover(recovered, leftover)
     for other in (again, recovered):
         assert snapshot(other.model) == snapshot(document.model)

@@ -19,7 +19,7 @@ from onnx_workbench.model.history.steps import SetField, SetInitializer
 from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import save, to_bytes
-from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from tests.model import builders
@@ -343,7 +343,7 @@ def test_what_nothing_uses_may_lie_in_another_file(tmp_path, is_there):
     model = builders.model(SKIPS)
     with Document(model).edit("Add") as edit:
         initializers.add_initializer(edit, model.graph, ArrayTensor(np.arange(900.0)), "idle")
-    save(model, tmp_path / "whole.onnx", Storage(Layout.ONE_FILE))
+    save(model, tmp_path / "whole.onnx", Storage(DataLayout.ONE_FILE))
     model = load(tmp_path / "whole.onnx")
     if not is_there:
         next(path for path in tmp_path.iterdir() if path.name != "whole.onnx").unlink()
@@ -463,7 +463,7 @@ def test_a_large_weight_used_on_both_sides_is_once_in_the_whole_unless_it_was_ch
     with document.edit("Larger") as edit:
         weight = initializers.constant_to_initializer(edit, builders.node(model, "k"))
         edit.do(SetInitializer(model.graph, weight, large))
-    first, second = (load(to_bytes(part, Storage(Layout.INLINE))) for part in parts(model, "a"))
+    first, second = (load(to_bytes(part, Storage(DataLayout.INLINE))) for part in parts(model, "a"))
     changed = large.numpy().copy()
     changed[-1] = last
     with Document(second).edit("Change") as edit:

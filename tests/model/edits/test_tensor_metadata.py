@@ -6,14 +6,14 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnx_workbench.model.edits import tensor_metadata, tensors
-from onnx_workbench.model.edits.tensors import Place
+from onnx_workbench.model.edits.tensors import TensorLocation
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetAttribute, SetInitializer
 from onnx_workbench.model.io.reader import read
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import save, to_bytes
-from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.recovery.journal import Journal
@@ -41,10 +41,10 @@ def weighted():
 
 
 PLACES = {
-    "of a Constant": (lambda d: Place(builders.node(d, "constant"), "value"), "values"),
-    "of a sparse initializer's indices": (lambda d: Place(builders.value(d, "s")), "indices"),
-    "of a sparse initializer's values": (lambda d: Place(builders.value(d, "s")), "values"),
-    "of a weight in the file": (lambda d: Place(builders.value(d, "w")), "values"),
+    "of a Constant": (lambda d: TensorLocation(builders.node(d, "constant"), "value"), "values"),
+    "of a sparse initializer's indices": (lambda d: TensorLocation(builders.value(d, "s")), "indices"),
+    "of a sparse initializer's values": (lambda d: TensorLocation(builders.value(d, "s")), "values"),
+    "of a weight in the file": (lambda d: TensorLocation(builders.value(d, "w")), "values"),
 }
 
 
@@ -98,7 +98,7 @@ def test_a_journal_brings_them_back(document, tmp_path, monkeypatch, where, part
 
 
 def test_values_that_stay_in_the_file_are_not_read(document):
-    place = Place(builders.value(document, "w"))
+    place = TensorLocation(builders.value(document, "w"))
     assert tensors.tensor_at(place).storage == "file"
     describe(document, place, "values")
     assert tensors.tensor_at(place).storage == "file"
@@ -106,13 +106,13 @@ def test_values_that_stay_in_the_file_are_not_read(document):
 
 def test_values_in_a_data_file_stay_there(document, tmp_path):
     path = tmp_path / "outside.onnx"
-    save(document.model, path, Storage(Layout.ONE_FILE, threshold=100))
+    save(document.model, path, Storage(DataLayout.ONE_FILE, threshold=100))
     document = Document(load(path), path)
-    place = Place(builders.value(document, "w"))
+    place = TensorLocation(builders.value(document, "w"))
     describe(document, place, "values")
     save(document.model, path)
     assert [f.name for f in tmp_path.iterdir() if f.suffix == ".data"] == [tensors.tensor_at(place).location]
-    tensor = tensors.tensor_at(Place(builders.value(load(path), "w")))
+    tensor = tensors.tensor_at(TensorLocation(builders.value(load(path), "w")))
     assert (tensor.storage, tensor.doc_string) == ("external", "what it is")
 
 
@@ -125,8 +125,8 @@ def test_tensors_made_by_edits_and_lists_of_them():
         edit.do(SetInitializer(weight.graph, weight, made))
         edit.do(SetAttribute(node, "parts", listed))
     with document.edit("Describe") as edit:
-        tensor_metadata.describe_tensor(edit, Place(weight), "all ones")
-        tensor_metadata.describe_tensor(edit, Place(node, "parts", 1), "the second")
+        tensor_metadata.describe_tensor(edit, TensorLocation(weight), "all ones")
+        tensor_metadata.describe_tensor(edit, TensorLocation(node, "parts", 1), "the second")
     assert weight.initializer.doc_string == "all ones"
     assert weight.initializer.numpy() is made.numpy()
     assert [part.doc_string for part in node.attributes["parts"].value] == ["", "the second"]
@@ -134,7 +134,7 @@ def test_tensors_made_by_edits_and_lists_of_them():
 
 
 def test_refusals_say_why(document):
-    weight = Place(builders.value(document, "w"))
+    weight = TensorLocation(builders.value(document, "w"))
     with document.edit("Describe") as edit:
         tensor_metadata.set_tensor_metadata(edit, weight, "a", "1")
         for act, reason in (
@@ -143,7 +143,7 @@ def test_refusals_say_why(document):
             (lambda: tensor_metadata.rename_tensor_metadata(edit, weight, "a", ""), "cannot be the new key"),
             (lambda: tensor_metadata.describe_tensor(edit, weight, "text", "indices"), "no such tensor"),
             (
-                lambda: tensor_metadata.describe_tensor(edit, Place(weight.owner.graph.nodes.last), "text"),
+                lambda: tensor_metadata.describe_tensor(edit, TensorLocation(weight.owner.graph.nodes.last), "text"),
                 "no such tensor",
             ),
         ):

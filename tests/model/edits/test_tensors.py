@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnx_workbench.model.edits import tensors
-from onnx_workbench.model.edits.tensors import Place
+from onnx_workbench.model.edits.tensors import TensorLocation
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.io.reader.read import load
@@ -30,7 +30,7 @@ def tensor(values, kind=E.FLOAT):
 def test_every_type_is_edited_and_undone(kind):
     owner = document()
     w = value(owner, "w")
-    place = Place(w)
+    place = TensorLocation(w)
     start = tensor([["1", "0"], ["1", "1"]], E.STRING) if kind is E.STRING else tensor([[1, 1], [1, 1]], kind)
     with owner.edit("Set") as edit:
         tensors.put(edit, place, start)
@@ -193,7 +193,7 @@ def test_constants_and_attributes_are_places():
     with owner.edit("Add") as edit:
         edit.do(SetAttribute(first, "t", make_attribute("t", (tensor([1.0]), tensor([2.0])))))
     places = list(tensors.places(first))
-    assert places == [Place(first, "t", 0), Place(first, "t", 1)]
+    assert places == [TensorLocation(first, "t", 0), TensorLocation(first, "t", 1)]
     with owner.edit("Change") as edit:
         tensors.put(edit, places[1], tensor([9.0]))
     assert [t.numpy().tolist() for t in first.attributes["t"].value] == [[1.0], [9.0]]
@@ -240,7 +240,7 @@ def test_bfloat16_keeps_its_type():
 def test_where_values_are_stored_is_kept_through_edits_and_saves(tmp_path):
     owner = document()
     w = value(owner, "w")
-    place = Place(w)
+    place = TensorLocation(w)
 
     def saved(name):
         save(owner.model, tmp_path / name)

@@ -19,7 +19,7 @@ from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.recovery.journal import Journal
-from onnx_workbench.model.recovery.recover import leftovers, recover
+from onnx_workbench.model.recovery.recover import find_journals, recover
 from onnx_workbench.model.scripts import edit_script
 from tests.model.edits.test_raw_fields import proto, walk
 from tests.model.io.writer.test_export_graph import with_unknown_fields
@@ -154,7 +154,7 @@ def test_journal_and_script_repeat_it(tmp_path, monkeypatch):
     for path, _ in unknown(document)[::3]:
         edited(document, path, None)
     abandon(kept)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     again = Document(load(data))
     recover(again, leftover)
     assert to_bytes(again.model) == to_bytes(document.model)
@@ -232,7 +232,7 @@ def test_a_copied_function_takes_the_change_along():
 
 def replayed(document, data, tmp_path):
     """What a journal and a script make of the file again."""
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     again = Document(load(data))
     recover(again, leftover)
     scripted = Document(load(data))

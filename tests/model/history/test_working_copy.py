@@ -17,7 +17,7 @@ from onnx_workbench.model.edits import (
 )
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Value
@@ -49,7 +49,7 @@ change = st.tuples(st.sampled_from(range(len(CHANGES))), pick, pick)
 
 def test_a_copy_is_equal_and_shares_no_structure():
     document = builders.document(builders.BRANCHES)
-    rehearsal = Rehearsal(document.model)
+    rehearsal = WorkingCopy(document.model)
     assert snapshot(rehearsal.document.model) == snapshot(document.model)
     assert_linked(rehearsal.document.model)
     ours = {n for g in document.model.graphs() for n in g.nodes}
@@ -64,7 +64,7 @@ def test_a_copy_is_equal_and_shares_no_structure():
 def test_what_was_rehearsed_happens_to_the_real_model(text, changes):
     document = builders.document(text)
     before = snapshot(document.model)
-    rehearsal = Rehearsal(document.model)
+    rehearsal = WorkingCopy(document.model)
     rehearse(rehearsal, changes)
     after = snapshot(rehearsal.document.model)
     assert snapshot(document.model) == before
@@ -97,7 +97,7 @@ def rehearse(rehearsal, changes):
 
 def test_a_real_model(shared_models):
     document = Document(load(shared_models / "bert_mini_functions" / "model.onnx"))
-    rehearsal = Rehearsal(document.model)
+    rehearsal = WorkingCopy(document.model)
     with rehearsal.document.edit("Inline") as edit:
         functions.inline_all(edit)
     steps = rehearsal.steps()
@@ -116,7 +116,7 @@ def test_merging_can_be_rehearsed_and_brings_training_and_functions_back(text):
     first, second = (extract.cut_out(model, cut, types.type_of) for cut in cuts)
     document = Document(first)
     before = snapshot(first)
-    rehearsal = Rehearsal(first)
+    rehearsal = WorkingCopy(first)
     with rehearsal.document.edit("Merge") as edit:
         copy_paste.merge(edit, rehearsal.copy_of(first.graph), second, keep_outputs=False)
     after = snapshot(rehearsal.document.model)
@@ -137,7 +137,7 @@ def test_a_copy_has_names_of_its_own_for_what_nothing_defines():
     document = builders.document(builders.BRANCHES)
     with document.edit("Delete") as edit:
         nodes.delete(edit, [builders.node(document, "double")])
-    rehearsal = Rehearsal(document.model)
+    rehearsal = WorkingCopy(document.model)
     assert_linked(document.model)
     assert_linked(rehearsal.document.model)
     assert snapshot(rehearsal.document.model) == snapshot(document.model)
@@ -169,6 +169,6 @@ def test_a_long_chain_is_looked_through_with_breaths(monkeypatch):
         return is_defined(value)
 
     monkeypatch.setattr(Value, "is_defined", property(look))
-    Rehearsal(model, Breaths())
+    WorkingCopy(model, Breaths())
     assert sum(looks) >= 1_000
     assert max(looks) <= 300

@@ -15,7 +15,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetInitializer
 from onnx_workbench.model.io.writer import atomic_file
 from onnx_workbench.model.io.writer.save import prepare
-from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from tests.model.io.saved_models import assert_holds, debris, edit, proto_of, weights
 
@@ -47,7 +47,7 @@ class Failing:
         return wrapped
 
 
-@pytest.mark.parametrize("layout", [Layout.KEEP, Layout.ONE_FILE])
+@pytest.mark.parametrize("layout", [DataLayout.KEEP, DataLayout.ONE_FILE])
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO", "EROFS", "EACCES", "EXDEV", "EINTR", "EDQUOT", "ENOENT"])
 def test_whichever_call_fails_the_old_file_or_the_new_one_is_there_whole(path, error, layout):
     before = path.read_bytes()
@@ -159,7 +159,7 @@ def test_a_process_killed_before_any_call_leaves_a_whole_file_and_the_next_save_
 
 
 def test_temporary_files_of_a_save_that_goes_on_are_left_alone(path):
-    other = atomic_file.NewFile(path)
+    other = atomic_file.AtomicFile(path)
     save(load(path), path)
     assert len(debris(path.parent)) == 1
     other.discard()
@@ -279,7 +279,7 @@ def _found_of(versions):
     return {versions[0], newest, newest[: len(versions[0]) + (len(newest) - len(versions[0])) // 2]}
 
 
-@pytest.mark.parametrize("layout", [Layout.KEEP, Layout.ONE_FILE, Layout.FILE_PER_TENSOR])
+@pytest.mark.parametrize("layout", [DataLayout.KEEP, DataLayout.ONE_FILE, DataLayout.FILE_PER_TENSOR])
 @pytest.mark.parametrize("external", ["", "e.bin"])
 def test_whenever_the_power_goes_the_old_model_or_the_new_one_is_there_with_its_data(tmp_path, layout, external):
     folder = tmp_path / "before"

@@ -11,7 +11,7 @@ from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.wire import encode_tag, encode_varint
-from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 
 GIB = 1 << 30
 
@@ -96,7 +96,7 @@ def test_weights_over_two_gib_are_not_put_inside_by_wish(path):
     model = load(path)
     SetField(model.graph, "name", "edited").apply()
     with pytest.raises(ModelError, match="does not fit into one file"):
-        save(model, path, Storage(Layout.INLINE))
+        save(model, path, Storage(DataLayout.INLINE))
     with pytest.raises(ModelError, match="too large for protobuf JSON"):
         save(model, path.with_suffix(".json"))
 
@@ -111,7 +111,7 @@ def test_files_over_two_gib_are_saved(tmp_path):
     again = load(path)
     assert again.graph.name == "edited"
     assert [last(value) for value in again.graph.initializers] == [[1.0], [2.0], [3.0]]
-    (data_file,) = save(again, path, Storage(Layout.ONE_FILE)).data_files
+    (data_file,) = save(again, path, Storage(DataLayout.ONE_FILE)).data_files
     assert data_file.stat().st_size >= 2 * GIB
     stripped = onnx.load(path, load_external_data=False)
     assert stripped.ByteSize() < 1000

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetInitializer
-from onnx_workbench.model.io.writer.storage_plan import ALIGNMENT, Layout, Storage
+from onnx_workbench.model.io.writer.storage_plan import ALIGNMENT, DataLayout, Storage
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("scan_everything")
 
 def test_weights_go_to_one_aligned_file(path):
     model = load(path)
-    saved = save(model, path, Storage(Layout.ONE_FILE))
+    saved = save(model, path, Storage(DataLayout.ONE_FILE))
     (data_file,) = saved.data_files
     assert data_file.parent == path.parent
     proto = onnx.load(path)  # which reads the external data by itself
@@ -40,13 +40,13 @@ def test_weights_go_to_one_aligned_file(path):
 
 
 def test_each_tensor_may_have_its_own_file(path):
-    saved = save(load(path), path, Storage(Layout.FILE_PER_TENSOR))
+    saved = save(load(path), path, Storage(DataLayout.FILE_PER_TENSOR))
     assert len(saved.data_files) == 3
     assert_holds(load(path))
 
 
 def test_small_tensors_stay_inside(path):
-    saved = save(load(path), path, Storage(Layout.ONE_FILE, threshold=12_001))
+    saved = save(load(path), path, Storage(DataLayout.ONE_FILE, threshold=12_001))
     assert not saved.data_files
     assert_holds(load(path))
 
@@ -58,12 +58,12 @@ def test_the_same_part_of_a_file_is_written_once(tmp_path):
     proto.graph.initializer[1].name = "again"
     (tmp_path / "e.onnx").write_bytes(proto.SerializeToString())
     (tmp_path / "e.bin").write_bytes(arrays["w0"].tobytes())
-    (data_file,) = save(load(tmp_path / "e.onnx"), tmp_path / "e.onnx", Storage(Layout.ONE_FILE)).data_files
+    (data_file,) = save(load(tmp_path / "e.onnx"), tmp_path / "e.onnx", Storage(DataLayout.ONE_FILE)).data_files
     assert data_file.stat().st_size == arrays["w0"].nbytes
 
 
 def test_external_weights_can_come_inside(external_path):
-    save(load(external_path), external_path, Storage(Layout.INLINE))
+    save(load(external_path), external_path, Storage(DataLayout.INLINE))
     (external_path.parent / "e.bin").unlink()
     assert_holds(load(external_path))
 
@@ -117,7 +117,7 @@ def test_what_an_edit_that_is_taken_back_left_is_told(external_path):
     assert save(model, external_path).unused == ()  # told once
 
 
-@pytest.mark.parametrize("layout", [Layout.ONE_FILE, Layout.FILE_PER_TENSOR])
+@pytest.mark.parametrize("layout", [DataLayout.ONE_FILE, DataLayout.FILE_PER_TENSOR])
 def test_new_values_stay_where_the_last_save_put_them(path, layout):
     """Every later save wrote them once more, or took them back into the model."""
     kinds = [ElementType.FLOAT, ElementType.INT4, ElementType.UINT2, ElementType.BFLOAT16, ElementType.COMPLEX64]
@@ -166,20 +166,20 @@ def test_a_model_in_another_folder_keeps_the_data_it_brought(external_path, tmp_
 
 def test_weights_stay_where_the_last_save_put_them(path):
     model = load(path)
-    (data,) = save(model, path, Storage(Layout.ONE_FILE)).data_files
+    (data,) = save(model, path, Storage(DataLayout.ONE_FILE)).data_files
     edit(model)
     again = save(model, path)
     assert (again.data_files, again.unused) == ((), ())
     assert path.stat().st_size < 4096
     assert_holds(load(path))
-    inside = save(model, path, Storage(Layout.INLINE))
+    inside = save(model, path, Storage(DataLayout.INLINE))
     assert inside.unused == (data,)
     assert not save(model, path).data_files
     assert path.stat().st_size > 3 * 12_000
     assert_holds(load(path))
 
 
-@pytest.mark.parametrize("layout", [Layout.ONE_FILE, Layout.FILE_PER_TENSOR])
+@pytest.mark.parametrize("layout", [DataLayout.ONE_FILE, DataLayout.FILE_PER_TENSOR])
 def test_weights_of_a_small_file_stay_where_the_last_save_put_them(path, tmp_path, monkeypatch, layout):
     monkeypatch.setattr("onnx_workbench.model.io.reader.read.PARSED_WHOLE", 16 << 20)  # all in messages
     proto = onnx.load(path)
@@ -203,7 +203,7 @@ def test_weights_of_a_small_file_stay_where_the_last_save_put_them(path, tmp_pat
 
 def test_weights_stay_inside_once_they_were_put_there(external_path):
     model = load(external_path)
-    save(model, external_path, Storage(Layout.INLINE))
+    save(model, external_path, Storage(DataLayout.INLINE))
     edit(model)
     save(model, external_path)
     assert external_path.stat().st_size > 3 * 12_000

@@ -5,7 +5,7 @@ import pytest
 from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader import read
-from onnx_workbench.model.io.reader.sniff import Form
+from onnx_workbench.model.io.reader.sniff import FileForm
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : 21]>
@@ -59,7 +59,7 @@ def test_text_beyond_the_limit_is_refused(monkeypatch):
         load(TEXT.encode())
 
 
-@pytest.mark.parametrize("form", [Form.JSON, Form.PROTOBUF_TEXT, Form.ONNX_TEXT])
+@pytest.mark.parametrize("form", [FileForm.JSON, FileForm.PROTOBUF_TEXT, FileForm.ONNX_TEXT])
 def test_names_that_are_no_utf8_keep_a_model_out_of_text(tmp_path, form):
     data = onnx.parser.parse_model(TEXT).SerializeToString().replace(b"agraph", b"agrap\xff")
     with pytest.raises(ModelError, match="cannot be written as"):
@@ -67,7 +67,7 @@ def test_names_that_are_no_utf8_keep_a_model_out_of_text(tmp_path, form):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("form", [Form.JSON, Form.PROTOBUF_TEXT])
+@pytest.mark.parametrize("form", [FileForm.JSON, FileForm.PROTOBUF_TEXT])
 def test_unknown_fields_are_left_out_of_text_with_a_warning(tmp_path, form):
     proto = onnx.parser.parse_model(TEXT)
     saved = save(load(proto.SerializeToString() + b"\xc0\x3e\x01"), tmp_path / "m", form=form)
@@ -78,11 +78,11 @@ def test_unknown_fields_are_left_out_of_text_with_a_warning(tmp_path, form):
 
 def test_what_onnx_text_leaves_out_is_told(tmp_path):
     proto = onnx.parser.parse_model(TEXT)
-    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).left_out
+    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
     proto.graph.input[0].doc_string = "what the syntax has no words for"
     proto.graph.node[0].doc_string = "nor for this"
     proto.graph.node[0].metadata_props.add(key="a", value="b")
-    (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).left_out
+    (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
     assert "no words for descriptions of nodes, values; metadata of nodes." in told
 
 
@@ -91,7 +91,7 @@ def test_onnx_text_loses_nothing_of_raw_values(tmp_path):
     numbers = np.array([1 / 3, 1e-30, -0.0, np.inf, 3.4e38], np.float32)
     proto.graph.initializer.append(onnx.numpy_helper.from_array(numbers, "kept"))
     assert proto.graph.initializer[-1].raw_data
-    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).left_out
+    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
     assert load(tmp_path / "m").graph.initializers[0].initializer.numpy().tobytes() == numbers.tobytes()
 
 
@@ -99,13 +99,13 @@ def test_onnx_text_is_told_to_lose_what_it_does_and_no_more(tmp_path):
     proto = onnx.parser.parse_model(TEXT)
     proto.graph.node[0].attribute.append(onnx.helper.make_attribute("extra", float("nan")))
     proto.graph.node[0].attribute.append(onnx.helper.make_attribute("more", [1.0, float("nan")]))
-    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).left_out
+    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
     proto.graph.sparse_initializer.add().values.CopyFrom(onnx.numpy_helper.from_array(np.ones(1, np.float32), "s"))
     later = b"\xa2\x38\x03abc"  # field 900, of three bytes
     weights = onnx.numpy_helper.from_array(np.ones(1, np.float32), "kept")
     weights.doc_string = "of what use they are"
     proto.graph.initializer.append(weights)
-    (told,) = save(load(proto.SerializeToString() + later), tmp_path / "m", form=Form.ONNX_TEXT).left_out
+    (told,) = save(load(proto.SerializeToString() + later), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
     lost = "descriptions of tensors; sparse initializers of graphs; unknown fields of the model."
     assert f"no words for {lost}" in told
 
@@ -116,5 +116,5 @@ def test_onnx_text_is_written_without_the_files_that_hold_values(tmp_path):
     tensor = onnx.TensorProto(name="far", data_type=1, dims=[2], raw_data=b"8 bytes.", data_location=1)
     tensor.external_data.add(key="location", value="gone.bin")
     proto.graph.node.add(op_type="Constant", output=["c"]).attribute.add(name="value", type=4, t=tensor)
-    (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).left_out
+    (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
     assert "no words for values of tensors." in told

@@ -13,9 +13,9 @@ from onnx_workbench.model.io.wire import (
     LENGTH,
     START_GROUP,
     VARINT,
-    Field,
     FieldSchema,
     MessageSchema,
+    WireField,
     encode_tag,
     encode_varint,
     read_field,
@@ -23,7 +23,7 @@ from onnx_workbench.model.io.wire import (
 )
 
 
-def fields_of(data: bytes) -> Iterator[Field]:
+def fields_of(data: bytes) -> Iterator[WireField]:
     """The fields of one message, in the order of the file, unknown ones included."""
     start = 0
     while start < len(data):

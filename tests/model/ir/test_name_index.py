@@ -8,7 +8,7 @@ from onnx_workbench.model.analysis.scoping import makes_cycle, names_taken, node
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.history.steps import InsertNode, MoveUses, RemoveNode, SetAttribute, SetField, SetInput
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
-from onnx_workbench.model.ir.name_index import Lookup
+from onnx_workbench.model.ir.name_index import NameIndex
 from tests.model import builders
 from tests.model.snapshots import assert_known, is_sorted
 
@@ -41,8 +41,8 @@ def test_nodes_of_one_name_or_of_none_cost_no_more_than_others():
     graph = Graph("g")
     for number in range(120_000):
         InsertNode(graph, Node("Relu", name="same" if number % 10 == 0 else "")).apply()
-    assert Lookup.of(graph).node("same") is graph.nodes.first
-    assert Lookup.of(graph).node("other") is None
+    assert NameIndex.of(graph).node("same") is graph.nodes.first
+    assert NameIndex.of(graph).node("other") is None
 
 
 def test_a_body_taken_out_and_changed_brings_its_names_as_they_are_then():
@@ -53,11 +53,11 @@ def test_a_body_taken_out_and_changed_brings_its_names_as_they_are_then():
     back = SetAttribute(holder, name, None).apply()
     assert_known(model)
     body = attribute.graphs[0]
-    Lookup.of(body)  # someone asks of the body while it stands alone
+    NameIndex.of(body)  # someone asks of the body while it stands alone
     InsertNode(body, Node("Relu", (), (Value("made_outside"),), name="outside")).apply()
     back.apply()
     assert_known(model)
-    assert Lookup.of(body).node("outside")
+    assert NameIndex.of(body).node("outside")
 
 
 @pytest.mark.parametrize("at", [0, 1, 50, 99])
@@ -85,7 +85,7 @@ def test_a_cycle_is_found_in_order_and_out_of_order():
     node = order[30]
     RemoveNode(node).apply()
     InsertNode(graph, node, order[0]).apply()  # the file's order is broken now, its wires are not
-    assert not Lookup.of(graph).is_sorted
+    assert not NameIndex.of(graph).is_sorted
     assert makes_cycle(order[3], order[35].outputs[0])
     assert not makes_cycle(order[35], order[3].outputs[0])
 
@@ -93,7 +93,7 @@ def test_a_cycle_is_found_in_order_and_out_of_order():
 def test_connecting_within_order_looks_only_between_the_two():
     graph = chain(1000).graph
     order = list(graph.nodes)
-    assert Lookup.of(graph).is_sorted
+    assert NameIndex.of(graph).is_sorted
     loose = Node("Abs", (None,), (Value("loose"),), name="loose")
     InsertNode(graph, loose, order[500]).apply()
     needed = nodes_upstream([order[502]], graph, start=loose)
@@ -110,7 +110,7 @@ def test_a_node_connected_to_later_ones_moves_with_what_they_need_and_nothing_el
     with document.edit("Add") as edit:
         side = nodes.add_node(edit, model.graph, "Add", [order[0].outputs[0]], before=order[10])
         values.connect(edit, side, 1, order[12].outputs[0])
-    assert Lookup.of(model.graph).is_sorted
+    assert NameIndex.of(model.graph).is_sorted
     assert is_sorted(model.graph)
     found = list(model.graph.nodes)
     assert found.index(side) == 13
@@ -121,7 +121,7 @@ def test_a_node_connected_to_later_ones_moves_with_what_they_need_and_nothing_el
 @pytest.mark.parametrize("kind", ["node", "value"])
 def test_the_name_of_what_came_is_known_to_who_asks_for_it_first(kind):
     graph = chain(3).graph
-    known, node = Lookup.of(graph), Node("Abs", (None,), (Value("made"),), name="made")
+    known, node = NameIndex.of(graph), Node("Abs", (None,), (Value("made"),), name="made")
     back = InsertNode(graph, node).apply()
     if kind == "node":
         assert known.node("made") is node
@@ -166,13 +166,13 @@ def test_names_and_order_are_right_after_many_steps_of_which_nobody_asked(seed):
 def test_very_many_nodes_that_came_back_are_looked_at_bit_by_bit_before_anybody_asks():
     model = chain(5000)
     graph, order = model.graph, list(model.graph.nodes)
-    known = Lookup.of(graph)
+    known = NameIndex.of(graph)
     assert known.is_sorted
     back = [RemoveNode(node).apply() for node in order]
     for step in reversed(back):
         step.apply()
     assert not known.is_known_sorted  # to look at all at once would take too long
-    breaths = sum(1 for _ in Lookup.prepare(graph))
+    breaths = sum(1 for _ in NameIndex.prepare(graph))
     assert breaths > 10
     assert known.is_known_sorted
     assert known.node("n_4999") is order[-1]
@@ -182,16 +182,16 @@ def test_very_many_nodes_that_came_back_are_looked_at_bit_by_bit_before_anybody_
 def test_what_is_taken_back_while_it_is_prepared_is_not_forgotten():
     model = chain(1000)
     graph, order = model.graph, list(model.graph.nodes)
-    assert Lookup.of(graph).is_sorted
+    assert NameIndex.of(graph).is_sorted
     for step in reversed([RemoveNode(node).apply() for node in order]):
         step.apply()
-    preparing = Lookup.prepare(graph)
+    preparing = NameIndex.prepare(graph)
     next(preparing)
     moved = RemoveNode(order[0]).apply()
     InsertNode(graph, order[0], None).apply()  # last of all, and nobody is told
     for _ in preparing:
         pass
-    assert not Lookup.of(graph).is_sorted
+    assert not NameIndex.of(graph).is_sorted
     RemoveNode(order[0]).apply()
     moved.apply()
     assert_known(model)

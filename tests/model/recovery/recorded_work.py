@@ -13,7 +13,7 @@ from onnx_workbench.model.history.steps import InsertNode, SetField
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
-from onnx_workbench.model.recovery.recover import leftovers, recover
+from onnx_workbench.model.recovery.recover import find_journals, recover
 from tests.model import builders
 
 #: Nodes of a large document.
@@ -71,7 +71,7 @@ def killed_now(folder):
     with tempfile.TemporaryDirectory() as copied:
         state = Path(copied) / "state"
         shutil.copytree(folder, state)
-        (leftover,) = leftovers(state)
+        (leftover,) = find_journals(state)
         assert leftover.fits
         path = Path(leftover.base.path) if leftover.base.path else None
         again = Document(load((path or leftover.beginning).read_bytes()), path)
@@ -83,7 +83,7 @@ def killed_now(folder):
 def recovered(document, folder):
     """What the next start makes of the document's file and the journals in a folder."""
     again = Document(load(document.path), document.path)
-    for leftover in leftovers(folder):
+    for leftover in find_journals(folder):
         assert leftover.fits
         recover(again, leftover)
     return again

@@ -12,16 +12,16 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField, SetInitializer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import save
-from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.recovery import journal_files
-from onnx_workbench.model.recovery.baseline import write_beginning
+from onnx_workbench.model.recovery.baseline import write_baseline
 from onnx_workbench.model.recovery.journal import Journal
 from onnx_workbench.model.recovery.journal_files import SUFFIX, base_path
 from onnx_workbench.model.recovery.log import BaseFile
-from onnx_workbench.model.recovery.recover import discard, leftovers, recover
+from onnx_workbench.model.recovery.recover import discard, find_journals, recover
 from tests.model import builders
 from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import killed_now, recovered, rename, saved_file, work
@@ -38,7 +38,7 @@ def unsaved():
 
 def recovered_beginning(folder):
     """What the next start makes of the one document in no file that is left."""
-    (leftover,) = leftovers(folder)
+    (leftover,) = find_journals(folder)
     again = Document(load(leftover.beginning))
     recover(again, leftover)
     assert_linked(again.model)
@@ -46,7 +46,7 @@ def recovered_beginning(folder):
 
 
 def test_a_model_that_was_made_is_kept_before_any_edit(tmp_path, dead, unsaved):
-    beginning = write_beginning(unsaved.model, tmp_path)
+    beginning = write_baseline(unsaved.model, tmp_path)
     kept = Journal(unsaved, tmp_path, beginning=beginning)
     assert kept.path == beginning.journal
     abandon(kept)
@@ -59,7 +59,7 @@ def test_a_model_that_was_made_is_kept_before_any_edit(tmp_path, dead, unsaved):
 
 
 def test_its_first_edits_are_done_again_on_it(tmp_path, dead, unsaved):
-    kept = Journal(unsaved, tmp_path, beginning=write_beginning(unsaved.model, tmp_path))
+    kept = Journal(unsaved, tmp_path, beginning=write_baseline(unsaved.model, tmp_path))
     work(unsaved)
     unsaved.undo()
     again, leftover = killed_now(tmp_path)
@@ -71,10 +71,10 @@ def test_its_first_edits_are_done_again_on_it(tmp_path, dead, unsaved):
 
 def test_what_was_looked_at_only_is_not_offered_and_leaves_nothing(tmp_path, dead):
     document = builders.document()
-    kept = Journal(document, tmp_path, beginning=write_beginning(document.model, tmp_path))
+    kept = Journal(document, tmp_path, beginning=write_baseline(document.model, tmp_path))
     assert len(list(tmp_path.iterdir())) == 1
     abandon(kept)
-    assert list(leftovers(tmp_path)) == []
+    assert list(find_journals(tmp_path)) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -92,7 +92,7 @@ def test_what_is_called_unsaved_later_is_offered(tmp_path, dead):
 def test_a_beginning_that_was_stopped_leaves_nothing_and_is_told(tmp_path, unsaved):
     stopped = Progress()
     stopped.cancel()
-    kept = Journal(unsaved, tmp_path, beginning=write_beginning(unsaved.model, tmp_path, stopped))
+    kept = Journal(unsaved, tmp_path, beginning=write_baseline(unsaved.model, tmp_path, stopped))
     assert kept.problem == "Edits are not being kept for recovery: that was stopped."
     work(unsaved)
     assert list(tmp_path.iterdir()) == []
@@ -103,7 +103,7 @@ def test_edits_of_a_model_in_a_file_need_no_beginning(tmp_path, dead):
     kept = Journal(document, tmp_path / "state")
     assert not (tmp_path / "state").exists()
     work(document)
-    (leftover,) = leftovers(tmp_path / "state")  # while the program goes on
+    (leftover,) = find_journals(tmp_path / "state")  # while the program goes on
     assert leftover.titles == ("Insert", "Attribute", "Rename", "Weights", "Function")
     assert leftover.beginning is None
     abandon(kept)
@@ -115,7 +115,7 @@ def test_a_copy_of_what_a_file_holds_needs_none_either(tmp_path, dead):
     document = Document(load(file.path))
     kept = Journal(document, tmp_path / "state", BaseFile.of(file.path))
     work(document)
-    (leftover,) = leftovers(tmp_path / "state")
+    (leftover,) = find_journals(tmp_path / "state")
     assert leftover.is_copy
     assert leftover.base.path == str(file.path)
     abandon(kept)
@@ -169,7 +169,7 @@ def test_a_large_beginning_that_is_stopped_on_the_way_leaves_nothing(tmp_path):
                 self.cancel()
             super().report(done, total, text)
 
-    beginning = write_beginning(large_model(4).model, tmp_path, Stopped())
+    beginning = write_baseline(large_model(4).model, tmp_path, Stopped())
     assert beginning.problem == "that was stopped"
     assert list(tmp_path.iterdir()) == []
 
@@ -214,11 +214,11 @@ def test_another_listener_that_fails_does_not_hide_an_edit(tmp_path, dead):
 def test_a_model_that_does_not_fit_into_one_file_is_kept_with_its_weights_beside_it(tmp_path, dead, monkeypatch):
     monkeypatch.setattr("onnx_workbench.model.io.writer.save.MESSAGE_LIMIT", 10 << 20)
     document = large_model(2)
-    kept = Journal(document, tmp_path, beginning=write_beginning(document.model, tmp_path))
+    kept = Journal(document, tmp_path, beginning=write_baseline(document.model, tmp_path))
     assert kept.problem == ""
     work(document)
     abandon(kept)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     again = Document(load(leftover.beginning))
     recover(again, leftover, lambda _discard: None)
     assert snapshot(again.model) == snapshot(document.model)
@@ -228,18 +228,18 @@ def test_a_model_that_does_not_fit_into_one_file_is_kept_with_its_weights_beside
 
 def test_weights_beside_a_model_outlast_the_journal_that_it_is_recovered_from(tmp_path, dead):
     document = large_model(2)
-    save(document.model, tmp_path / "m.onnx", Storage(Layout.ONE_FILE))
+    save(document.model, tmp_path / "m.onnx", Storage(DataLayout.ONE_FILE))
     model, state = load(tmp_path / "m.onnx"), tmp_path / "state"
     for _ in range(3):
-        again, before = Document(model), list(leftovers(state))
-        kept = Journal(again, state, beginning=write_beginning(model, state))
+        again, before = Document(model), list(find_journals(state))
+        kept = Journal(again, state, beginning=write_baseline(model, state))
         again.mark_unsaved()
         for leftover in before:
             recover(again, leftover, kept.when_kept)
             assert not leftover.path.exists()
         abandon(kept)
         assert snapshot(model) == snapshot(document.model)
-        (leftover,) = leftovers(state)
+        (leftover,) = find_journals(state)
         model = load(leftover.beginning)
 
 
@@ -262,7 +262,7 @@ def slow_disk(monkeypatch):
 
 
 def test_who_closes_a_document_does_not_wait_until_what_is_large_is_removed(tmp_path, slow_disk, unsaved):
-    beginning = write_beginning(unsaved.model, tmp_path)
+    beginning = write_baseline(unsaved.model, tmp_path)
     Journal(unsaved, tmp_path, beginning=beginning).close()
     assert list(tmp_path.iterdir()) == [base_path(beginning.journal)], "there is nothing to recover any more"
     slow_disk()
@@ -270,8 +270,8 @@ def test_who_closes_a_document_does_not_wait_until_what_is_large_is_removed(tmp_
 
 
 def test_nor_does_the_next_start_for_what_a_killed_program_was_removing(tmp_path, dead, slow_disk, unsaved):
-    beginning = write_beginning(unsaved.model, tmp_path)
-    assert list(leftovers(tmp_path)) == []
+    beginning = write_baseline(unsaved.model, tmp_path)
+    assert list(find_journals(tmp_path)) == []
     assert list(tmp_path.iterdir()) == [base_path(beginning.journal)]
     slow_disk()
     assert list(tmp_path.iterdir()) == []

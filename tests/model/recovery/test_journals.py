@@ -20,14 +20,14 @@ from onnx_workbench.model.edits import attributes, nodes, values
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetAttribute, SetField
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.recovery.journal import Journal
 from onnx_workbench.model.recovery.log import VERSION
-from onnx_workbench.model.recovery.recover import discard, leftovers, recover
+from onnx_workbench.model.recovery.recover import discard, find_journals, recover
 from onnx_workbench.model.scripts import edit_script
 from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
@@ -60,7 +60,7 @@ def test_a_journal_brings_back_what_a_crash_took(tmp_path, dead):
     document.undo()
     document.redo()
     abandon(kept)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     assert leftover.titles == ("Insert", "Attribute", "Rename", "Weights")
     again = builders.document()
     recover(again, leftover)
@@ -89,7 +89,7 @@ def test_a_running_programs_journal_is_not_offered(tmp_path):
     document = builders.document()
     kept = Journal(document, tmp_path)
     work(document)
-    assert list(leftovers(tmp_path)) == []
+    assert list(find_journals(tmp_path)) == []
     kept.close()
 
 
@@ -104,7 +104,7 @@ def test_a_line_cut_by_the_crash_is_left_out(tmp_path, dead):
     for cut in range(data.index(b"\n") + 1, len(data), 97):
         path.write_bytes(data[:cut])
         again = builders.document()
-        (leftover,) = leftovers(tmp_path)
+        (leftover,) = find_journals(tmp_path)
         states.add(recover(again, leftover))
         assert_linked(again.model)
     assert states <= set(range(6))
@@ -116,16 +116,16 @@ def test_a_journal_whose_program_ends_while_it_is_done_again_is_offered_again(tm
     kept = Journal(document, tmp_path / "state")
     work(document)
     abandon(kept)
-    (leftover,) = leftovers(tmp_path / "state")
+    (leftover,) = find_journals(tmp_path / "state")
     with monkeypatch.context() as dying:
         dying.setattr("onnx_workbench.model.recovery.recover.decode", mock.Mock(side_effect=SystemExit))
         with pytest.raises(SystemExit):
             recover(Document(load(document.path), document.path), leftover)
     assert not leftover.was_cut_short
     monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: True)
-    assert list(leftovers(tmp_path / "state")) == []  # it is being done again right now
+    assert list(find_journals(tmp_path / "state")) == []  # it is being done again right now
     monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
-    (again,) = leftovers(tmp_path / "state")
+    (again,) = find_journals(tmp_path / "state")
     assert again.was_cut_short
     assert again.titles == leftover.titles
     assert snapshot(recovered(document, tmp_path / "state").model) == snapshot(document.model)
@@ -140,12 +140,12 @@ def test_a_journal_that_fails_is_tried_once(tmp_path, dead):
     path = next(tmp_path.glob("*.journal"))
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:2], lines[2].replace('"axis"', "17"), *lines[3:]]))
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     again = builders.document()
     with pytest.raises(ModelError, match="1 edits were recovered, then line 3"):
         recover(again, leftover)
     assert_linked(again.model)
-    assert list(leftovers(tmp_path)) == []
+    assert list(find_journals(tmp_path)) == []
     assert len(list(tmp_path.glob("*.tried"))) == 1
 
 
@@ -154,7 +154,7 @@ def test_a_journal_of_another_file_is_not_replayed(tmp_path, dead):
     kept = Journal(document, tmp_path)
     work(document)
     abandon(kept)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     other = builders.document(builders.BRANCHES)
     before = snapshot(other.model)
     with pytest.raises(ModelError, match="does not fit the model"):
@@ -169,7 +169,7 @@ def test_a_changed_file_is_noticed(tmp_path, dead):
     kept = Journal(document, tmp_path / "state")
     work(document)
     abandon(kept)
-    (leftover,) = leftovers(tmp_path / "state")
+    (leftover,) = find_journals(tmp_path / "state")
     assert leftover.fits
     path.write_bytes(path.read_bytes() + b"\0")
     assert not leftover.fits
@@ -191,12 +191,12 @@ def test_a_changed_file_is_noticed(tmp_path, dead):
 )
 def test_damaged_journals_are_set_aside(tmp_path, dead, content):
     (tmp_path / "right.journal").write_bytes(header(pid=10**30))
-    (right,) = leftovers(tmp_path)
+    (right,) = find_journals(tmp_path)
     discard(right)
     (tmp_path / "x.journal").write_bytes(content)
     told = []
-    assert list(leftovers(tmp_path, lambda _path, why: told.append(why))) == []
-    assert list(leftovers(tmp_path)) == []
+    assert list(find_journals(tmp_path, lambda _path, why: told.append(why))) == []
+    assert list(find_journals(tmp_path)) == []
     assert all(re.fullmatch(r"[A-Z].* .*\.", why) for why in told)
     assert len(told) == bool(content)
 
@@ -220,7 +220,7 @@ def test_typing_survives_as_one_entry(tmp_path, dead):
     with document.edit("Type", merge="doc") as edit:
         edit.do(SetField(document.model, "doc_string", "x"))
     abandon(kept)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     assert leftover.titles == ("Type", "Type")
     again = builders.document()
     recover(again, leftover)
@@ -237,7 +237,7 @@ def test_a_model_that_was_piped_in_begins_with_its_bytes(tmp_path, dead):
     kept = Journal(document, tmp_path)
     work(document)
     abandon(kept)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     assert leftover.beginning.read_bytes() == data
     again = Document(load(leftover.beginning))
     recover(again, leftover)
@@ -258,7 +258,7 @@ work(document)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     document, again = builders.document(), builders.document()
     work(document)
     recover(again, leftover)
@@ -279,7 +279,7 @@ def test_a_journal_is_offered_though_another_program_has_the_number_of_its_own(
     if is_being_recovered:
         (journal,) = tmp_path.glob("*.journal")
         journal.rename(f"{journal}.trying-{os.getpid()}-{before}")
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     assert leftover.titles[0] == "Insert"
 
 
@@ -293,7 +293,7 @@ def test_a_body_that_goes_to_another_attribute_is_the_same_when_that_is_taken_ba
         attributes.rename_attribute(edit, builders.node(document, "choose"), "then_branch", "other")
     document.undo()
     abandon(kept)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     again = builders.document(builders.BRANCHES)
     recover(again, leftover)
     for move in (lambda _: None, Document.redo, Document.undo, Document.undo):
@@ -362,7 +362,7 @@ def test_what_was_done_to_very_many_nodes_while_it_was_saved_is_done_again_with_
     document.mark_saved(path, state)
     abandon(kept)
     again = Document(load(path), path)
-    (leftover,) = leftovers(tmp_path / "state")
+    (leftover,) = find_journals(tmp_path / "state")
     recover(again, leftover)
     assert snapshot(again.model) == snapshot(document.model)
 
@@ -380,7 +380,7 @@ def test_a_step_of_very_many_that_cannot_be_written_is_told_of(tmp_path):
 
 def rehearsed(document, journal, changes):
     """A copy of the model to which something was done, for the journal of the real one."""
-    rehearsal = Rehearsal(document.model)
+    rehearsal = WorkingCopy(document.model)
     rehearsal.recording = journal.recording(rehearsal.document.model)
     rehearse(rehearsal, changes)
     return rehearsal
@@ -413,7 +413,7 @@ class RecordedEdits(AnyEdits):
     @rule(changes=st.lists(change, min_size=1, max_size=2))
     def wait_for_bytes(self, changes):
         """Of an edit that was tried on the model itself and taken back until they are on file."""
-        rehearsal = Rehearsal(self.document.model)
+        rehearsal = WorkingCopy(self.document.model)
         rehearse(rehearsal, changes)
         for title, steps in rehearsal.entries():
             before = snapshot(self.document.model)
@@ -432,7 +432,7 @@ class RecordedEdits(AnyEdits):
 
     def _check_journal(self):
         with mock.patch("onnx_workbench.model.recovery.recover.is_running", return_value=False), self.folder:
-            for leftover in leftovers(Path(self.folder.name)):
+            for leftover in find_journals(Path(self.folder.name)):
                 again = self.as_opened()
                 recover(again, leftover)
                 assert snapshot(again.model) == snapshot(self.document.model)

@@ -3,11 +3,11 @@
 import pytest
 
 from onnx_workbench.model.edits import nodes
-from onnx_workbench.model.io.writer.atomic_file import NewFile
+from onnx_workbench.model.io.writer.atomic_file import AtomicFile
 from onnx_workbench.model.io.writer.save import prepare
-from onnx_workbench.model.recovery.baseline import write_beginning
+from onnx_workbench.model.recovery.baseline import write_baseline
 from onnx_workbench.model.recovery.journal import Journal
-from onnx_workbench.model.recovery.log import BaseFile, Log
+from onnx_workbench.model.recovery.log import BaseFile, JournalLog
 from tests.model import builders
 from tests.model.recovery.recorded_work import killed_now, rename, saved_file, work
 from tests.model.snapshots import assert_linked, snapshot
@@ -31,7 +31,7 @@ class Work:
     def save(self, path, monkeypatch, meanwhile):
         """Save, and call `meanwhile` before the file takes its place and after that. The document is not told yet."""
         state = self.document.current
-        saving, commit = prepare(self.document.model, path), NewFile.commit
+        saving, commit = prepare(self.document.model, path), AtomicFile.commit
 
         def looked_at(file):
             if self.state in file.path.parents:
@@ -44,7 +44,7 @@ class Work:
         def placing(target, identity):
             self.kept.expect(BaseFile(str(target), identity.size, identity.modified_ns), state)
 
-        monkeypatch.setattr(NewFile, "commit", looked_at)
+        monkeypatch.setattr(AtomicFile, "commit", looked_at)
         saving.run(placing=placing)
         return state
 
@@ -146,8 +146,8 @@ def test_what_a_save_makes_needless_goes_before_what_fits_its_file(tmp_path, of_
 
     work(of_file.document)
     state = of_file.save(of_file.document.path, monkeypatch, lambda _moment: None)
-    remove = Log.remove
-    monkeypatch.setattr(Log, "remove", remove_and_look)
+    remove = JournalLog.remove
+    monkeypatch.setattr(JournalLog, "remove", remove_and_look)
     of_file.document.mark_saved(state=state.id)
     assert of_file.offered == [()]
     assert list(of_file.state.iterdir()) == []
@@ -158,7 +158,7 @@ def test_a_model_that_is_written_beside_its_journal_while_it_is_saved(of_file, m
 
     def meanwhile(moment):
         rename(document, moment)
-        of_file.kept.begin_anew(write_beginning(document.model, of_file.state), document.current)
+        of_file.kept.begin_anew(write_baseline(document.model, of_file.state), document.current)
         rename(document, f"{moment} that")
         of_file.look()
 
@@ -174,11 +174,11 @@ def test_what_a_model_beside_its_journal_makes_needless_is_not_offered_too(of_fi
         of_file.look()
         remove(log)
 
-    document, remove = of_file.document, Log.remove
+    document, remove = of_file.document, JournalLog.remove
     work(document)
     document.path.write_bytes(document.path.read_bytes() + b"\x52\x00")
-    beginning = write_beginning(document.model, of_file.state)
-    monkeypatch.setattr(Log, "remove", look_and_remove)
+    beginning = write_baseline(document.model, of_file.state)
+    monkeypatch.setattr(JournalLog, "remove", look_and_remove)
     of_file.kept.begin_anew(beginning, document.current)
     monkeypatch.undo()
     assert of_file.offered == [()]

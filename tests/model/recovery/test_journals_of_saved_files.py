@@ -14,7 +14,7 @@ from onnx_workbench.model.io.writer.save import prepare, save
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.recovery.journal import Journal
-from onnx_workbench.model.recovery.recover import leftovers, recover
+from onnx_workbench.model.recovery.recover import find_journals, recover
 from tests.model import builders
 from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import recovered, saved_file, work
@@ -76,7 +76,7 @@ def test_what_a_save_left_out_survives_beside_the_file_that_held_it(tmp_path, de
     with document.edit("More") as edit:
         nodes.rename_node(edit, document.model.graph.nodes.first, "more")
     abandon(kept)
-    (leftover,) = leftovers(tmp_path / "state")
+    (leftover,) = find_journals(tmp_path / "state")
     assert leftover.fits
     assert leftover.titles == (("More",) if named == opened.name else ("Describe", "More"))
 
@@ -213,7 +213,7 @@ def test_bytes_that_were_not_written_before_the_crash_are_missed(tmp_path, dead)
     (data,) = (tmp_path / "state").glob("*.data")
     data.write_bytes(data.read_bytes()[:1000])
     again = Document(load(document.path), document.path)
-    (leftover,) = leftovers(tmp_path / "state")
+    (leftover,) = find_journals(tmp_path / "state")
     with pytest.raises(ModelError, match="1 edits were recovered"):
         recover(again, leftover)
     assert again.model.graph.name == "kept"

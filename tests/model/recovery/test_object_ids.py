@@ -16,8 +16,8 @@ from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.recovery.journal import Journal
-from onnx_workbench.model.recovery.object_ids import Numbers
-from onnx_workbench.model.recovery.recover import leftovers, recover
+from onnx_workbench.model.recovery.object_ids import ObjectIds
+from onnx_workbench.model.recovery.recover import find_journals, recover
 from tests.model import builders
 from tests.model.recovery.crash import abandon
 from tests.model.snapshots import assert_linked, snapshot
@@ -34,7 +34,7 @@ def long_document():
 @given(which=st.lists(st.integers(0, LONG - 1), min_size=1, max_size=40), removed=st.sets(st.integers(0, LONG - 1)))
 def test_nodes_are_met_again_where_they_were(which, removed):
     models = [long_document().model, long_document().model]
-    writing, reading = map(Numbers, models)
+    writing, reading = map(ObjectIds, models)
     for model in models:
         for node in [node for place, node in enumerate(list(model.graph.nodes)) if place in removed]:
             RemoveNode(node).apply()
@@ -61,7 +61,7 @@ def test_an_edit_of_most_nodes_meets_them_all_at_once(tmp_path, dead):
     met = [step for line in map(json.loads, kept.path.read_text().splitlines()) for step in line.get("steps", ())]
     assert sum("met" in step for step in met) <= 2
     abandon(kept)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     again = Document(load(leftover.beginning))
     recover(again, leftover)
     assert snapshot(again.model) == snapshot(document.model)
@@ -70,7 +70,7 @@ def test_an_edit_of_most_nodes_meets_them_all_at_once(tmp_path, dead):
 
 def test_what_comes_with_a_step_has_no_place_yet():
     document = builders.document()
-    numbers = Numbers(document.model)
+    numbers = ObjectIds(document.model)
     inner, graph = Node("Relu", (), (Value("inner"),)), Graph("body")
     InsertNode(graph, inner).apply()
     numbers.new(graph)
@@ -93,11 +93,11 @@ def test_what_comes_with_a_step_has_no_place_yet():
 )
 def test_places_that_nobody_wrote_are_refused(met):
     with pytest.raises((ModelError, ValueError)):
-        Numbers(builders.document().model).meet_again([met])
+        ObjectIds(builders.document().model).meet_again([met])
 
 
 def test_nodes_far_from_one_with_a_number_are_refused():
-    numbers = Numbers(long_document().model)
+    numbers = ObjectIds(long_document().model)
     with pytest.raises(ModelError, match="does not fit"):
         numbers.meet_again([[1, 0, "graph", 0, ""], [2, 1, "some", 0, ""], [99, 2, "neighbour", 1 << 40, ""]])
 
@@ -108,7 +108,7 @@ def assert_an_undo_after_saving_comes_back(document, kept, path):
     document.mark_saved(path)
     document.undo()
     abandon(kept)
-    (leftover,) = leftovers(path.parent)
+    (leftover,) = find_journals(path.parent)
     again = Document(load(path), path)
     recover(again, leftover)
     assert snapshot(again.model, saved=True) == snapshot(document.model, saved=True)
@@ -163,7 +163,7 @@ def test_constants_of_a_long_list_are_found_again_while_it_changes(tmp_path, dea
             edit.do(InsertNode(graph, Node("Neg", (used,), (Value(f"n{number}"),), name=f"n{number}")))
             edit.do(SetInitializer(graph, Value(f"d{number}"), ArrayTensor(np.float32([-number])), number % 7))
     abandon(kept)
-    (leftover,) = leftovers(tmp_path / "journals")
+    (leftover,) = find_journals(tmp_path / "journals")
     again = Document(load(path), path)
     recover(again, leftover)
     assert snapshot(again.model) == snapshot(document.model)
@@ -172,7 +172,7 @@ def test_constants_of_a_long_list_are_found_again_while_it_changes(tmp_path, dea
 def recovered(folder, document, text):
     """The same model with the edits that a killed program left in a journal."""
     again = builders.document(text)
-    (leftover,) = leftovers(folder)
+    (leftover,) = find_journals(folder)
     recover(again, leftover)
     assert_linked(again.model)
     return again
@@ -196,7 +196,7 @@ def test_what_nothing_tells_within_an_edit_is_the_same_value_afterwards(tmp_path
 def test_tensors_of_new_values_are_written_out():
     """Whoever reads the journal gives them to the value only after it has its number."""
     document = builders.document(builders.BRANCHES)
-    numbers = Numbers(document.model)
+    numbers = ObjectIds(document.model)
     tensor = ArrayTensor(np.zeros(4, np.float32))
     made = Value("made", graph=document.model.graph)
     SetInitializer(document.model.graph, made, tensor).apply()

@@ -23,8 +23,8 @@ from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.recovery.journal import Journal
-from onnx_workbench.model.recovery.journal_files import Store, base_path, data_path
-from onnx_workbench.model.recovery.recover import discard, leftovers, recover
+from onnx_workbench.model.recovery.journal_files import JournalFiles, base_path, data_path
+from onnx_workbench.model.recovery.recover import discard, find_journals, recover
 from tests.model import builders
 from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import killed_now, rename
@@ -127,7 +127,7 @@ def test_a_program_that_is_killed_while_it_removes_much_leaves_nothing_to_recove
         dying.setattr(Path, "iterdir", lambda folder: iter(sorted(folder.glob("*"), reverse=True)))
         kept.close()
     assert removed == [".journal"]
-    assert list(leftovers(tmp_path)) == []
+    assert list(find_journals(tmp_path)) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -139,7 +139,7 @@ def test_a_journal_without_its_weights_says_so(tmp_path, dead):
     abandon(kept)
     (data,) = tmp_path.glob("*.data")
     data.unlink()
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     again = Document(load(leftover.beginning))
     with pytest.raises(ModelError, match="1 edits were recovered") as caught:
         recover(again, leftover)
@@ -152,7 +152,7 @@ def test_a_journal_that_is_gone_meanwhile_is_told(tmp_path, dead):
     kept = Journal(document, tmp_path)
     rename(document, "one")
     abandon(kept)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     again = Document(load(leftover.beginning))
     discard(leftover)
     with pytest.raises(ModelError, match="journal"):
@@ -163,7 +163,7 @@ def test_a_journal_that_is_gone_meanwhile_is_told(tmp_path, dead):
 def test_a_journal_that_was_just_begun_is_left_to_its_program(tmp_path):
     begun = tmp_path / f"{os.getpid()}-0123.journal"
     begun.touch()
-    assert list(leftovers(tmp_path)) == []
+    assert list(find_journals(tmp_path)) == []
     assert begun.exists()
 
 
@@ -176,7 +176,7 @@ def test_what_lies_beside_no_journal_or_an_empty_one_is_removed(tmp_path, dead, 
         path.write_bytes(b"x")
     if begun:
         journal.touch()
-    assert list(leftovers(tmp_path)) == []
+    assert list(find_journals(tmp_path)) == []
     assert list(tmp_path.iterdir()) == [other]
 
 
@@ -185,7 +185,7 @@ def test_what_a_running_program_puts_down_first_stays(tmp_path):
     written = [data_path(journal), journal.with_name(f".{os.getpid()}-aa.onnx.0123abcd-1-0123abcd.saving")]
     for path in written:
         path.write_bytes(b"x")
-    assert list(leftovers(tmp_path)) == []
+    assert list(find_journals(tmp_path)) == []
     assert all(path.exists() for path in written)
 
 
@@ -194,12 +194,12 @@ def test_what_lies_beside_a_journal_that_was_tried_stays(tmp_path, dead):
     kept = Journal(document, tmp_path)
     rename(document, "one")
     abandon(kept)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     with pytest.raises(ModelError, match="does not fit"):
         recover(builders.document(builders.BRANCHES), leftover)
     before = sorted(tmp_path.iterdir())
     assert len(before) == 2
-    assert list(leftovers(tmp_path)) == []
+    assert list(find_journals(tmp_path)) == []
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -242,8 +242,10 @@ def test_what_was_done_while_a_save_went_on_is_on_file_all_the_time(tmp_path, de
     save(document.model, tmp_path / "m.onnx")
     state = document.current.id
     rename(document, "meanwhile")
-    remove, left = Store.remove, []
-    monkeypatch.setattr(Store, "remove", lambda store: (left.extend(leftovers(tmp_path / "state")), remove(store)))
+    remove, left = JournalFiles.remove, []
+    monkeypatch.setattr(
+        JournalFiles, "remove", lambda store: (left.extend(find_journals(tmp_path / "state")), remove(store))
+    )
     document.mark_saved(tmp_path / "m.onnx", state)
     assert [leftover.titles for leftover in left] == [("Rename",), ("Rename",)]
     assert len(list((tmp_path / "state").iterdir())) == 1
@@ -251,7 +253,7 @@ def test_what_was_done_while_a_save_went_on_is_on_file_all_the_time(tmp_path, de
 
 
 def test_giving_a_journal_up_does_not_wait_for_bytes(tmp_path):
-    store, source = Store(tmp_path / "1-aa.journal"), Endless()
+    store, source = JournalFiles(tmp_path / "1-aa.journal"), Endless()
     ended = []
     store.ahead([], [Payload(source, 0, source.size)], Progress(), ended.append)
     assert source.is_read.wait(30)
@@ -266,13 +268,13 @@ def test_a_journal_that_was_tried_is_kept_for_some_weeks(tmp_path, dead):
     (tmp_path / "1-aa.journal").write_text("damaged\n")
     beside = base_path(tmp_path / "1-aa.journal")
     beside.write_bytes(b"x")
-    assert list(leftovers(tmp_path)) == []
+    assert list(find_journals(tmp_path)) == []
     (tried,) = tmp_path.glob("*.tried")
     os.utime(tried, (time.time() - 29 * 86400,) * 2)
-    assert list(leftovers(tmp_path)) == []
+    assert list(find_journals(tmp_path)) == []
     assert tried.exists()
     os.utime(tried, (time.time() - 31 * 86400,) * 2)
-    assert list(leftovers(tmp_path)) == []
+    assert list(find_journals(tmp_path)) == []
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from onnx_workbench.model.edits import initializers, nodes
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.recovery.journal import Journal
-from onnx_workbench.model.recovery.recover import leftovers, recover
+from onnx_workbench.model.recovery.recover import find_journals, recover
 from tests.model import builders
 from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import (
@@ -41,7 +41,7 @@ def change_weights(document):
 
 def prepared(document, journal, *edits):
     """Edits made to a copy, as entries, and their way to the journal."""
-    rehearsal = Rehearsal(document.model)
+    rehearsal = WorkingCopy(document.model)
     rehearsal.recording = journal.recording(rehearsal.document.model)
     for edit in edits:
         edit(rehearsal.document)
@@ -71,7 +71,7 @@ def test_only_what_was_made_of_it_is_done_again(tmp_path, dead, made):
     entries, ahead = prepared(document, kept, rename_all, delete_many)
     wait_for(kept, ahead)
     make(document, ahead, *entries[:made])
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     assert leftover.titles == ("Rename", "Rename all", "Delete many")[: 1 + made]
     again = large_document()
     recover(again, leftover)
@@ -88,7 +88,7 @@ def test_of_two_that_are_on_file_before_either_is_made_the_one_that_is_made_is_d
     _, other = prepared(document, kept, delete_many)
     wait_for(kept, other)
     make(document, ahead, *entries)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     again = large_document()
     recover(again, leftover)
     assert snapshot(again.model) == snapshot(document.model)
@@ -112,7 +112,7 @@ def test_edits_between_and_behind_find_what_they_speak_of(tmp_path, dead):
     entries, ahead = prepared(document, kept, rename_all)
     make(document, ahead, *entries)
     abandon(kept)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     assert leftover.titles == ("Delete many", "One", "Rename all")
     again = large_document()
     recover(again, leftover)
@@ -147,7 +147,7 @@ def test_an_edit_that_cannot_wait_for_its_steps_has_them_written_first(tmp_path,
 def test_what_is_stopped_while_it_is_written_is_written_as_it_is_made_if_ever(tmp_path, dead):
     document = large_document()
     kept = Journal(document, tmp_path)
-    rehearsal = Rehearsal(document.model)
+    rehearsal = WorkingCopy(document.model)
     rehearsal.recording = kept.recording(rehearsal.document.model)
     change_weights(rehearsal.document)
     entries, stopped = rehearsal.entries(), Progress()
@@ -190,7 +190,7 @@ def test_what_was_recorded_before_the_document_was_saved_is_written_as_it_is_mad
     """The values of its file may be in other places since."""
     document = saved_file(tmp_path)
     kept = Journal(document, tmp_path / "state")
-    rehearsal = Rehearsal(document.model)
+    rehearsal = WorkingCopy(document.model)
     rehearsal.recording = kept.recording(rehearsal.document.model)
     rename_all(rehearsal.document)
     assert rehearsal.entries()
@@ -206,7 +206,7 @@ def test_what_was_recorded_before_the_document_was_saved_is_written_as_it_is_mad
 def test_what_cannot_be_recorded_is_written_as_it_is_made(tmp_path):
     document = builders.document()
     kept = Journal(document, tmp_path)
-    rehearsal = Rehearsal(document.model)
+    rehearsal = WorkingCopy(document.model)
     rehearsal.recording = kept.recording(rehearsal.document.model)
     with rehearsal.document.edit("Odd") as edit:
         edit.do(SetField(rehearsal.document.model, "metadata", {"odd": object()}))
@@ -223,7 +223,7 @@ def test_a_full_disk_lets_the_tool_go_on(tmp_path, monkeypatch):
     def refuse(*_given):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("onnx_workbench.model.recovery.journal_files.Store._write_line", refuse)
+    monkeypatch.setattr("onnx_workbench.model.recovery.journal_files.JournalFiles._write_line", refuse)
     entries, ahead = prepared(document, kept, rename_all)
     wait_for(kept, ahead)
     make(document, ahead, *entries)
@@ -246,7 +246,7 @@ make(document, ahead, *entries)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
-    (leftover,) = leftovers(tmp_path)
+    (leftover,) = find_journals(tmp_path)
     document, again = large_document(), large_document()
     rename_all(document)
     delete_many(document)

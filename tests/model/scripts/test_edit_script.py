@@ -34,7 +34,7 @@ from onnx_workbench.model.ir.types import (
     TensorType,
 )
 from onnx_workbench.model.scripts import edit_script
-from onnx_workbench.model.scripts.object_names import Names
+from onnx_workbench.model.scripts.object_names import ObjectNames
 from onnx_workbench.model.scripts.three_way_merge import adapted
 from tests.model import builders
 from tests.model.recovery.recorded_work import work
@@ -128,7 +128,7 @@ def test_lists_are_merged_by_what_the_edit_changed(was, to, now):
     document = builders.document(builders.BRANCHES)
     function = document.model.functions[0]
     function.attributes = tuple(now)
-    names = Names(document.model)
+    names = ObjectNames(document.model)
     entry["function"] = names.of(function)
     merged = adapted(entry, names)["to"]
     assert set(merged) == (set(now) - (set(was) - set(to))) | (set(to) - set(was))

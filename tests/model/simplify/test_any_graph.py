@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from onnx_workbench.exec.engine.constant_folding import evaluate
 from onnx_workbench.exec.inspect.equivalence import compare_models
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.working_copy import Rehearsal
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.simplify.pass_list import PASSES
@@ -96,7 +96,7 @@ _REAL = (
 def test_real_models_get_smaller_and_compute_the_same(shared_models: Path, name: str) -> None:
     path = shared_models / name / "model.onnx"
     model = load(path)
-    rehearsal = Rehearsal(model)
+    rehearsal = WorkingCopy(model)
     report = simplify(rehearsal.document, evaluate=evaluate)
     assert report.after.nodes < report.before.nodes
     document = Document(model)

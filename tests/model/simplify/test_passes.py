@@ -383,10 +383,10 @@ def test_bodies_are_simplified_too() -> None:
 
 
 def test_only_chosen_nodes_are_touched() -> None:
-    from onnx_workbench.model.simplify.passes import Options
+    from onnx_workbench.model.simplify.passes import SimplifyOptions
 
     document = builders.document(text("[one] a = Identity(x) [two] b = Identity(a) y = Relu(b)"))
-    options = Options(nodes=frozenset({builders.node(document, "two")}))
+    options = SimplifyOptions(nodes=frozenset({builders.node(document, "two")}))
     simplify(document, evaluate=evaluate, options=options)
     assert [n.name for n in document.model.graph.nodes][:1] == ["one"]
     assert left(document) == {"Identity": 1, "Relu": 1}

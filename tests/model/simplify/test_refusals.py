@@ -19,8 +19,8 @@ from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.model.simplify.passes import Options
-from onnx_workbench.model.simplify.pipeline import Report, simplify
+from onnx_workbench.model.simplify.passes import SimplifyOptions
+from onnx_workbench.model.simplify.pipeline import SimplifyReport, simplify
 from tests.model import builders
 
 
@@ -35,9 +35,9 @@ class Missing(Tensor):
         raise ModelError("The file is gone")
 
 
-def simplified(text: str, **options: Any) -> tuple[Document, Report]:
+def simplified(text: str, **options: Any) -> tuple[Document, SimplifyReport]:
     document = builders.document(text)
-    report = simplify(document, evaluate=evaluate, options=Options(**options) if options else None)
+    report = simplify(document, evaluate=evaluate, options=SimplifyOptions(**options) if options else None)
     return document, report
 
 

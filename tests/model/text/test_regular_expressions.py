@@ -9,7 +9,7 @@ import pytest
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text import regular_expressions
-from onnx_workbench.model.text.regular_expressions import Expression
+from onnx_workbench.model.text.regular_expressions import RegularExpression
 
 ENDLESS, TEXT = "(a+)+b", "a" * 40
 
@@ -19,22 +19,22 @@ ENDLESS, TEXT = "(a+)+b", "a" * 40
 @pytest.mark.parametrize("look", ["is_in", "parts", "whole"])
 def test_one_that_backtracks_without_end_is_stopped(expression, look, monkeypatch):
     monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.05)
-    wanted = Expression(expression)
+    wanted = RegularExpression(expression)
     look_in = wanted.is_in if look == "is_in" else wanted.replacing("", whole=look == "whole")
     with pytest.raises(ModelError, match="takes too long"):
         look_in(f"{TEXT}!")
-    assert Expression("a+!").is_in(f"{TEXT}!")
+    assert RegularExpression("a+!").is_in(f"{TEXT}!")
 
 
 def test_nothing_is_stopped_afterwards(monkeypatch):
     monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.01)
-    assert Expression("a").is_in("a")
+    assert RegularExpression("a").is_in("a")
     assert sum(range(3_000_000)) > 0  # longer than the limit
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
 def test_a_signal_that_comes_late_or_for_the_time_of_other_threads_stops_nothing(monkeypatch):
-    wanted = Expression("a")
+    wanted = RegularExpression("a")
     assert wanted.is_in("a")
     signal.raise_signal(signal.SIGVTALRM)  # as one of the timer that another thread was given, heard late
     others = SimpleNamespace(search=lambda text: signal.raise_signal(signal.SIGVTALRM) or text)
@@ -44,16 +44,16 @@ def test_a_signal_that_comes_late_or_for_the_time_of_other_threads_stops_nothing
 
 def test_off_the_main_thread_they_find_too():
     found = []
-    thread = threading.Thread(target=lambda: found.append(Expression("A+", ignores_case=True).is_in(TEXT)))
+    thread = threading.Thread(target=lambda: found.append(RegularExpression("A+", ignores_case=True).is_in(TEXT)))
     thread.start()
     thread.join()
     assert found == [True]
 
 
 def test_replacements():
-    assert Expression("(a)b").replacing(r"\1")("ab ab") == "a a"
-    whole = Expression("(a)b").replacing(r"\1", whole=True)
+    assert RegularExpression("(a)b").replacing(r"\1")("ab ab") == "a a"
+    whole = RegularExpression("(a)b").replacing(r"\1", whole=True)
     assert (whole("ab"), whole("ab ab")) == ("a", "ab ab")
     for template in (r"\2", r"\g<none>", "\\"):
         with pytest.raises(ModelError, match="does not work"):
-            Expression("(a)b").replacing(template)
+            RegularExpression("(a)b").replacing(template)

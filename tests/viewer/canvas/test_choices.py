@@ -14,7 +14,7 @@ from onnx_workbench.model.ir.devices import (
 )
 from onnx_workbench.viewer.canvas.paint.export import part_of
 from onnx_workbench.viewer.canvas.scene.builder import build, initial_expansion
-from onnx_workbench.viewer.canvas.scene.drawing import Kind, Options
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
 from onnx_workbench.viewer.core.settings import FOLD_SHARED, GROUPS
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from tests.viewer.canvas.painting import wait
@@ -39,7 +39,7 @@ def nested(outer: str, parts: int, each: int) -> Graphs:
 def test_a_group_that_holds_everything_is_open_at_first_however_much_is_in_it(qapp):
     graph = nested("model", parts=40, each=3).graph
     assert initial_expansion(scope_tree(graph)) == {((), ("model",))}
-    drawing = build(graph, Options(groups=True), initial_expansion(scope_tree(graph)))
+    drawing = build(graph, DrawingOptions(groups=True), initial_expansion(scope_tree(graph)))
     assert sum(box.kind is Kind.GROUP for box in drawing.boxes) == 40
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.ir.graph import Function
-from onnx_workbench.viewer.canvas.scene.drawing import Kind, Options
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
 from tests.viewer.canvas.graphs import Graphs, residual
 from tests.viewer.canvas.painting import wait
 
@@ -17,11 +17,11 @@ def count(view, kind):
 
 @pytest.fixture
 def large():
-    return residual(Options().many // 4 + 1)
+    return residual(DrawingOptions().many // 4 + 1)
 
 
 def test_a_large_graph_opens_as_blocks_and_can_be_shown_flat(show, qtbot, large):
-    blocks = Options().many // 4 + 1
+    blocks = DrawingOptions().many // 4 + 1
     view = show(large.model())
     assert view.is_grouped
     assert (count(view, Kind.GROUP), count(view, Kind.NODE)) == (blocks, 1)

@@ -8,7 +8,7 @@ from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QNativeGestu
 from PySide6.QtWidgets import QApplication, QGestureEvent, QPinchGesture, QToolTip
 
 from onnx_workbench.viewer.canvas.scene.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, Kind
-from onnx_workbench.viewer.canvas.scene.edge_labels import Labels
+from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
 from onnx_workbench.viewer.core.settings import WHEEL_ZOOMS
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from tests.viewer.canvas.painting import wait
@@ -96,7 +96,7 @@ def test_a_click_on_the_label_of_an_edge_selects_the_value(view, qtbot, small):
     small.values["c"]._type = small.values["x"].type
     view.repaint_scene()
     edges = view.scene.drawing.edges_of(small.values["c"])
-    labels = Labels(view.scene, view.fonts, view.type_of).in_rect(*view.scene.bounds)
+    labels = EdgeLabels(view.scene, view.fonts, view.type_of).in_rect(*view.scene.bounds)
     left, top, _, height = next(label.rect for label in labels if label.edge in edges)
     view.zoom_to(1.0)
     view.centre_on(left, top)

@@ -10,7 +10,7 @@ from onnx_workbench.model import load
 from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.paint.export import export_scene
 from onnx_workbench.viewer.canvas.scene.builder import build
-from onnx_workbench.viewer.canvas.scene.drawing import Kind, Options
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.style.theme import load_theme
 
@@ -21,7 +21,7 @@ def _application(qapp):
 
 
 def check(graph, tmp_path) -> None:
-    closed = build(graph, Options(direction="right", names=True))
+    closed = build(graph, DrawingOptions(direction="right", names=True))
     opened = build(graph, expanded={box.key for box in closed.boxes if box.buttons})
     for drawing in (closed, opened):
         scene = Scene(drawing, layout(request(drawing)))

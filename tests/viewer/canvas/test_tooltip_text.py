@@ -7,7 +7,7 @@ from onnx_workbench.model.ir.devices import NodeDeviceConfiguration, ShardedDime
 from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.coloring import device_keys
-from onnx_workbench.viewer.canvas.scene.drawing import Options
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
 from onnx_workbench.viewer.canvas.scene.scene import Hit, Scene, request
 from onnx_workbench.viewer.canvas.tooltip_text import sharding_lines, tip_of
 from tests.viewer.canvas.graphs import long_chain
@@ -19,7 +19,7 @@ def _application(qapp):
 
 
 def scene_of(graph, **options) -> Scene:
-    drawing = build(graph, Options(**options))
+    drawing = build(graph, DrawingOptions(**options))
     return Scene(drawing, layout(request(drawing)))
 
 

@@ -8,7 +8,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from onnx_workbench.exec.inspect.equivalence import Agreement, compare_models
+from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_models
 from onnx_workbench.model.edits import nodes, split_remainder
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import save
@@ -298,7 +298,7 @@ def test_convert_takes_the_converter_that_was_chosen(with_axes, tmp_path, capsys
 def test_convert_takes_own_adapters_where_what_onnx_makes_differs(with_axes, tmp_path, capsys, monkeypatch):
     def compare(before, after, **options):
         if len(before.graph.nodes) == 1:
-            return Agreement(agrees=False, reason="output o0 (by up to 3)")
+            return Equivalence(agrees=False, reason="output o0 (by up to 3)")
         return compare_models(before, after, **options)
 
     monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.compare_models", compare)
@@ -329,7 +329,7 @@ def test_convert_compares_outputs(tmp_path, capsys):
 
 
 def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatch):
-    differs = Agreement(agrees=False, reason="output y (by up to 3)")
+    differs = Equivalence(agrees=False, reason="output y (by up to 3)")
     monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.compare_models", lambda *_, **__: differs)
     assert converted(tmp_path, "--opset", "11") == (1, None)
     assert "outputs differ: output y (by up to 3)" in capsys.readouterr().out
@@ -338,7 +338,7 @@ def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatc
 
 
 def test_convert_writes_no_model_that_does_not_run_any_more(tmp_path, capsys, monkeypatch):
-    fails = Agreement(agrees=False, reason="the model does not run any more (as Relu fails)", fails=True)
+    fails = Equivalence(agrees=False, reason="the model does not run any more (as Relu fails)", fails=True)
     monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.compare_models", lambda *_, **__: fails)
     assert converted(tmp_path, "--precision", "float16") == (1, None)
     assert "\nthe model does not run any more" in capsys.readouterr().out

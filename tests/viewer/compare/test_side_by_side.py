@@ -10,7 +10,7 @@ from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.compare.side_by_side import CompareBar
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
-from onnx_workbench.viewer.panels.run_comparison import ComparePanel
+from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from tests.model import builders
 
@@ -226,7 +226,7 @@ def test_running_both_lists_the_largest_error_first(compared, window, qtbot):
 
     def panel():
         found = window.docks.panel("compare") if window.docks.is_open("compare") else None
-        return found if isinstance(found, ComparePanel) and found.rows else None
+        return found if isinstance(found, RunComparisonPanel) and found.rows else None
 
     qtbot.waitUntil(lambda: panel() is not None, timeout=60_000)
     rows = {row.name: row.difference for row in panel().rows}

@@ -15,13 +15,13 @@ from onnx_workbench.model.history.steps import (
 )
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.core.model_signals import Changes, is_in_model, touched_by
+from onnx_workbench.viewer.core.model_signals import ModelSignals, is_in_model, touched_by
 
 
 @pytest.fixture
 def signals(qapp, document, heard):
     """What each signal sent, by its name."""
-    changes = Changes(document)
+    changes = ModelSignals(document)
     names = (
         "removed",
         "structure_changed",
@@ -189,7 +189,7 @@ def test_a_new_node_is_heard_by_undo_and_redo_alike(document, signals):
 def test_many_edits_are_told_together_as_one(qapp, document):
     each = []
     document.subscribe(each.append)
-    changes = Changes(document)
+    changes = ModelSignals(document)
     told = []
     changes.changed.connect(told.append)
     first, second, kept = named(document, "Relu_0"), Node("Abs", (), (Value("a"),)), Node("Abs", (), (Value("b"),))
@@ -214,7 +214,7 @@ def test_many_edits_are_told_together_as_one(qapp, document):
 
 
 def test_what_fails_among_edits_that_are_told_together_keeps_none_from_being_told(qapp, document):
-    changes, told = Changes(document), []
+    changes, told = ModelSignals(document), []
     changes.changed.connect(told.append)
 
     def fail():
@@ -236,7 +236,7 @@ def test_saving_changes_the_state_alone(document, signals):
 
 
 def test_after_close_nothing_is_heard(qapp, document, heard):
-    changes = Changes(document)
+    changes = ModelSignals(document)
     calls = heard(changes.changed)
     changes.close()
     changes.close()

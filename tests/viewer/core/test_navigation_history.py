@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 from PySide6.QtCore import QPoint, Qt
 
 from onnx_workbench.model.history.steps import RemoveNode
-from onnx_workbench.viewer.core.navigation_history import Visit, Visits
+from onnx_workbench.viewer.core.navigation_history import NavigationEntry, NavigationHistory
 from tests.viewer.pointer import hover
 
 BACK, FORWARD = Qt.MouseButton.BackButton, Qt.MouseButton.ForwardButton
@@ -150,7 +150,7 @@ def test_a_jump_to_where_one_is_already_is_none(window):
 
 def test_only_the_latest_places_are_kept(workspace):
     places = iter(range(10_000))
-    visits = Visits(lambda: Visit(workspace.graph, (), next(places)))
+    visits = NavigationHistory(lambda: NavigationEntry(workspace.graph, (), next(places)))
     for _ in range(300):
         with visits.jump():
             pass

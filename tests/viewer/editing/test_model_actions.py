@@ -17,14 +17,14 @@ from onnx_workbench.model.edits.constants import add_constant
 from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.writer.save import to_bytes
-from onnx_workbench.model.io.writer.storage_plan import Layout
+from onnx_workbench.model.io.writer.storage_plan import DataLayout
 from onnx_workbench.viewer.actions.model import export_script, merge_file, replay_script
-from onnx_workbench.viewer.dialogs.custom_operators import OperatorSetsDialog
+from onnx_workbench.viewer.dialogs.custom_operators import CustomOperatorsDialog
 from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 from onnx_workbench.viewer.dialogs.merge import MergeDialog
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog, parse_interface
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
-from onnx_workbench.viewer.dialogs.text_prompt import AskText
+from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from onnx_workbench.viewer.files import custom_operators
 from onnx_workbench.viewer.popups.operator_palette import OperatorPalette
 from tests.model import builders
@@ -111,7 +111,7 @@ def test_a_copy_leaves_the_document_where_it_is(desk, tmp_path):
 
 
 def test_weights_in_a_data_file(desk, tmp_path):
-    save(desk, "file.save_options", tmp_path / "m.onnx", Layout.ONE_FILE)
+    save(desk, "file.save_options", tmp_path / "m.onnx", DataLayout.ONE_FILE)
     desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx", timeout=20_000)
     assert len(list(tmp_path.glob("m.onnx.*.data"))) == 1
     again = load(tmp_path / "m.onnx")
@@ -124,7 +124,7 @@ def test_weights_of_the_selection_in_a_data_file(desk, tmp_path):
     dialog = desk.child(SaveOptionsDialog)
     assert not dialog.scope.isEnabled()  # where weights are now is for all
     dialog.path.setText(str(tmp_path / "m.onnx"))
-    dialog.layout_choice.setCurrentIndex(dialog.layout_choice.findData(Layout.ONE_FILE))
+    dialog.layout_choice.setCurrentIndex(dialog.layout_choice.findData(DataLayout.ONE_FILE))
     dialog.threshold.setValue(1)
     dialog.scope.setCurrentIndex(1)
     assert dialog.scope.currentText() == "the selection (1 tensor)"
@@ -165,7 +165,7 @@ def test_the_weights_of_constants_are_counted(desk, tmp_path):
     desk.run("file.save_options")
     dialog = desk.child(SaveOptionsDialog)
     assert dialog.explanation.text().endswith("2 tensors, 24 B.")
-    dialog.layout_choice.setCurrentIndex(dialog.layout_choice.findData(Layout.ONE_FILE))
+    dialog.layout_choice.setCurrentIndex(dialog.layout_choice.findData(DataLayout.ONE_FILE))
     dialog.threshold.setValue(16)
     assert dialog.explanation.text().endswith("To data files: 1 tensor, 16 B.")
     dialog.path.setText(str(tmp_path / "m.onnx"))
@@ -204,7 +204,7 @@ def test_a_folder_that_is_not_there_is_told(desk, tmp_path):
 def test_into_a_function_and_back(desk):
     desk.select(desk.node("second"), desk.node("third"))
     desk.run("node.extract_function")
-    dialog = desk.child(AskText)
+    dialog = desk.child(TextPrompt)
     dialog.fields[0].setText("Gate")
     dialog.try_accept()
     assert [f.name for f in desk.document.model.functions] == ["Gate"]
@@ -221,7 +221,7 @@ def test_into_a_function_and_back(desk):
 def test_a_detour_is_refused_in_the_dialog(desk):
     desk.select(desk.node("first"), desk.node("third"))
     desk.run("node.extract_function")
-    dialog = desk.child(AskText)
+    dialog = desk.child(TextPrompt)
     dialog.try_accept()
     assert "second lies between its nodes" in dialog.error.text()
     dialog.reject()
@@ -392,8 +392,8 @@ def test_an_operator_set_is_listed_and_offered(desk, tmp_path):
     path = tmp_path / "acme.onnxopset"
     path.write_bytes(document.SerializeToString())
     desk.window.files.open([path])
-    desk.qtbot.waitUntil(lambda: desk.window.findChild(OperatorSetsDialog) is not None, timeout=20_000)
-    dialog = desk.child(OperatorSetsDialog)
+    desk.qtbot.waitUntil(lambda: desk.window.findChild(CustomOperatorsDialog) is not None, timeout=20_000)
+    dialog = desk.child(CustomOperatorsDialog)
     assert dialog.tree.topLevelItem(0).child(0).text(0) == "Blend"
     assert schemas.find("Blend", 1, "com.acme") is not None
     dialog.tree.setCurrentItem(dialog.tree.topLevelItem(0))
@@ -491,7 +491,7 @@ def test_an_input_becomes_a_constant_with_values_that_are_asked_for(desk):
     x = desk.value("x")
     desk.select(x)
     desk.run("value.only_constant")
-    dialog = desk.child(AskText)
+    dialog = desk.child(TextPrompt)
     dialog.fields[0].setText("0.5")
     dialog.try_accept()
     assert "leaves dimensions open" in dialog.error.text()
@@ -506,7 +506,7 @@ def test_an_input_becomes_a_constant_with_values_that_are_asked_for(desk):
 
 def test_the_batch_dimension_everywhere(desk):
     desk.run("graph.batch")
-    dialog = desk.child(AskText)
+    dialog = desk.child(TextPrompt)
     dialog.fields[0].setText("8")
     dialog.try_accept()
     desk.qtbot.waitUntil(lambda: str(desk.value("x").type) == "float[8,4]")

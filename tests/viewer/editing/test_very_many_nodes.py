@@ -14,13 +14,13 @@ from onnx_workbench.model.history.steps import SetAttribute, SetField
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.viewer.core import busy_cursor
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
-from onnx_workbench.viewer.dialogs.text_prompt import AskText
+from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from onnx_workbench.viewer.files.folders import journal_folder
 from onnx_workbench.viewer.panels import problems
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
 from onnx_workbench.viewer.panels.problems import ProblemsPanel
 from onnx_workbench.viewer.workflows import edit_many, step_applier
-from onnx_workbench.viewer.workflows.background_edit import WholeEdit
+from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit
 from tests.model import builders
 from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import recovered
@@ -67,7 +67,7 @@ def constant_nodes_to_inputs(desk):
 
 def give_values(desk):
     chosen_values("value.only_constant", *(value.name for value in desk.workspace.graph.inputs))(desk)
-    dialog = desk.child(AskText)
+    dialog = desk.child(TextPrompt)
     dialog.fields[0].setText("float[2,4] = 0.5")
     dialog.try_accept()
 
@@ -80,7 +80,7 @@ def delete_value_too(desk):
 def move_into_a_function(desk):
     desk.select(desk.node("second"), desk.node("third"))
     desk.run("node.extract_function")
-    dialog = desk.child(AskText)
+    dialog = desk.child(TextPrompt)
     dialog.fields[0].setText("Gate")
     dialog.try_accept()
 
@@ -149,7 +149,7 @@ def make_large(monkeypatch):
 
 
 def wait_for_end(desk):
-    desk.qtbot.waitUntil(lambda: not desk.workspace.findChildren(WholeEdit))
+    desk.qtbot.waitUntil(lambda: not desk.workspace.findChildren(BackgroundEdit))
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def done(desk):
 
 
 def idle(desk):
-    return not desk.workspace.findChildren(background_edit.WholeEdit)
+    return not desk.workspace.findChildren(background_edit.BackgroundEdit)
 
 
 @pytest.mark.parametrize("action_id", TOOLS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onnx_workbench.model.io.writer.save import save
-from onnx_workbench.model.recovery.journal_files import Store
+from onnx_workbench.model.recovery.journal_files import JournalFiles
 from tests.model import builders
 from tests.viewer.files.large import ELEMENTS, large_document
 from tests.viewer.held import job_of
@@ -25,14 +25,14 @@ def large_file(tmp_path):
 @pytest.fixture
 def held_up(monkeypatch):
     """A disk that takes bytes in the background as slowly as the test wants; who gives them up need not wait for it."""
-    free, write = Event(), Store._write_bytes
+    free, write = Event(), JournalFiles._write_bytes
 
     def slowly(store, *given):
         while current_thread() is not main_thread() and not free.wait(0.02):
             store._progress.check()
         write(store, *given)
 
-    monkeypatch.setattr(Store, "_write_bytes", slowly)
+    monkeypatch.setattr(JournalFiles, "_write_bytes", slowly)
     yield free
     free.set()
 

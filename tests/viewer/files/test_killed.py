@@ -9,10 +9,10 @@ from onnx_workbench.model.history.steps import SetInitializer
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
-from onnx_workbench.viewer.compare.model_comparison import Comparing
+from onnx_workbench.viewer.compare.model_comparison import ModelComparison
 from onnx_workbench.viewer.dialogs.merge import MergeDialog
 from onnx_workbench.viewer.files.folders import journal_folder
-from onnx_workbench.viewer.workflows.edit_many import change_many
+from onnx_workbench.viewer.workflows.edit_many import edit_many
 from tests.model import builders
 from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
@@ -107,7 +107,7 @@ def test_few_nodes_with_large_weights(qtbot, window, large_file):
         edit.do(SetInitializer(workspace.graph, Value("new"), ArrayTensor(np.ones(ELEMENTS, np.float32))))
         return [node]
 
-    change_many(workspace, "Paste", 1, change, ended=ended.append)
+    edit_many(workspace, "Paste", 1, change, ended=ended.append)
     assert killed.states == []
     qtbot.waitUntil(lambda: bool(ended))
     assert ended == [True]
@@ -148,7 +148,7 @@ def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
     save(old.model, tmp_path / "old.onnx")
     save(new.model, tmp_path / "new.onnx")
     here, there = (opened(window, qtbot, tmp_path / f"{name}.onnx").workspace for name in ("old", "new"))
-    comparing = Comparing(here, there)
+    comparing = ModelComparison(here, there)
     comparing.refresh()
     qtbot.waitUntil(lambda: comparing.result is not None, timeout=20_000)
     killed = Killed(here.document)

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMessageBox, QPushButton
 
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.io.writer.save import Saving, save
-from onnx_workbench.model.recovery.recover import leftovers
+from onnx_workbench.model.recovery.recover import find_journals
 from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
 from onnx_workbench.viewer.files.folders import journal_folder
@@ -126,8 +126,8 @@ def test_both_parts_of_a_model_that_is_split_come_up_in_their_order(qtbot, windo
     extract(qtbot, window, tab, builders.value(tab.workspace.document, "r"))
     qtbot.waitUntil(lambda: len(window.tabs()) == 3)
     assert [tab.workspace.title for tab in window.tabs()[1:]] == ["large-1", "large-2"]
-    assert {leftover.is_unsaved for leftover in leftovers(journal_folder())} == {True}
-    assert len(list(leftovers(journal_folder()))) == 2
+    assert {leftover.is_unsaved for leftover in find_journals(journal_folder())} == {True}
+    assert len(list(find_journals(journal_folder()))) == 2
 
 
 @pytest.mark.parametrize("source", ["standard input", "sample", "copy"])
@@ -151,7 +151,7 @@ def test_what_is_read_but_belongs_to_no_file(qtbot, window, large_file, monkeypa
 def test_what_was_looked_at_only_leaves_nothing(qtbot, window):
     with qtbot.waitSignal(window.files.opened):
         window.files.open_sample()
-    assert list(leftovers(journal_folder())) == []  # which removes what is not offered
+    assert list(find_journals(journal_folder())) == []  # which removes what is not offered
     assert list(journal_folder().iterdir()) == []
 
 

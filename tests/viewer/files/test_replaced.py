@@ -8,7 +8,7 @@ import pytest
 
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.model.io.writer.atomic_file import NewFile
+from onnx_workbench.model.io.writer.atomic_file import AtomicFile
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.viewer.core.settings import RELOAD_SILENTLY
 from onnx_workbench.viewer.files import read_model, recovery
@@ -69,7 +69,7 @@ def is_beside(tab):
 @pytest.fixture
 def at_its_place(monkeypatch):
     """The new file of a save is at its place, and the window does not hear of it until `free` is set."""
-    commit, there, free = NewFile.commit, Event(), Event()
+    commit, there, free = AtomicFile.commit, Event(), Event()
 
     def commit_and_wait(file):
         commit(file)
@@ -77,7 +77,7 @@ def at_its_place(monkeypatch):
             there.set()
             free.wait(20)
 
-    monkeypatch.setattr(NewFile, "commit", commit_and_wait)
+    monkeypatch.setattr(AtomicFile, "commit", commit_and_wait)
     yield there, free
     free.set()
 
@@ -119,7 +119,7 @@ def test_a_save_that_fails_at_its_last_step(window, qtbot, tab, monkeypatch):
 
     rename(tab, "mine")
     with monkeypatch.context() as patch:
-        patch.setattr(NewFile, "commit", fail)
+        patch.setattr(AtomicFile, "commit", fail)
         window.files.save(tab)
         qtbot.waitUntil(lambda: idle(window))
     assert has_all(tab).titles == ("Rename",)

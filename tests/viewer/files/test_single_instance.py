@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from PySide6.QtNetwork import QLocalSocket
 
-from onnx_workbench.viewer.files.instance_listener import Listener
-from onnx_workbench.viewer.files.single_instance import LARGEST, Request, address, hand_over
+from onnx_workbench.viewer.files.instance_listener import InstanceListener
+from onnx_workbench.viewer.files.single_instance import LARGEST, OpenRequest, address, hand_over
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="speaks to the socket itself")
 
 
 @pytest.fixture
 def listener(qapp):
-    listener = Listener()
+    listener = InstanceListener()
     listener.requests = []
     listener.received.connect(listener.requests.append)
     assert listener.listen()
@@ -65,7 +65,7 @@ def test_files_reach_the_program_that_is_open(listener, qtbot, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_ACTIVATION_TOKEN", "token")
     assert start(qtbot, "a.onnx", str(tmp_path / "ü <b>.onnx"))
-    assert listener.requests == [Request((str(tmp_path / "a.onnx"), str(tmp_path / "ü <b>.onnx")), "token")]
+    assert listener.requests == [OpenRequest((str(tmp_path / "a.onnx"), str(tmp_path / "ü <b>.onnx")), "token")]
 
 
 def test_without_a_program_the_second_start_is_the_first(qtbot):
@@ -82,7 +82,7 @@ def test_who_is_connected_when_it_closes_is_not_accepted(listener, qtbot):
         early.connect(address())
         qtbot.waitUntil(lambda: bool(listener.findChildren(QLocalSocket)))
         listener.close()
-        early.sendall(Request(("/a.onnx",)).to_bytes())
+        early.sendall(OpenRequest(("/a.onnx",)).to_bytes())
         qtbot.waitUntil(lambda: not listener.findChildren(QLocalSocket), timeout=10_000)
         early.settimeout(10)
         with contextlib.suppress(ConnectionError):
@@ -97,14 +97,14 @@ def test_what_a_killed_program_left_behind_is_no_obstacle(qapp, qtbot, state_fol
     left.close()
     assert Path(address()).exists()
     assert not start(qtbot, "a.onnx")
-    listener = Listener()
+    listener = InstanceListener()
     assert listener.listen()
     assert start(qtbot, "a.onnx")
     listener.close()
 
 
 def test_a_second_listener_leaves_the_first_alone(listener, qtbot):
-    second = Listener()
+    second = InstanceListener()
     assert not second.listen()
     second.close()
     assert start(qtbot, "a.onnx")
@@ -173,7 +173,7 @@ def test_there_is_no_meeting_where_others_may_put_a_socket(state_folder, qapp):
     state_folder.chmod(0o777)
     assert address() is None
     assert not hand_over(["a.onnx"])
-    assert not Listener().listen()
+    assert not InstanceListener().listen()
 
 
 def test_each_display_has_a_place_of_its_own(monkeypatch):
@@ -184,6 +184,6 @@ def test_each_display_has_a_place_of_its_own(monkeypatch):
 
 
 def test_a_request_survives_the_way():
-    request = Request(("/a b", "/\udcff"), "t")
-    assert Request.from_bytes(request.to_bytes()) == request
+    request = OpenRequest(("/a b", "/\udcff"), "t")
+    assert OpenRequest.from_bytes(request.to_bytes()) == request
     assert json.loads(request.to_bytes())["open"] == ["/a b", "/\udcff"]

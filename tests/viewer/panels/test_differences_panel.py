@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits import attributes, nodes
-from onnx_workbench.viewer.compare.model_comparison import Comparing
+from onnx_workbench.viewer.compare.model_comparison import ModelComparison
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.panels.differences import DifferencesPanel
 from tests.model import builders
@@ -24,7 +24,7 @@ def compared(qtbot):
         nodes.insert_on_edge(edit, builders.value(new.document, "r"), "Neg")
     panel = DifferencesPanel(new)
     qtbot.addWidget(panel)
-    comparing = Comparing(old, new)
+    comparing = ModelComparison(old, new)
     with qtbot.waitSignal(comparing.changed):
         pass
     return old, new, panel

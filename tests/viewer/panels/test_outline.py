@@ -14,7 +14,7 @@ from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.canvas import grouping
 from onnx_workbench.viewer.canvas.graph_view import GraphView
-from onnx_workbench.viewer.canvas.scene.drawing import Options
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
 from onnx_workbench.viewer.core import turns
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.panels.outline import OutlinePanel
@@ -424,7 +424,7 @@ def test_a_large_graph_fills_when_its_groups_are_known(blocks, qtbot, monkeypatc
 
 
 def test_blocks_that_the_canvas_finds_are_in_the_outline(qtbot):
-    model = residual(Options().many // 4 + 1).model()
+    model = residual(DrawingOptions().many // 4 + 1).model()
     workspace = Workspace(Document(model), title="blocks")
     panel, view = OutlinePanel(workspace), GraphView(workspace)
     qtbot.addWidget(panel)

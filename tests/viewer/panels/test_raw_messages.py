@@ -12,15 +12,15 @@ from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.graph import Graph, Model, Node
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.core.context import Workspace
-from onnx_workbench.viewer.dialogs.text_prompt import AskText
-from onnx_workbench.viewer.panels.raw_messages import RawPanel
+from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
+from onnx_workbench.viewer.panels.raw_messages import RawMessagesPanel
 from tests.model import builders
 
 
 @pytest.fixture
 def panel(qtbot):
     workspace = Workspace(builders.document(builders.BRANCHES), title="raw")
-    panel = RawPanel(workspace)
+    panel = RawMessagesPanel(workspace)
     qtbot.addWidget(panel)
     panel.resize(700, 400)
     panel.show()
@@ -141,7 +141,7 @@ def panel_of(qtbot, count):
     graph = Graph("wide")
     for index in range(count):
         InsertNode(graph, Node("Relu", name=f"n{index}")).apply()
-    panel = RawPanel(Workspace(Document(Model(graph, opset=20)), title="wide"))
+    panel = RawMessagesPanel(Workspace(Document(Model(graph, opset=20)), title="wide"))
     qtbot.addWidget(panel)
     panel.show()
     qtbot.waitUntil(lambda: "would be saved" in panel.status.text())
@@ -159,7 +159,7 @@ def test_a_large_message_is_fetched_as_one_scrolls(qtbot):
 
 
 def test_what_is_typed_outlives_an_edit_made_elsewhere(qtbot, panel):
-    beside = RawPanel(panel.workspace)
+    beside = RawMessagesPanel(panel.workspace)
     qtbot.addWidget(beside)
     beside.show()
     qtbot.waitUntil(lambda: "would be saved" in beside.status.text())
@@ -251,7 +251,7 @@ def choose(menu, *titles):
 def test_fields_are_added_from_the_menu(qtbot, panel):
     panel.menu.build(panel.model.index_of(W))
     choose(panel.menu, "&Add Field", "doc_string…")
-    dialog = next(w for w in QApplication.topLevelWidgets() if isinstance(w, AskText) and w.isVisible())
+    dialog = next(w for w in QApplication.topLevelWidgets() if isinstance(w, TextPrompt) and w.isVisible())
     qtbot.keyClicks(dialog.fields[0], "weights of the branch")
     qtbot.keyClick(dialog.fields[0], Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: cell(panel, (*W, ("doc_string", 0))).data() == "weights of the branch")
@@ -270,7 +270,7 @@ def test_a_tensor_opens_in_the_tensor_panel(qtbot, panel):
 def test_a_field_nobody_knows_is_changed_and_removed(qtbot):
     data = to_bytes(builders.document(builders.BRANCHES).model) + b"\xf8\x3e\x2a\xfa\x3e\x02hi"
     workspace = Workspace(Document(load(data)), title="raw")
-    panel = RawPanel(workspace)
+    panel = RawMessagesPanel(workspace)
     qtbot.addWidget(panel)
     panel.show()
     qtbot.waitUntil(lambda: "would be saved" in panel.status.text())
@@ -291,7 +291,7 @@ def test_a_field_nobody_knows_is_changed_and_removed(qtbot):
 def test_a_field_nobody_knows_is_added_from_the_menu(qtbot, panel):
     panel.menu.build(panel.model.index_of(W))
     choose(panel.menu, "&Add Field", "Unknown &Field…")
-    dialog = next(w for w in QApplication.topLevelWidgets() if isinstance(w, AskText) and w.isVisible())
+    dialog = next(w for w in QApplication.topLevelWidgets() if isinstance(w, TextPrompt) and w.isVisible())
     qtbot.keyClicks(dialog.fields[0], "1007")
     qtbot.keyClicks(dialog.fields[1], "many")
     qtbot.keyClick(dialog.fields[1], Qt.Key.Key_Return)

@@ -9,16 +9,18 @@ from PySide6.QtWidgets import QCompleter, QWidget
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.viewer.property_tree.editors import LineField, escaped, needs_escapes, unescaped
-from onnx_workbench.viewer.property_tree.model import RowModel
-from onnx_workbench.viewer.property_tree.rows import Field, LazyRows, Row, Suggestion
-from onnx_workbench.viewer.property_tree.tree import RowTree
+from onnx_workbench.viewer.property_tree.model import PropertyModel
+from onnx_workbench.viewer.property_tree.rows import LazyRows, PropertyField, PropertyRow, Suggestion
+from onnx_workbench.viewer.property_tree.tree import PropertyTree
 
 keys = st.lists(st.sampled_from("abcdef"), unique=True, max_size=6)
 trees = st.lists(st.tuples(st.sampled_from("abcdef"), st.one_of(st.none(), keys, st.integers(0, 5))), max_size=6)
 
 
 def lazy(number):
-    return Row(str(number), f"number {number}", children=[Row("under", "under")] if number % 3 == 1 else None)
+    return PropertyRow(
+        str(number), f"number {number}", children=[PropertyRow("under", "under")] if number % 3 == 1 else None
+    )
 
 
 def rows(tree):
@@ -29,8 +31,8 @@ def rows(tree):
         if isinstance(inner, int):
             children = LazyRows(inner, lazy, opens=lambda i: i % 3 == 1)
         elif inner is not None:
-            children = [Row(k, k) for k in inner]
-        found[key] = Row(key, key, children=children)
+            children = [PropertyRow(k, k) for k in inner]
+        found[key] = PropertyRow(key, key, children=children)
     return list(found.values())
 
 
@@ -50,7 +52,7 @@ def expected(some):
 @given(st.lists(trees, min_size=1, max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_any_rows_follow_any_others(qapp, versions):
-    model = RowModel()
+    model = PropertyModel()
     QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Warning)
     for tree in versions:
         model.set_rows(rows(tree))
@@ -60,10 +62,10 @@ def test_any_rows_follow_any_others(qapp, versions):
 @given(keys, keys)
 @settings(deadline=None)
 def test_rows_that_stay_are_the_same_rows_to_the_view(qapp, before, after):
-    model = RowModel()
-    model.set_rows([Row(k, k) for k in before])
+    model = PropertyModel()
+    model.set_rows([PropertyRow(k, k) for k in before])
     held = {k: QPersistentModelIndex(model.find(k)) for k in before}
-    model.set_rows([Row(k, f"new {k}") for k in after])
+    model.set_rows([PropertyRow(k, f"new {k}") for k in after])
     for key, index in held.items():
         assert index.isValid() == (key in after)
         if index.isValid():
@@ -71,26 +73,32 @@ def test_rows_that_stay_are_the_same_rows_to_the_view(qapp, before, after):
 
 
 def test_a_row_opens_when_it_is_to_be_open_though_it_was_there_before(qtbot):
-    tree = RowTree(Document(Model(Graph("g"))), lambda error: None)
+    tree = PropertyTree(Document(Model(Graph("g"))), lambda error: None)
     qtbot.addWidget(tree)
 
     def show(*, expanded, inner=None):
-        child = Row("child", "child", expanded=True, children=inner)
-        tree.set_rows([Row("section", "section", style="section", expanded=expanded, children=[child])])
+        child = PropertyRow("child", "child", expanded=True, children=inner)
+        tree.set_rows([PropertyRow("section", "section", style="section", expanded=expanded, children=[child])])
         section = tree.rows.index(0, 0)
         return tree.isExpanded(section), tree.isExpanded(tree.rows.index(0, 0, section))
 
     assert show(expanded=False) == (False, False)
     assert show(expanded=True) == (True, False)
-    assert show(expanded=True, inner=[Row("x", "x")]) == (True, True)
+    assert show(expanded=True, inner=[PropertyRow("x", "x")]) == (True, True)
     tree.collapse(tree.rows.index(0, 0))
-    assert show(expanded=True, inner=[Row("y", "y")])[0] is False
+    assert show(expanded=True, inner=[PropertyRow("y", "y")])[0] is False
 
 
 def test_many_rows_are_made_only_when_looked_at(qapp):
     made = []
-    model = RowModel()
-    model.set_rows([Row("list", "list", children=LazyRows(50_000, lambda i: made.append(i) or Row(str(i), str(i))))])
+    model = PropertyModel()
+    model.set_rows(
+        [
+            PropertyRow(
+                "list", "list", children=LazyRows(50_000, lambda i: made.append(i) or PropertyRow(str(i), str(i)))
+            )
+        ]
+    )
     parent = model.index(0, 0)
     assert model.rowCount(parent) == 50_000
     model.flags(model.index(49_999, 0, parent))
@@ -102,12 +110,12 @@ def test_many_rows_are_made_only_when_looked_at(qapp):
 
 def test_rows_under_one_of_many_follow_it(qapp):
     def many(count, note):
-        return [Row("list", "list", children=LazyRows(count, lambda i: inner(i, note), opens=lambda i: i != 2))]
+        return [PropertyRow("list", "list", children=LazyRows(count, lambda i: inner(i, note), opens=lambda i: i != 2))]
 
     def inner(number, note):
-        return Row(str(number), str(number), children=[Row("type", note)] if number != 2 else None)
+        return PropertyRow(str(number), str(number), children=[PropertyRow("type", note)] if number != 2 else None)
 
-    model = RowModel()
+    model = PropertyModel()
     model.set_rows(many(1000, "before"))
     parent = model.index(0, 0)
     third, fourth = model.index(2, 0, parent), model.index(3, 0, parent)
@@ -128,20 +136,22 @@ def test_escapes_read_back(text):
 
 
 def test_the_shortest_text_is_seen_beside_a_long_note(qtbot):
-    tree = RowTree(Document(Model(Graph("g"))), lambda error: None)
+    tree = PropertyTree(Document(Model(Graph("g"))), lambda error: None)
     qtbot.addWidget(tree)
     tree.resize(300, 60)
     tree.show()
     seen = []
     for text in ("", "x"):
-        tree.rows.set_rows([Row("X", "X", text=text, note="float DynamicDimension.0×3×DynamicDimension.1")])
+        tree.rows.set_rows([PropertyRow("X", "X", text=text, note="float DynamicDimension.0×3×DynamicDimension.1")])
         seen.append(tree.grab().toImage())
     assert seen[0] != seen[1]
 
 
 def test_the_list_of_suggestions_is_as_wide_as_its_notes_need(qtbot):
     reason = "float 3×4 – Relu takes whole numbers only"
-    field = Field("Set", str, lambda _edit, _text: None, choices=(Suggestion("w", reason), Suggestion("v", "int64")))
+    field = PropertyField(
+        "Set", str, lambda _edit, _text: None, choices=(Suggestion("w", reason), Suggestion("v", "int64"))
+    )
     frame = QWidget()
     qtbot.addWidget(frame)
     frame.resize(100, 40)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.inspect.statistics import statistics
-from onnx_workbench.exec.inspect.thumbnails import Glimpse
+from onnx_workbench.exec.inspect.thumbnails import Thumbnail
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.core.settings import EDGE_NOTES, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.edge_notes import note_text, outline
@@ -127,7 +127,7 @@ def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace):
 
 def glimpse(numbers, dtype=np.float32):
     array = np.array(numbers, dtype)
-    return Glimpse(statistics(array), tuple(np.histogram(array, 24)[0].tolist()) if array.size else ())
+    return Thumbnail(statistics(array), tuple(np.histogram(array, 24)[0].tolist()) if array.size else ())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.exec.inspect.compare import Row as ComparedRow
+from onnx_workbench.exec.inspect.compare import ComparedValue as ComparedRow
 from onnx_workbench.exec.inspect.compare import compare_values
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits.nodes import rename_node
@@ -16,8 +16,8 @@ from onnx_workbench.model.history.steps import SetInput
 from onnx_workbench.viewer.core import slices
 from onnx_workbench.viewer.core.shifts import Shift
 from onnx_workbench.viewer.run import compare, results
-from onnx_workbench.viewer.run.compare import Outcome
-from onnx_workbench.viewer.run.overlays import TITLES, Read, read_numbers
+from onnx_workbench.viewer.run.compare import ComparisonOutcome
+from onnx_workbench.viewer.run.overlays import TITLES, OverlayFile, read_numbers
 from tests.viewer.run.run_actions import ONNX_RUNTIME, edit, idle, make_bad, node, opened, run, value
 
 COUNT = 4000
@@ -146,7 +146,7 @@ def test_a_file_without_a_name_of_a_node_leaves_the_colours(qtbot, ran, tmp_path
     overlays = ran.runs.overlays
     overlays.choose("size")
     qtbot.waitUntil(lambda: bool(overlays.numbers), timeout=30_000)
-    overlays.take(tmp_path / "none.json", Read({"nobody": 1.0}))
+    overlays.take(tmp_path / "none.json", OverlayFile({"nobody": 1.0}))
     qtbot.waitUntil(lambda: overlays.kind == "size", timeout=30_000)
     qtbot.waitUntil(lambda: overlays.title == TITLES["size"], timeout=30_000)
     assert len(overlays.numbers) == COUNT
@@ -200,7 +200,7 @@ def test_a_comparison_of_very_many_values_is_shown_over_several_turns(window, qt
     alike, off = (compare_values(np.float32([1.0]), np.float32([other])) for other in (1.0, 1.5))
     rows = [ComparedRow(((), -number), f"v{number}", f"v{number}", alike) for number in range(9_000)]
     rows[7_777] = replace(rows[7_777], difference=off)
-    panel.compare("many", lambda _record, _progress: lambda _progress: Outcome(rows))
+    panel.compare("many", lambda _record, _progress: lambda _progress: ComparisonOutcome(rows))
     qtbot.waitUntil(lambda: panel.summary.text() == "many: 1 of 9,000 values differ, first v7777")
     qtbot.waitUntil(lambda: panel.table.source.rowCount() == 9_000)
     qtbot.waitUntil(lambda: panel.table.source.row(0).target is rows[7_777])

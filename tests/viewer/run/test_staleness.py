@@ -3,7 +3,7 @@
 import pytest
 
 from onnx_workbench.model.edits import functions, nodes, properties, tensor_metadata, tensors
-from onnx_workbench.model.edits.tensors import Place
+from onnx_workbench.model.edits.tensors import TensorLocation
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.viewer.run.staleness import outdated, rewires, sources
@@ -52,7 +52,7 @@ g (float[2] x) => (float[2] y) <float[2] w = {3, 4}>
 def places():
     document = builders.document(CONSTANTS)
     constant = builders.node(document, "k")
-    return document, [Place(builders.value(document, "w")), Place(constant, "value")]
+    return document, [TensorLocation(builders.value(document, "w")), TensorLocation(constant, "value")]
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.viewer.dialogs.text_prompt import AskText
+from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from tests.viewer.pointer import hover
 from tests.viewer.run.run_actions import edit, idle, make_finite, node, opened, run, value
 
@@ -125,7 +125,7 @@ def test_conditions_are_switches(window, qtbot, workspace):
     assert workspace.runs.breakpoints.all == (Breakpoint(condition="non-finite"),)
     assert window.docks.open("run").breakpoints.non_finite.isChecked()
     do(qtbot, window, workspace, "Break When |x| Is Above")
-    dialog = window.findChild(AskText)
+    dialog = window.findChild(TextPrompt)
     for refused in ("", "-1", "nan", "many"):
         dialog.fields[0].setText(refused)
         dialog.try_accept()

@@ -4,9 +4,14 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QStyleOptionHeader, QStyleOptionViewItem
 
-from onnx_workbench.viewer.tables.number_table import Cell, Column, MadeRows, NumberTable, Row
+from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable
 
-COLUMNS = (Column("Value", 0, number=False), Column("Operator", 18, number=False), Column("Time", 11), Column("Of", 14))
+COLUMNS = (
+    NumberColumn("Value", 0, number=False),
+    NumberColumn("Operator", 18, number=False),
+    NumberColumn("Time", 11),
+    NumberColumn("Of", 14),
+)
 
 
 @pytest.fixture
@@ -15,7 +20,12 @@ def table(qtbot):
     qtbot.addWidget(table)
     table.resize(900, 200)
     table.show()
-    table.set_rows([Row(n, (Cell(f"v{n}"), Cell("Mul"), Cell(f"{n} ms", n), Cell("1 B", 1))) for n in range(30)])
+    table.set_rows(
+        [
+            NumberRow(n, (NumberCell(f"v{n}"), NumberCell("Mul"), NumberCell(f"{n} ms", n), NumberCell("1 B", 1)))
+            for n in range(30)
+        ]
+    )
     return table
 
 
@@ -39,14 +49,16 @@ def test_in_a_narrow_table_columns_are_as_wide_as_what_is_in_them(qtbot, table):
 
 def test_rows_that_come_later_get_the_room_they_need(qtbot, table):
     table.resize(400, 200)
-    table.set_rows([Row(0, (Cell("v"), Cell("LayerNormal"), Cell("12.5 ms"), Cell("1 B")))])
+    table.set_rows(
+        [NumberRow(0, (NumberCell("v"), NumberCell("LayerNormal"), NumberCell("12.5 ms"), NumberCell("1 B")))]
+    )
     assert table.columnWidth(1) >= table.sizeHintForColumn(1)
 
 
 def test_a_column_that_a_person_has_moved_stays(qtbot, table):
     table.horizontalHeader().resizeSection(1, 50)
     table.resize(330, 200)
-    table.set_rows([Row(0, (Cell("v"), Cell("Mul"), Cell("1 ms"), Cell("1 B")))])
+    table.set_rows([NumberRow(0, (NumberCell("v"), NumberCell("Mul"), NumberCell("1 ms"), NumberCell("1 B")))])
     assert table.columnWidth(1) == 50
 
 
@@ -55,8 +67,10 @@ def test_numbers_come_first_whichever_way_and_rows_that_are_equal_stay_in_order(
     table = NumberTable("Numbers", COLUMNS)
     qtbot.addWidget(table)
     given = [3.0, None, 1.0, float("nan"), 2.0, 1.0, *[7.0] * count]  # very many are sorted in parts
-    cells = [Cell("", x) if x is not None else Cell("none") for x in given]
-    table.set_rows([Row(n, (Cell(f"v{n}"), Cell(""), cell, Cell(""))) for n, cell in enumerate(cells)])
+    cells = [NumberCell("", x) if x is not None else NumberCell("none") for x in given]
+    table.set_rows(
+        [NumberRow(n, (NumberCell(f"v{n}"), NumberCell(""), cell, NumberCell(""))) for n, cell in enumerate(cells)]
+    )
     qtbot.waitUntil(lambda: table.targets() == list(range(len(given))))
     sevens = list(range(6, 6 + count))
     table.sort_by(2)
@@ -66,10 +80,10 @@ def test_numbers_come_first_whichever_way_and_rows_that_are_equal_stay_in_order(
 
 
 def test_the_first_click_on_the_heading_of_an_amount_has_the_largest_stand_first(qtbot):
-    table = NumberTable("Numbers", (Column("#", 4), Column("Error", 8, amount=True)))
+    table = NumberTable("Numbers", (NumberColumn("#", 4), NumberColumn("Error", 8, amount=True)))
     qtbot.addWidget(table)
     table.show()
-    table.set_rows([Row(n, (Cell(f"{n}", n), Cell(f"{n}", n))) for n in range(5)])
+    table.set_rows([NumberRow(n, (NumberCell(f"{n}", n), NumberCell(f"{n}", n))) for n in range(5)])
     header = table.horizontalHeader()
     for section, expected in ((1, [4, 3, 2, 1, 0]), (1, [0, 1, 2, 3, 4]), (0, [0, 1, 2, 3, 4])):
         place = QPoint(header.sectionViewportPosition(section) + 10, header.height() // 2)
@@ -89,7 +103,9 @@ def test_rows_are_made_when_they_are_seen(qtbot, table):
 
     def make(number):
         made.append(number)
-        return Row(number, (Cell(f"v{number}"), Cell(""), Cell(f"{number} ms", number), Cell("")))
+        return NumberRow(
+            number, (NumberCell(f"v{number}"), NumberCell(""), NumberCell(f"{number} ms", number), NumberCell(""))
+        )
 
     table.sort_by(2)
     table.set_rows(MadeRows(range(5000), make, {2: float}))
@@ -99,11 +115,11 @@ def test_rows_are_made_when_they_are_seen(qtbot, table):
 
 
 def test_the_arrow_of_the_order_stands_beside_the_heading_of_numbers(qtbot):
-    table = NumberTable("Errors", (Column("Value", number=False), Column("Error", 10)))
+    table = NumberTable("Errors", (NumberColumn("Value", number=False), NumberColumn("Error", 10)))
     qtbot.addWidget(table)
     table.resize(300, 200)
     table.show()
-    table.set_rows([Row(0, (Cell("x"), Cell("1", 1.0)))])
+    table.set_rows([NumberRow(0, (NumberCell("x"), NumberCell("1", 1.0)))])
     header = table.horizontalHeader()
     pictures = []
     for descending in (False, True):
@@ -124,10 +140,11 @@ def test_the_arrow_of_the_order_stands_beside_the_heading_of_numbers(qtbot):
 
 def test_words_after_numbers_stand_off_from_them(qtbot):
     table = NumberTable(
-        "Both", [Column("Name", 9, number=False), Column("Count", 7), Column("Look at", 0, number=False)]
+        "Both",
+        [NumberColumn("Name", 9, number=False), NumberColumn("Count", 7), NumberColumn("Look at", 0, number=False)],
     )
     qtbot.addWidget(table)
-    table.set_rows([Row(None, (Cell("a"), Cell("1", 1), Cell("b")))])
+    table.set_rows([NumberRow(None, (NumberCell("a"), NumberCell("1", 1), NumberCell("b")))])
     drawn = []
     for column in range(3):
         option = QStyleOptionViewItem()
@@ -145,7 +162,9 @@ def test_what_is_selected_stays_so_when_rows_are_shown_anew(qtbot, table):
 
     def rows(times):
         return [
-            Row(one, (Cell(f"v{n}"), Cell("Mul"), Cell("", times[n]), Cell(""))) for n, one in enumerate(things) if one
+            NumberRow(one, (NumberCell(f"v{n}"), NumberCell("Mul"), NumberCell("", times[n]), NumberCell("")))
+            for n, one in enumerate(things)
+            if one
         ]
 
     table.sort_by(2)
@@ -173,7 +192,7 @@ def test_only_what_was_selected_is_selected_among_rows_that_are_made_when_seen(q
 
     def make(thing):
         made.append(thing)
-        return Row(thing, (Cell("v"), Cell("Mul"), Cell("", 1.0), Cell("")))
+        return NumberRow(thing, (NumberCell("v"), NumberCell("Mul"), NumberCell("", 1.0), NumberCell("")))
 
     things = [str(n) for n in range(1000)]
     table.set_rows(MadeRows(things, make, about=lambda name: name))

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.viewer.tensor_view.feature_maps import Tiles, mosaic
-from onnx_workbench.viewer.tensor_view.pictures import Wish, image
-from onnx_workbench.viewer.tensor_view.readers import ArrayReader, Slice
+from onnx_workbench.viewer.tensor_view.pictures import PictureRequest, image
+from onnx_workbench.viewer.tensor_view.readers import ArrayReader, TensorSlice
 
 MAPS = np.random.default_rng(0).standard_normal((1, 16, 1300, 1250), dtype=np.float32)
-WHICH = Slice((0, 0, 0, 0), 2, 3)
+WHICH = TensorSlice((0, 0, 0, 0), 2, 3)
 
 
 def test_a_part_is_seen_element_by_element():
-    whole = mosaic(ArrayReader(MAPS), WHICH, Wish())
+    whole = mosaic(ArrayReader(MAPS), WHICH, PictureRequest())
     assert whole.step > 1
     assert whole.detail is not None
     fine = whole.detail((0.3, 0.6, 0.34, 0.64))
@@ -38,7 +38,7 @@ def test_a_part_is_seen_element_by_element():
 def test_every_cell_of_a_part_is_the_element_it_says(corners, same_range):
     x0, x1, y0, y1 = corners
     part = min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
-    whole = mosaic(ArrayReader(MAPS), WHICH, Wish(same_range=same_range))
+    whole = mosaic(ArrayReader(MAPS), WHICH, PictureRequest(same_range=same_range))
     fine = whole.detail(part)
     if not fine.pixels.size:
         return
@@ -59,12 +59,12 @@ def test_every_cell_of_a_part_is_the_element_it_says(corners, same_range):
 
 
 def test_small_maps_need_no_detail():
-    picture = mosaic(ArrayReader(MAPS[:, :4, :20, :30]), WHICH, Wish())
+    picture = mosaic(ArrayReader(MAPS[:, :4, :20, :30]), WHICH, PictureRequest())
     assert (picture.detail, picture.step) == (None, 1)
 
 
 def test_heads_say_who_attends_to_whom():
-    picture = mosaic(ArrayReader(MAPS[:, :2, :8, :8]), WHICH, Wish(), attention=True)
+    picture = mosaic(ArrayReader(MAPS[:, :2, :8, :8]), WHICH, PictureRequest(), attention=True)
     assert picture.about(3, 5).startswith("head 0: 3 attends to 5 with ")
 
 
@@ -72,7 +72,7 @@ def test_heads_say_who_attends_to_whom():
 def test_parts_of_a_large_image_show_each_of_its_pixels_in_the_colours_of_the_whole(order):
     array = np.random.default_rng(1).uniform(-3, 5, (1500, 2100, 3)).astype(np.float32)
     array[:100] *= 0.1  # a part whose own range is another
-    whole = image(ArrayReader(array), Slice((0, 0, 0), 0, 1), Wish(order=order))
+    whole = image(ArrayReader(array), TensorSlice((0, 0, 0), 0, 1), PictureRequest(order=order))
     assert whole.step == 3
     assert whole.detail is not None
     fine = whole.detail((0.5, 0.02, 0.6, 0.06))
@@ -89,14 +89,14 @@ def test_parts_of_a_large_image_show_each_of_its_pixels_in_the_colours_of_the_wh
 
 
 def test_a_small_image_needs_no_detail():
-    picture = image(ArrayReader(MAPS[0, :3, :20, :30]), Slice((0, 0, 0), 1, 2), Wish())
+    picture = image(ArrayReader(MAPS[0, :3, :20, :30]), TensorSlice((0, 0, 0), 1, 2), PictureRequest())
     assert (picture.detail, picture.step) == (None, 1)
 
 
 def test_what_attention_became_less_is_told_from_what_it_became_more():
     change = np.zeros((1, 4, 8, 8), np.float32)
     change[0, 1, 2, 3], change[0, 2, 2, 3] = -0.9, 0.4
-    seen = mosaic(ArrayReader(change), WHICH, Wish(differences=True), attention=True)
+    seen = mosaic(ArrayReader(change), WHICH, PictureRequest(differences=True), attention=True)
     assert (seen.scale.name, seen.scale.low, seen.scale.high) == ("difference", pytest.approx(-0.9), pytest.approx(0.9))
     places = {seen.index(r, c): (r, c) for r in range(seen.pixels.shape[0]) for c in range(seen.pixels.shape[1])}
     colors = [seen.pixels[places[0, head, 2, 3]].tolist() for head in (0, 1, 2)]
@@ -107,7 +107,7 @@ def test_what_attention_became_less_is_told_from_what_it_became_more():
 def test_attention_with_an_infinite_weight_still_tells_the_others_apart():
     weights = np.full((1, 4, 8, 8), 0.1, np.float32)
     weights[0, 0, 0, 0], weights[0, 0, 0, 1] = np.inf, 0.8
-    seen = mosaic(ArrayReader(weights), WHICH, Wish(), attention=True)
+    seen = mosaic(ArrayReader(weights), WHICH, PictureRequest(), attention=True)
     assert (seen.scale.low, seen.scale.high) == (0, pytest.approx(0.8))
 
 

@@ -7,15 +7,15 @@ from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits import tensors
-from onnx_workbench.model.edits.tensors import Place
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.model.edits.tensors import TensorLocation
+from onnx_workbench.viewer.run.results import RunRecord
 from tests.model import builders
 from tests.viewer.tensor_view.tensor_actions import look, put, select, settled
 
 
 def run(workspace, session):
     result = session.run({"x": np.array([[1, 2, 3, 4]], np.float32)})
-    workspace.results.take(Record(result, workspace.document.current.id, workspace.document.revision, inputs="x"))
+    workspace.results.take(RunRecord(result, workspace.document.current.id, workspace.document.revision, inputs="x"))
 
 
 def choose(box, text):
@@ -29,7 +29,7 @@ def test_a_difference_is_pinned_as_one_and_in_the_form_it_has(qtbot, panel, chai
     run(chain, session)
     w = builders.value(chain.document, "w")
     with chain.document.edit("Change") as edit:
-        tensors.put(edit, Place(w), tensors.fill(w.initializer, (), "1"))
+        tensors.put(edit, TensorLocation(w), tensors.fill(w.initializer, (), "1"))
     run(chain, session)
     select(qtbot, panel, builders.value(chain.document, "a"))
     choose(panel.pane.mode_box, "Difference")

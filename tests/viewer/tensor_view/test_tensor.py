@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton
 
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits import tensors
-from onnx_workbench.model.edits.tensors import Place
+from onnx_workbench.model.edits.tensors import TensorLocation
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetAttribute, SetInitializer
@@ -21,7 +21,7 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_at
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.core.context import Workspace
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.tensor_view.readers import TensorReader
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
 from tests.model import builders
@@ -148,7 +148,7 @@ def test_a_hostile_tensor_says_why_it_has_no_values(qtbot):
 
 def run(workspace, session, x):
     result = session.run({"x": np.asarray(x, np.float32)})
-    workspace.results.take(Record(result, workspace.document.current.id, workspace.document.revision, inputs="x"))
+    workspace.results.take(RunRecord(result, workspace.document.current.id, workspace.document.revision, inputs="x"))
 
 
 def test_values_of_a_run_before_and_after(qtbot, panel, chain):
@@ -160,7 +160,7 @@ def test_values_of_a_run_before_and_after(qtbot, panel, chain):
     assert panel.pane.table.cells.commit is None
     w = builders.value(chain.document, "w")
     with chain.document.edit("Change") as edit:
-        tensors.put(edit, Place(w), tensors.fill(w.initializer, (), "1"))
+        tensors.put(edit, TensorLocation(w), tensors.fill(w.initializer, (), "1"))
     qtbot.waitUntil(lambda: "out of date" in panel.pane.badge.text())
     run(chain, session, [[1, 2, 3, 4]])
     qtbot.waitUntil(lambda: cells(panel) == [["1", "2", "3", "4"]])
@@ -430,7 +430,7 @@ def test_large_tensors_are_changed_off_the_thread(qtbot, panel, chain):
     qtbot.waitUntil(lambda: value.initializer.numpy()[0, 0] == 2)
     panel.pane.editing.fill([], "3")
     with chain.document.edit("Meanwhile") as edit:
-        tensors.put(edit, Place(value), ArrayTensor(np.zeros(1, np.float32)))
+        tensors.put(edit, TensorLocation(value), ArrayTensor(np.zeros(1, np.float32)))
     heard = []
     chain.messaged.connect(heard.append)
     qtbot.waitUntil(lambda: bool(heard))

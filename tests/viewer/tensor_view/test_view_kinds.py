@@ -20,11 +20,11 @@ from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.plots.colormap import NOT_FINITE, table
-from onnx_workbench.viewer.run.results import Record
+from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.tensor_view import pictures
 from onnx_workbench.viewer.tensor_view.pane import _PICTURE_WORK
 from onnx_workbench.viewer.tensor_view.readers import TensorReader
-from onnx_workbench.viewer.tensor_view.tensor_source import Subject, Target
+from onnx_workbench.viewer.tensor_view.tensor_source import TensorCandidate, TensorSource
 from onnx_workbench.viewer.tensor_view.view_kinds import first_view
 from tests.viewer.pointer import hover
 from tests.viewer.tensor_view.tensor_actions import look, opened, put, select, settled
@@ -131,7 +131,9 @@ def test_long_text_says_what_it_leaves_out(qtbot, panel, chain):
     ],
 )  # fmt: skip
 def test_the_first_view_goes_by_the_shape(shape, kind, first):
-    subject = Subject(Target("y", value=Value("y", None, Graph("g"))), "tensor", element_type=kind, shape=shape)
+    subject = TensorSource(
+        TensorCandidate("y", value=Value("y", None, Graph("g"))), "tensor", element_type=kind, shape=shape
+    )
     assert first_view(subject) == first
 
 
@@ -502,7 +504,7 @@ def far(qtbot):
             return array
 
         result.fetch = fetch
-        workspace.results.take(Record(result, document.current.id, document.revision, inputs=number))
+        workspace.results.take(RunRecord(result, document.current.id, document.revision, inputs=number))
 
     panel = opened(qtbot, workspace)
     workspace.selection.set([y])

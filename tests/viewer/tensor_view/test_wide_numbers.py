@@ -11,7 +11,7 @@ from onnx_workbench.viewer.style.formatting import number_text
 from onnx_workbench.viewer.style.theme import monospace
 from onnx_workbench.viewer.tables.tensor_model import number_cell, short_cell
 from onnx_workbench.viewer.tensor_view.feature_maps import mosaic
-from onnx_workbench.viewer.tensor_view.pictures import Wish, heatmap, series
+from onnx_workbench.viewer.tensor_view.pictures import PictureRequest, heatmap, series
 from onnx_workbench.viewer.tensor_view.readers import ArrayReader, DifferenceReader, first_slice
 from tests.viewer.tensor_view.tensor_actions import look, put, select
 
@@ -31,7 +31,7 @@ from tests.viewer.tensor_view.tensor_actions import look, put, select
 )
 def test_every_number_has_its_colour(array, draw):
     array = array[None]
-    pixels = draw(ArrayReader(array), first_slice(array.shape), Wish()).pixels.reshape(-1, 4)
+    pixels = draw(ArrayReader(array), first_slice(array.shape), PictureRequest()).pixels.reshape(-1, 4)
     assert len(np.unique(pixels, axis=0)) == 4
     assert [*NOT_FINITE[::-1], 255] not in pixels.tolist()
 
@@ -81,7 +81,7 @@ def test_the_last_row_of_a_vector_ends_where_the_vector_does(qtbot, vector):
 
 def test_what_is_zoomed_into_ends_there_too():
     array = np.arange(2_000_003, dtype=np.float32)
-    whole = heatmap(ArrayReader(array), first_slice(array.shape), Wish())
+    whole = heatmap(ArrayReader(array), first_slice(array.shape), PictureRequest())
     fine = whole.detail((0.0, 0.999, 1.0, 1.0))
     last = [fine.about(fine.pixels.shape[0] - 1, column) for column in range(5)]
     assert last == ["[2000000] = 2e+06", "[2000001] = 2e+06", "[2000002] = 2e+06", "", ""]

@@ -6,10 +6,10 @@ from PySide6.QtGui import QRegion
 
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model
-from onnx_workbench.viewer.property_tree.rows import Field, LazyRows, Row, RowAction
-from onnx_workbench.viewer.property_tree.tree import RowTree
+from onnx_workbench.viewer.property_tree.rows import LazyRows, PropertyField, PropertyRow, RowAction
+from onnx_workbench.viewer.property_tree.tree import PropertyTree
 
-FIELD = Field("Set", str, print)
+FIELD = PropertyField("Set", str, print)
 LONG = "too long to be shown whole in so narrow a list as this one is"
 LOOKS = {
     "plain": {},
@@ -25,11 +25,11 @@ LOOKS = {
     "disabled": {"actions": (RowAction("Go", print, icon="forward", id="go", enabled=False),)},
     "histogram": {"bars": (1, 5, 3)},
     "part": {"bars": (1, 5, 3), "part": (0, 2)},
-    "children": {"children": [Row("inner", "inner")]},
+    "children": {"children": [PropertyRow("inner", "inner")]},
 }
 
 
-class Watched(RowTree):
+class Watched(PropertyTree):
     """Counts the rows that are painted."""
 
     painted = 0
@@ -55,7 +55,9 @@ def tree(qtbot):
 
 
 def some(**looks):
-    return [Row(key, key, "1") for key in "abc"] + [Row("row", **{"label": "row", "text": "1", **looks})]
+    return [PropertyRow(key, key, "1") for key in "abc"] + [
+        PropertyRow("row", **{"label": "row", "text": "1", **looks})
+    ]
 
 
 def painted(qapp, tree):
@@ -86,10 +88,14 @@ def test_only_the_row_that_changed_is_painted(qapp, tree):
 
 
 def test_of_many_rows_all_in_view_are_painted(qapp, tree):
-    tree.set_rows([Row("list", "list", expanded=True, children=LazyRows(5000, lambda i: Row(str(i), "a")))])
+    tree.set_rows(
+        [PropertyRow("list", "list", expanded=True, children=LazyRows(5000, lambda i: PropertyRow(str(i), "a")))]
+    )
     qapp.processEvents()
     tree.painted = 0
-    tree.set_rows([Row("list", "list", expanded=True, children=LazyRows(5000, lambda i: Row(str(i), "b")))])
+    tree.set_rows(
+        [PropertyRow("list", "list", expanded=True, children=LazyRows(5000, lambda i: PropertyRow(str(i), "b")))]
+    )
     qapp.processEvents()
     assert 5 < tree.painted < 100
 

@@ -10,7 +10,7 @@ from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.workflows import step_applier
-from onnx_workbench.viewer.workflows.step_applier import Applying
+from onnx_workbench.viewer.workflows.step_applier import StepApplier
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import turns_by_hand
@@ -35,7 +35,7 @@ def test_entries_become_one_undo_step_each(qtbot) -> None:
     document = builders.document()
     before = snapshot(document.model)
     told: list[bool] = []
-    work = Applying(document, entries(document), told.append)
+    work = StepApplier(document, entries(document), told.append)
     assert [node.name for node in document.model.graph.nodes] == ["first", "second", "third", "fourth"]
     qtbot.waitUntil(lambda: bool(told))
     assert told == [True]
@@ -54,7 +54,7 @@ def test_an_edit_in_between_ends_it(qtbot) -> None:
     document = builders.document()
     told: list[bool] = []
 
-    work = Applying(document, entries(document), told.append)
+    work = StepApplier(document, entries(document), told.append)
     with document.edit("Rename") as edit:
         rename_node(edit, builders.node(document, "fourth"), "mine")
     qtbot.waitUntil(lambda: bool(told))
@@ -69,7 +69,7 @@ def test_it_can_be_stopped_before_anything_is_made(monkeypatch) -> None:
     document = builders.document()
     before = snapshot(document.model)
     told: list[bool] = []
-    work = Applying(document, entries(document), told.append)
+    work = StepApplier(document, entries(document), told.append)
     work.stop()
     turn()
     assert snapshot(document.model) == before
@@ -83,7 +83,7 @@ def test_it_can_be_stopped_before_anything_is_made(monkeypatch) -> None:
 def test_what_is_not_made_is_not_written_down_any_longer(monkeypatch, how) -> None:
     turn = turns_by_hand(monkeypatch, step_applier)
     document, recording = builders.document(), mock.Mock(size=0)
-    work = Applying(document, entries(document), lambda _all_made: None, recording=recording)
+    work = StepApplier(document, entries(document), lambda _all_made: None, recording=recording)
     (progress,) = recording.write_ahead.call_args.args
     assert not progress.cancelled
     if how == "stopped":
@@ -101,7 +101,7 @@ def test_what_is_stopped_too_late_gets_the_rest_at_once(monkeypatch) -> None:
     turn = turns_by_hand(monkeypatch, step_applier)
     document = builders.document()
     told: list[bool] = []
-    work = Applying(document, entries(document), told.append)
+    work = StepApplier(document, entries(document), told.append)
     turn()
     assert document.undo_title == "Names"
     work.stop()
@@ -114,5 +114,5 @@ def test_what_is_stopped_too_late_gets_the_rest_at_once(monkeypatch) -> None:
 def test_few_steps_are_made_at_once() -> None:
     document = builders.document()
     told: list[bool] = []
-    Applying(document, entries(document), told.append).deleteLater()
+    StepApplier(document, entries(document), told.append).deleteLater()
     assert told == [True]

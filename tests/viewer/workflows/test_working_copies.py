@@ -6,7 +6,7 @@ import pytest
 
 from onnx_workbench.model.edits import values
 from onnx_workbench.viewer.core.context import Workspace
-from onnx_workbench.viewer.workflows.working_copies import Rehearsing
+from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import let_take_turns
@@ -33,7 +33,7 @@ def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot, monkeypatch):
         "onnx_workbench.viewer.core.slices.SLICE_SECONDS", 0.0
     )  # hundreds of slices, however slow the machine
     found = []
-    rehearsing = Rehearsing(workspace, found.append)
+    rehearsing = WorkingCopyTask(workspace, found.append)
     rehearsing.start()
     let_take_turns(qtbot)
     assert rehearsing.running
@@ -49,11 +49,11 @@ def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot, monkeypatch):
 
 def test_a_cancelled_copy_is_not_handed_over(workspace, qtbot):
     found, others = [], []
-    rehearsing = Rehearsing(workspace, found.append)
+    rehearsing = WorkingCopyTask(workspace, found.append)
     rehearsing.start()
     rehearsing.cancel()
     assert not rehearsing.running
-    other = Rehearsing(workspace, others.append)
+    other = WorkingCopyTask(workspace, others.append)
     other.start()  # would be through no sooner
     qtbot.waitUntil(lambda: bool(others))
     assert found == []

@@ -9,11 +9,11 @@ import numpy as np
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.canvas.layout import compound, routes
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, extremes, rank_within, spans
-from onnx_workbench.viewer.canvas.layout.graph import Graph, Placed
-from onnx_workbench.viewer.canvas.layout.incremental import Matching, Unfit, Window
-from onnx_workbench.viewer.canvas.layout.previous_order import Before
+from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
+from onnx_workbench.viewer.canvas.layout.incremental import IncrementalLayout, LayoutMatching, Unfit
+from onnx_workbench.viewer.canvas.layout.previous_order import PreviousOrder
 from onnx_workbench.viewer.canvas.layout.request import Floats, Ints, Layout, LayoutRequest
-from onnx_workbench.viewer.canvas.layout.resize_in_place import InPlace
+from onnx_workbench.viewer.canvas.layout.resize_in_place import ResizeInPlace
 
 _MUCH = 0.25  # of the nodes
 _FEW_CHANGES = 32  # new nodes and edges up to which working them in beats laying out anew
@@ -25,8 +25,8 @@ class _State:
     """What `relayout` goes on from."""
 
     request: LayoutRequest
-    graph: Graph
-    placed: Placed
+    graph: LayoutGraph
+    placed: PlacedGraph
 
 
 def layout(request: LayoutRequest, progress: Progress = SILENT, previous: Layout | None = None) -> Layout:
@@ -61,7 +61,7 @@ def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILE
     graph = _oriented(request)
     nested = state.placed.nested or bool((graph.parent >= 0).any())
     same = state.request.direction == request.direction and state.request.spacing == request.spacing
-    match = Matching(_match_nodes(state.request, request), np.zeros(0, np.int64))
+    match = LayoutMatching(_match_nodes(state.request, request), np.zeros(0, np.int64))
     match.edge = _match_edges(state, request, graph, match.node)
     changes = int((match.node < 0).sum()) + int((match.edge < 0).sum())
     if state.request.direction != request.direction or _is_depleted(state.graph, match.node):
@@ -69,13 +69,13 @@ def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILE
     if nested or not same or changes > _FEW_CHANGES:
         return layout(request, progress, previous)
     try:
-        placed = Window(state.placed, state.graph, graph, match, progress).solve()
+        placed = IncrementalLayout(state.placed, state.graph, graph, match, progress).solve()
     except Unfit:
         return layout(request, progress, previous)
     return _finished(request, graph, placed, settle=False)
 
 
-def _is_depleted(old: Graph, node: Index) -> bool:
+def _is_depleted(old: LayoutGraph, node: Index) -> bool:
     """Whether a good part of the outermost nodes is gone: what is left would stand in the gaps."""
     outermost = old.parent < 0
     left = np.zeros(len(outermost), bool)
@@ -107,7 +107,7 @@ def resize(
     every[nodes] = sizes
     request = replace(state.request, sizes=every, source_ports=source_ports, target_ports=target_ports)
     graph = _oriented(request)
-    work = InPlace(graph, state.placed)
+    work = ResizeInPlace(graph, state.placed)
     if not all(work.fit(node) for node in nodes.tolist()):
         return None
     placed, edges = work.placed, work.changed()
@@ -142,7 +142,7 @@ def _turned(points: Real, request: LayoutRequest) -> Real:
     return points[:, ::-1] if request.direction == "right" else points
 
 
-def _oriented(request: LayoutRequest) -> Graph:
+def _oriented(request: LayoutRequest) -> LayoutGraph:
     n = len(request.sizes)
     sizes = request.sizes.astype(np.float64)
     turned = request.direction == "right"
@@ -151,7 +151,7 @@ def _oriented(request: LayoutRequest) -> Graph:
     edges = request.edges.astype(np.int64)
     source, target = edges[:, 0].copy(), edges[:, 1].copy()
     parent = np.full(n, -1, np.int64) if request.parents is None else request.parents.astype(np.int64)
-    return Graph(
+    return LayoutGraph(
         width=width.copy(),
         height=height.copy(),
         source=source,
@@ -197,7 +197,7 @@ def _find(old: Index, new: Index) -> Index:
     return np.where(old[at] == new, at, -1)
 
 
-def _match_edges(state: _State, request: LayoutRequest, graph: Graph, node: Index) -> Index:
+def _match_edges(state: _State, request: LayoutRequest, graph: LayoutGraph, node: Index) -> Index:
     """[E] the old number of every edge whose ends and ports are what they were, else -1."""
     old = state.graph
     a, b = node[graph.source], node[graph.target]
@@ -218,7 +218,7 @@ def _match_edges(state: _State, request: LayoutRequest, graph: Graph, node: Inde
     return np.where(same, found, -1)
 
 
-def _match_ends(old: Graph, a: Index, b: Index) -> Index:
+def _match_ends(old: LayoutGraph, a: Index, b: Index) -> Index:
     """Edges known by their ends; the first of several alike is the first, and so on."""
     known = np.flatnonzero((a >= 0) & (b >= 0))
     result = np.full(len(a), -1)
@@ -232,7 +232,7 @@ def _match_ends(old: Graph, a: Index, b: Index) -> Index:
     return result
 
 
-def _before(graph: Graph, state: _State, node: Index) -> Before:
+def _before(graph: LayoutGraph, state: _State, node: Index) -> PreviousOrder:
     """What the old layout says of the graph; new nodes are sought next to what they are joined to."""
     old = state.placed
     keys = np.where(node >= 0, (old.x + old.width / 2)[np.maximum(node, 0)], np.nan)
@@ -241,7 +241,7 @@ def _before(graph: Graph, state: _State, node: Index) -> Before:
             missing = np.isnan(keys[own]) & ~np.isnan(keys[other])
             keys[own[missing]] = keys[other[missing]]
     edge = _match_ends(state.graph, node[graph.source], node[graph.target])
-    return Before(old, node, edge, np.nan_to_num(keys, nan=0.0))
+    return PreviousOrder(old, node, edge, np.nan_to_num(keys, nan=0.0))
 
 
 def _empty() -> Layout:
@@ -250,7 +250,7 @@ def _empty() -> Layout:
     return Layout(nothing, nothing, nothing, np.zeros(1, np.int32), (0.0, 0.0, 0.0, 0.0), ranks)
 
 
-def _finished(request: LayoutRequest, graph: Graph, placed: Placed, settle: bool) -> Layout:
+def _finished(request: LayoutRequest, graph: LayoutGraph, placed: PlacedGraph, settle: bool) -> Layout:
     """Turn the result the way it was asked for; `settle` moves the content to 0, 0."""
     points, starts = routes.splines(placed.lines)
     positions = np.stack([placed.x, placed.y], 1)

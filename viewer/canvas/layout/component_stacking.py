@@ -9,7 +9,7 @@ import numpy as np
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.canvas.layout import fan_out, layered, ordering, ranks
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, components, dense, rank_within
-from onnx_workbench.viewer.canvas.layout.problem import Level, Problem, Unique
+from onnx_workbench.viewer.canvas.layout.problem import LayoutProblem, Level, Unique
 
 _FEW = 6  # consumers up to which they stay with the producer rather than sink to where they are needed
 _WIDE = 2.2  # how many times wider than high a part may get before its ranks are folded
@@ -36,7 +36,7 @@ class Stack:
     owner: Index  # [lines] the node each comes from
 
 
-def stack(problem: Problem, edges: Unique, back: Mask, progress: Progress) -> Stack:
+def stack(problem: LayoutProblem, edges: Unique, back: Mask, progress: Progress) -> Stack:
     """Find ranks and an order with few crossings; edges that are `back` [E] are taken the other way round.
 
     In small graphs, what a constant enters goes a rank further down where the constant's edge crosses another: there
@@ -58,7 +58,7 @@ def stack(problem: Problem, edges: Unique, back: Mask, progress: Progress) -> St
     return best
 
 
-def _in_the_way(problem: Problem, edges: Unique, found: Stack) -> Mask:
+def _in_the_way(problem: LayoutProblem, edges: Unique, found: Stack) -> Mask:
     """[E] short edges that enter, at given ports, a node of which a constant's edge crosses some other.
 
     Where that node has no time, others that take the same value go out of its way, if they have.
@@ -110,7 +110,7 @@ class _Stacking:
     `longer` [E] is how many ranks more than one each edge has to span.
     """
 
-    def __init__(self, problem: Problem, edges: Unique, back: Mask, longer: Index, progress: Progress) -> None:
+    def __init__(self, problem: LayoutProblem, edges: Unique, back: Mask, longer: Index, progress: Progress) -> None:
         self.problem, self.edges, self.progress = problem, edges, progress
         self.part, self.rank = _ranked(problem, edges, back, longer, progress)
         parts = int(self.part.max()) + 1
@@ -193,7 +193,9 @@ def _known_order(level: Level, unique: Unique, line: Index, owner: Index, graph:
     return np.concatenate([level.keys, np.where(np.isnan(x), level.keys[nearer], x)])
 
 
-def _ranked(problem: Problem, unique: Unique, back: Mask, longer: Index, progress: Progress) -> tuple[Index, Index]:
+def _ranked(
+    problem: LayoutProblem, unique: Unique, back: Mask, longer: Index, progress: Progress
+) -> tuple[Index, Index]:
     """The part of every node and its rank within the part."""
     n = len(problem.width)
     keep = unique.source != unique.target
@@ -246,7 +248,7 @@ def _lengthened(source: Index, target: Index, values: Index, shared: Mask, longe
     )[:n]
 
 
-def _narrowed(problem: Problem, part: Index, rank: Index, source: Index, target: Index) -> Index:
+def _narrowed(problem: LayoutProblem, part: Index, rank: Index, source: Index, target: Index) -> Index:
     """Ranks of parts that would be mile-wide strips folded to a sheet; all others as they are."""
     gap = problem.spacing.node
     parts = int(part.max()) + 1

@@ -14,9 +14,9 @@ import numpy as np
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.canvas.layout import container_entries, flat, packing, routes
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Real, dense, offsets, rank_within
-from onnx_workbench.viewer.canvas.layout.graph import Graph, Placed
-from onnx_workbench.viewer.canvas.layout.previous_order import Before
-from onnx_workbench.viewer.canvas.layout.problem import Level, Problem
+from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
+from onnx_workbench.viewer.canvas.layout.previous_order import PreviousOrder
+from onnx_workbench.viewer.canvas.layout.problem import LayoutProblem, Level
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class _Border:
 class Nesting:
     """Solves one graph; used once."""
 
-    def __init__(self, graph: Graph, progress: Progress, before: Before | None = None) -> None:
+    def __init__(self, graph: LayoutGraph, progress: Progress, before: PreviousOrder | None = None) -> None:
         self.graph, self.progress, self.before = graph, progress, before
         n = len(graph.width)
         self.depth = _depths(graph.parent)
@@ -87,7 +87,7 @@ class Nesting:
         self.meet[within] = -1 - self.meet[within]
         self.meets = ~within
 
-    def solve(self) -> Placed:
+    def solve(self) -> PlacedGraph:
         """Lay every level out, innermost first, then put containers in their places."""
         deepest = int(self.depth.max())
         by_depth = np.argsort(self.depth, kind="stable")
@@ -102,7 +102,9 @@ class Nesting:
         left, top = np.append(self.x, 0.0), np.append(self.y, 0.0)
         self.bands = [band + top[home] for band, home in zip(self.bands, self.homes, strict=True)]
         lines = self.pieces.joined(left, top, len(self.graph.source))
-        return Placed(self.x, self.y, self.width, self.height, self.rank, lines, self.part, self.bands, self.nested)
+        return PlacedGraph(
+            self.x, self.y, self.width, self.height, self.rank, lines, self.part, self.bands, self.nested
+        )
 
     def _level(self, level: int, nodes: Index) -> None:
         graph = self.graph
@@ -169,14 +171,14 @@ class Nesting:
         gaps = np.stack([top, top + [band[1, 0] - band[0, 1] for band in bands]], 1)
         return container_entries.led(lines, others + moved, enters[point], gaps)
 
-    def _problem(self, nodes: Index, across: Index, out: Index, into: Index, border: _Border) -> Problem:
+    def _problem(self, nodes: Index, across: Index, out: Index, into: Index, border: _Border) -> LayoutProblem:
         graph = self.graph
         n, count = len(nodes), len(border.home)
         local = np.full(len(graph.width), -1)
         local[nodes] = np.arange(n)
         none = np.zeros(count)
         middle = np.zeros(len(out) + len(into))  # border points have no width
-        return Problem(
+        return LayoutProblem(
             width=np.concatenate([self.width[nodes], none]),
             height=np.concatenate([self.height[nodes], none]),
             source=np.concatenate([local[self.head[across]], local[self.head[out]], border.into]),
@@ -192,7 +194,7 @@ class Nesting:
         )
 
     def _level_before(
-        self, before: Before, nodes: Index, across: Index, out: Index, into: Index, border: _Border
+        self, before: PreviousOrder, nodes: Index, across: Index, out: Index, into: Index, border: _Border
     ) -> Level:
         """What the old layout says of a level; border points were where routes crossed the border."""
         count = len(border.home)
@@ -211,7 +213,9 @@ class Nesting:
             keys=np.concatenate([before.keys[nodes], points]),
         )
 
-    def _adopt(self, level: int, nodes: Index, solution: flat.Solution, container: Index, problem: Problem) -> None:
+    def _adopt(
+        self, level: int, nodes: Index, solution: flat.Solution, container: Index, problem: LayoutProblem
+    ) -> None:
         """Pack the parts of every container and give the container its size."""
         inset = self.graph.inset if level else (0.0, 0.0, 0.0, 0.0)
         parts = len(solution.extent)

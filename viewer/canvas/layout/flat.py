@@ -22,7 +22,7 @@ from onnx_workbench.viewer.canvas.layout import (
 )
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, spans
 from onnx_workbench.viewer.canvas.layout.component_stacking import Stack
-from onnx_workbench.viewer.canvas.layout.problem import Problem, Unique
+from onnx_workbench.viewer.canvas.layout.problem import LayoutProblem, Unique
 
 _LOOP = 14.0  # px a self-loop swings out beside its node
 _ROOM = 0.10  # px of gap for every px that the widest swing in it goes sideways
@@ -42,7 +42,7 @@ class Solution:
     bands: list[Real]  # per part: [ranks, 2] top and bottom of every rank
 
 
-def solve(problem: Problem, progress: Progress) -> Solution:
+def solve(problem: LayoutProblem, progress: Progress) -> Solution:
     """Lay one level out; parts come in model order of their first nodes."""
     n = len(problem.width)
     edges = Unique(problem)
@@ -59,7 +59,7 @@ def solve(problem: Problem, progress: Progress) -> Solution:
     return _Drawing(problem, edges, stack, x, side, loop).solution(progress)
 
 
-def _along(problem: Problem, stack: Stack, extent: coordinates.Extent, progress: Progress) -> Real:
+def _along(problem: LayoutProblem, stack: Stack, extent: coordinates.Extent, progress: Progress) -> Real:
     """[V] x of everything; parts that were there before stay where they were as far as can be."""
     graph, order = stack.graph, stack.order
     part_of = np.concatenate([stack.part, stack.part[stack.owner[graph.dummy_trunk]]])
@@ -83,7 +83,7 @@ def _lane_sides(stack: Stack, edges: Unique) -> Mask:
     return np.asarray(total / count + where[stack.owner] < 1.0)
 
 
-def _spread(problem: Problem, edges: Unique, stack: Stack, x: Real, side: Mask, loop: Mask) -> None:
+def _spread(problem: LayoutProblem, edges: Unique, stack: Stack, x: Real, side: Mask, loop: Mask) -> None:
     """Distribute ends without given ports along their node's border, in the order in which they arrive.
 
     Who stands upright above or below keeps the middle.
@@ -139,7 +139,7 @@ def _distribute(width: Real, node: Index, towards: Index, main: Mask, free: Mask
     offset[free] = ((place - middle[owner]) * pitch[owner])[key]
 
 
-def _extent(problem: Problem, graph: layered.Layered, looped: Mask) -> coordinates.Extent:
+def _extent(problem: LayoutProblem, graph: layered.Layered, looped: Mask) -> coordinates.Extent:
     half = np.zeros(graph.vertices)
     half[: graph.nodes] = problem.width / 2
     right = half.copy()
@@ -152,7 +152,7 @@ def _extent(problem: Problem, graph: layered.Layered, looped: Mask) -> coordinat
 class _Drawing:
     """From coordinates along the ranks to rectangles and routes."""
 
-    def __init__(self, problem: Problem, edges: Unique, stack: Stack, x: Real, side: Mask, loop: Mask) -> None:
+    def __init__(self, problem: LayoutProblem, edges: Unique, stack: Stack, x: Real, side: Mask, loop: Mask) -> None:
         self.problem, self.edges, self.stack = problem, edges, stack
         self.graph, self.ports, self.row = stack.graph, stack.ports, stack.row
         self.x, self.side, self.loop = x, side, loop

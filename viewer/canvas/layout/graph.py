@@ -10,7 +10,7 @@ from onnx_workbench.viewer.canvas.layout.routes import Polylines
 
 
 @dataclass(slots=True)
-class Graph:
+class LayoutGraph:
     """A checked request; with direction "right" it was turned on its side."""
 
     width: Real
@@ -28,7 +28,7 @@ class Graph:
 
 
 @dataclass(slots=True)
-class Placed:
+class PlacedGraph:
     """Absolute coordinates of everything, exact enough to go on from."""
 
     x: Real  # [N] left

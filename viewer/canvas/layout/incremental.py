@@ -15,7 +15,7 @@ import numpy as np
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.canvas.layout import routes
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
-from onnx_workbench.viewer.canvas.layout.graph import Graph, Placed
+from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
 
 _NEAR = 0.25  # px within which heights count as equal
 _FREE = 300.0  # px a new node may lie beside where it would like to be, rather than get a rank of its own
@@ -27,7 +27,7 @@ class Unfit(Exception):
 
 
 @dataclass(slots=True)
-class Matching:
+class LayoutMatching:
     """Which old node and edge each new one is, -1 for new ones."""
 
     node: Index  # [N]
@@ -43,10 +43,12 @@ class _Route:
     end: tuple[float, float]
 
 
-class Window:
+class IncrementalLayout:
     """One edit being worked in; used once."""
 
-    def __init__(self, old: Placed, old_graph: Graph, graph: Graph, match: Matching, progress: Progress) -> None:
+    def __init__(
+        self, old: PlacedGraph, old_graph: LayoutGraph, graph: LayoutGraph, match: LayoutMatching, progress: Progress
+    ) -> None:
         self.graph, self.match, self.progress = graph, match, progress
         known = match.node >= 0
         origin = np.maximum(match.node, 0)
@@ -66,7 +68,7 @@ class Window:
         self.redrawn: dict[int, _Route] = {}
         self.free_starts, self.free_ends = self._freed_ports()
 
-    def solve(self) -> Placed:
+    def solve(self) -> PlacedGraph:
         """Work everything in, or raise Unfit."""
         graph = self.graph
         new = np.flatnonzero(self.match.node < 0)
@@ -86,7 +88,7 @@ class Window:
             self.progress.check()
             self._connect(edge)
         self._redraw()
-        return Placed(
+        return PlacedGraph(
             self.x, self.y, self.width, self.height, self.rank, self.lines, self.part, self.bands, nested=False
         )
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Real
-from onnx_workbench.viewer.canvas.layout.graph import Placed
+from onnx_workbench.viewer.canvas.layout.graph import PlacedGraph
 
 
 @dataclass(slots=True)
-class Before:
+class PreviousOrder:
     """An old layout, and which of its nodes and edges the nodes and edges of a new graph are."""
 
-    placed: Placed
+    placed: PlacedGraph
     node: Index  # [N] old numbers, -1 for new ones
     edge: Index  # [E] the same
     keys: Real  # [N] where the nodes were; new ones where what they are joined to was

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense
-from onnx_workbench.viewer.canvas.layout.previous_order import Before
+from onnx_workbench.viewer.canvas.layout.previous_order import PreviousOrder
 from onnx_workbench.viewer.canvas.layout.request import Spacing
 
 
@@ -15,14 +15,14 @@ from onnx_workbench.viewer.canvas.layout.request import Spacing
 class Level:
     """What an old layout says of a level."""
 
-    before: Before
+    before: PreviousOrder
     node: Index  # [N] old numbers, -1 for new nodes and border points
     edge: Index  # [E] old numbers, -1 for new ones
     keys: Real  # [N] where along the ranks the nodes were
 
 
 @dataclass(slots=True)
-class Problem:
+class LayoutProblem:
     """N nodes and E edges; ports are px from the left border of the node, NaN where free."""
 
     width: Real
@@ -42,7 +42,7 @@ class Problem:
 class Unique:
     """Edges without duplicates, and the values they carry: a value leaves a node at one port."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: LayoutProblem) -> None:
         source, target = problem.source, problem.target
         e = len(source)
         free_source, free_target = np.isnan(problem.source_ports), np.isnan(problem.target_ports)

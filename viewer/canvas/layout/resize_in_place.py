@@ -12,7 +12,7 @@ import numpy as np
 
 from onnx_workbench.viewer.canvas.layout import routes
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
-from onnx_workbench.viewer.canvas.layout.graph import Graph, Placed
+from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
 
 _NEAR = 0.25  # px within which heights count as equal
 _GAP_LEFT = 0.35  # of the least distance between ranks, when a node has grown into it
@@ -20,10 +20,10 @@ _CLEAR = 4.0  # px between a grown node and a route that swings by
 _STEPS = 64  # points at which such a route is looked at
 
 
-class InPlace:
+class ResizeInPlace:
     """Nodes being resized one after the other; `placed` is then right, unless one of them did not fit."""
 
-    def __init__(self, graph: Graph, old: Placed) -> None:
+    def __init__(self, graph: LayoutGraph, old: PlacedGraph) -> None:
         """`graph` has the new sizes and ports, `old` is laid out for those before and stays as it is."""
         self.graph = graph
         lines = routes.Polylines(old.lines.points.copy(), old.lines.starts)

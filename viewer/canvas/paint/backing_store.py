@@ -25,7 +25,7 @@ _MOST_ROWS = 160  # what is empty here may be dense below
 _OVERLAP = 1  # device px; an area reaches this far beyond the strip it is for
 
 
-class Picture:
+class BackingStore:
     """A pixmap of one viewport. `done` is what is painted, in device px; the rest is filled by `fill`."""
 
     def __init__(self, viewport: Viewport, background: QColor) -> None:

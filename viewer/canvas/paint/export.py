@@ -33,10 +33,10 @@ from onnx_workbench.viewer.canvas.paint.painter import ScenePainter
 from onnx_workbench.viewer.canvas.paint.png import PngWriter
 from onnx_workbench.viewer.canvas.paint.svg import SvgWriter
 from onnx_workbench.viewer.canvas.scene.builder import build, initial_expansion
-from onnx_workbench.viewer.canvas.scene.coloring import Colouring, by_category
-from onnx_workbench.viewer.canvas.scene.drawing import Options
+from onnx_workbench.viewer.canvas.scene.coloring import Coloring, by_category
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
 from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN as REACH
-from onnx_workbench.viewer.canvas.scene.edge_labels import Labels
+from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
 from onnx_workbench.viewer.canvas.scene.edge_notes import NoteOf, no_note
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.style.theme import Theme, load_theme
@@ -96,7 +96,7 @@ def render_graph(
     """
     application = QGuiApplication.instance() or QGuiApplication(["onnx-workbench"])
     schemas.preload()
-    options = Options(direction=direction, groups=groups)
+    options = DrawingOptions(direction=direction, groups=groups)
     expanded: set[Hashable] = set()
     tree = ScopeTree(Scope((), ""), {})
     if options.are_grouped(graph):
@@ -116,7 +116,7 @@ def export_scene(
     theme: Theme,
     *,
     area: Area | None = None,
-    colouring: Colouring | None = None,
+    colouring: Coloring | None = None,
     type_of: TypeOf = declared_type,
     note_of: NoteOf = no_note,
     progress: Progress = SILENT,
@@ -131,7 +131,7 @@ def export_scene(
         raise ModelError("There is nothing to draw", "The graph has no nodes, inputs or outputs.")
     shades = colouring or by_category(scene, theme)
     fonts = Fonts()  # its own: exports run in threads
-    labels = Labels(scene, fonts, type_of, note_of)
+    labels = EdgeLabels(scene, fonts, type_of, note_of)
     picture = _Picture(scene, theme, area, shades, fonts, labels, progress)
     match target.suffix.lower():
         case ".png":
@@ -146,7 +146,7 @@ def export_scene(
 
 def part_of(
     surface: Surface, which: Literal["all", "view", "selection"], selected: Iterable[object] = ()
-) -> tuple[Scene, Area | None, Colouring | None]:
+) -> tuple[Scene, Area | None, Coloring | None]:
     """What of a canvas to export: a scene, the area of it to show (None: all), and its colours (None: the usual).
 
     ModelError when there is nothing.
@@ -168,7 +168,7 @@ def part_of(
     return scene.only(kept), None, colouring
 
 
-def _with_labels(bounds: Area, labels: Labels) -> Area:
+def _with_labels(bounds: Area, labels: EdgeLabels) -> Area:
     """So much that labels which reach out beside the boxes are whole."""
     left, top, right, bottom = bounds
     sides = [labels.in_rect(edge - REACH, top, edge + REACH, bottom) for edge in (left, right)]
@@ -183,9 +183,9 @@ class _Picture:
         scene: Scene,
         theme: Theme,
         area: Area | None,
-        colouring: Colouring,
+        colouring: Coloring,
         fonts: Fonts,
-        labels: Labels,
+        labels: EdgeLabels,
         progress: Progress,
     ) -> None:
         self._theme = theme

@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QWidget
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.canvas.paint.surface import Surface
 from onnx_workbench.viewer.canvas.scene import coloring
-from onnx_workbench.viewer.canvas.scene.coloring import Colouring
+from onnx_workbench.viewer.canvas.scene.coloring import Coloring
 from onnx_workbench.viewer.canvas.scene.scene import Scene
-from onnx_workbench.viewer.canvas.scene.subgraph_boundaries import Crossings
+from onnx_workbench.viewer.canvas.scene.subgraph_boundaries import SubgraphBoundaries
 from onnx_workbench.viewer.core.shifts import Shift
 from onnx_workbench.viewer.style.theme import theme, themes
 
@@ -34,17 +34,17 @@ class _Search:
     in_vain: list[Node] = field(default_factory=list)  # those of them that had been found
 
 
-class MarkedSurface(Surface):
+class HighlightedSurface(Surface):
     """Marks objects and colours nodes, now and in every scene that follows."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._shades: Callable[[Scene], Colouring] | None = None
+        self._shades: Callable[[Scene], Coloring] | None = None
         self._shows_devices = False
         self._marked: dict[str, dict[object, None]] = {}
         self._searches: dict[str, _Search] = {}  # by kind; the marks of before are shown meanwhile
         self._turns = Shift(self._search_on, self)
-        self._crossings: Crossings | None = None  # of this scene, looked up at the first hover
+        self._crossings: SubgraphBoundaries | None = None  # of this scene, looked up at the first hover
         themes().themeChanged.connect(self._apply_shades)
 
     def set_scene(self, scene: Scene | None) -> None:
@@ -83,7 +83,7 @@ class MarkedSurface(Surface):
     def set_devices(self, *, shown: bool) -> None:
         """Colour nodes by the device or pipeline stage their configurations name."""
 
-        def by_device(scene: Scene) -> Colouring:
+        def by_device(scene: Scene) -> Coloring:
             nodes = [box.subject for box in scene.boxes if isinstance(box.subject, Node)]
             return coloring.by_key(scene, theme(), coloring.device_keys(nodes), "Device")
 
@@ -95,7 +95,7 @@ class MarkedSurface(Surface):
         """Whether nodes have the colour of their device or pipeline stage."""
         return self._shows_devices
 
-    def _set_shades(self, shades: Callable[[Scene], Colouring] | None) -> None:
+    def _set_shades(self, shades: Callable[[Scene], Coloring] | None) -> None:
         self._shades = shades
         self._shows_devices = False
         was_fitted = self.is_fitted
@@ -163,7 +163,7 @@ class MarkedSurface(Surface):
             return
         items: list[object] = [item] if isinstance(item, (Node, Value)) else []
         if isinstance(item, Value):
-            self._crossings = self._crossings or Crossings(self.marks.scene.drawing)
+            self._crossings = self._crossings or SubgraphBoundaries(self.marks.scene.drawing)
             items += self._crossings.beyond([item])
         self.marks.set("hovered", items)
         self.update()

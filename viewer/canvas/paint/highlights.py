@@ -13,7 +13,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
-from onnx_workbench.model.analysis.topology import Wire
+from onnx_workbench.model.analysis.topology import Connection
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.canvas.paint.batch_drawing import Area, arrow_at, curve_path, draw_curves, draw_rects
 from onnx_workbench.viewer.canvas.paint.breakpoint_markers import paint_next, paint_stops
@@ -34,7 +34,7 @@ _MOST_FINE = 400  # more than this many marks in view are drawn without rounding
 
 
 @dataclass
-class SceneMarks:
+class SceneHighlights:
     """The marked boxes and edges of one scene, ascending, by kind of mark.
 
     Kinds: "selected", "hovered", "matches", "errors", "stale", "changed", "traced": what lies up- or downstream,
@@ -74,7 +74,7 @@ class SceneMarks:
         for item in () if are_nodes else items:
             if isinstance(item, Node):
                 continue
-            if isinstance(item, Wire):
+            if isinstance(item, Connection):
                 ends = set(drawing.boxes_of(item.node))
                 edges += [edge for edge in drawing.edges_of(item.value) if int(drawing.edges[edge, 1]) in ends]
                 continue

@@ -22,7 +22,7 @@ from onnx_workbench.viewer.canvas.paint.batch_drawing import (
 )
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
 from onnx_workbench.viewer.canvas.scene import edge_notes
-from onnx_workbench.viewer.canvas.scene.coloring import Colouring, by_category
+from onnx_workbench.viewer.canvas.scene.coloring import Coloring, by_category
 from onnx_workbench.viewer.canvas.scene.drawing import (
     BUTTON,
     HEADER,
@@ -35,8 +35,8 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
     Style,
 )
 from onnx_workbench.viewer.canvas.scene.edge_labels import HEIGHT as LABEL_HEIGHT
-from onnx_workbench.viewer.canvas.scene.edge_labels import PADDING, Label, Labels
-from onnx_workbench.viewer.canvas.scene.edge_notes import Note
+from onnx_workbench.viewer.canvas.scene.edge_labels import PADDING, EdgeLabel, EdgeLabels
+from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.style.theme import Theme
@@ -65,7 +65,12 @@ class ScenePainter:
     """Paints one scene in one theme. The painter it is given must be transformed to scene coordinates."""
 
     def __init__(
-        self, scene: Scene, fonts: Fonts, theme: Theme, labels: Labels | None = None, colouring: Colouring | None = None
+        self,
+        scene: Scene,
+        fonts: Fonts,
+        theme: Theme,
+        labels: EdgeLabels | None = None,
+        colouring: Coloring | None = None,
     ) -> None:
         self.scene = scene
         self._fonts = fonts
@@ -368,7 +373,7 @@ class ScenePainter:
         for label in self._labels.in_rect(*area):
             self._paint_label(painter, label)
 
-    def _paint_label(self, painter: QPainter, label: Label) -> None:
+    def _paint_label(self, painter: QPainter, label: EdgeLabel) -> None:
         theme, fonts = self._theme, self._fonts
         inset = (LABEL_HEIGHT - fonts.height(Style.LABEL)) / 2
         left, top, width, height = label.rect
@@ -383,7 +388,7 @@ class ScenePainter:
         if label.note is not None:
             self._paint_note(painter, label.note, x, top, top + inset)
 
-    def _paint_note(self, painter: QPainter, note: Note, x: float, top: float, line: float) -> None:
+    def _paint_note(self, painter: QPainter, note: EdgeNote, x: float, top: float, line: float) -> None:
         """What a run says of a value: what is wrong, an outline, words; left to right from x."""
         theme, fonts = self._theme, self._fonts
         if note.alarm:

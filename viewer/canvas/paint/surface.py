@@ -17,17 +17,17 @@ from PySide6.QtWidgets import QApplication, QDialog, QWidget
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.canvas import keyboard_navigation
-from onnx_workbench.viewer.canvas.paint.backing_store import Picture
+from onnx_workbench.viewer.canvas.paint.backing_store import BackingStore
 from onnx_workbench.viewer.canvas.paint.batch_drawing import Area
 from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
-from onnx_workbench.viewer.canvas.paint.highlights import SceneMarks
+from onnx_workbench.viewer.canvas.paint.highlights import SceneHighlights
 from onnx_workbench.viewer.canvas.paint.legend import LegendCard
 from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, paint_group_names, paint_notice
 from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM, ScenePainter
 from onnx_workbench.viewer.canvas.paint.viewport import LARGEST, Viewport
-from onnx_workbench.viewer.canvas.scene.coloring import Colouring
-from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN, Labels
-from onnx_workbench.viewer.canvas.scene.edge_notes import Note
+from onnx_workbench.viewer.canvas.scene.coloring import Coloring
+from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN, EdgeLabels
+from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote
 from onnx_workbench.viewer.canvas.scene.scene import Moved, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.style.theme import theme
@@ -60,12 +60,12 @@ class Surface(QWidget):
         self.scene: Scene | None = None
         self.fonts = canvas_fonts()
         self.legend = LegendCard(self)
-        self.marks: SceneMarks | None = None
+        self.marks: SceneHighlights | None = None
         self._painter: ScenePainter | None = None
-        self._labels: Labels | None = None
-        self._colouring: Colouring | None = None
-        self._picture: Picture | None = None
-        self._stale: Picture | None = None
+        self._labels: EdgeLabels | None = None
+        self._colouring: Coloring | None = None
+        self._picture: BackingStore | None = None
+        self._stale: BackingStore | None = None
         self._zoomed_at = 0.0
         self._fitted: tuple[float, float, float] | None = None  # where all was last brought into view
         self._focus_by_key = False
@@ -80,7 +80,7 @@ class Surface(QWidget):
         """The type written beside the edges of a value."""
         return value.type
 
-    def note_of(self, _value: Value) -> Note | None:
+    def note_of(self, _value: Value) -> EdgeNote | None:
         """What a run says beside the edges of a value."""
         return None
 
@@ -95,14 +95,14 @@ class Surface(QWidget):
         """Show a scene; the viewport stays as it is."""
         self.scene = scene
         self._colouring = None
-        self.marks = SceneMarks(scene) if scene is not None else None
+        self.marks = SceneHighlights(scene) if scene is not None else None
         self.repaint_scene()
         if scene is None:
             self._stale = None
             self.legend.show_legend(None)
         self.scene_changed.emit()
 
-    def set_colouring(self, colouring: Colouring | None) -> None:
+    def set_colouring(self, colouring: Coloring | None) -> None:
         """Colour the headers in another way; None for operator categories."""
         self._colouring = colouring
         self.legend.show_legend(None if colouring is None else colouring.legend)
@@ -113,7 +113,7 @@ class Surface(QWidget):
         scene = self.scene
         self._painter = self._labels = None
         if scene is not None:
-            self._labels = Labels(scene, self.fonts, self.type_of, self.note_of)
+            self._labels = EdgeLabels(scene, self.fonts, self.type_of, self.note_of)
             self._painter = ScenePainter(scene, self.fonts, theme(), self._labels, self._colouring)
         self._repaint_all()
 
@@ -172,7 +172,7 @@ class Surface(QWidget):
         self.update()
 
     @property
-    def colouring(self) -> Colouring | None:
+    def colouring(self) -> Coloring | None:
         """What `set_colouring` set."""
         return self._colouring
 
@@ -315,7 +315,7 @@ class Surface(QWidget):
 
     # -- frames ----------------------------------------------------------------------------------------------
 
-    def _current_picture(self) -> Picture | None:
+    def _current_picture(self) -> BackingStore | None:
         """The picture of this viewport, complete or not; the one before is kept to show through."""
         if self._painter is None or self.width() < 2 or self.height() < 2:
             return None
@@ -325,7 +325,7 @@ class Surface(QWidget):
             return picture
         if picture is not None and (picture.share > 0.5 or self._stale is None):
             self._stale = picture
-        self._picture = Picture(self.viewport, theme().canvas)
+        self._picture = BackingStore(self.viewport, theme().canvas)
         return self._picture
 
     def _may_fill(self) -> bool:
@@ -362,7 +362,7 @@ class Surface(QWidget):
         self.paint_over(painter)
         painter.end()
 
-    def _fill(self, picture: Picture, event: QPaintEvent) -> None:
+    def _fill(self, picture: BackingStore, event: QPaintEvent) -> None:
         """Paint what may be painted now; the rest comes in the frames that follow.
 
         Not where this is a part of a frame that does not show it, as something above the canvas asks for: others

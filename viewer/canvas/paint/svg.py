@@ -14,7 +14,7 @@ from onnx_workbench.viewer.canvas.paint.fonts import Fonts
 from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, legend_size
 from onnx_workbench.viewer.canvas.paint.painter import RADIUS, STRIPE, frame_colors, title_ground, title_indent
 from onnx_workbench.viewer.canvas.scene import edge_notes
-from onnx_workbench.viewer.canvas.scene.coloring import Colouring, heat_colors
+from onnx_workbench.viewer.canvas.scene.coloring import Coloring, heat_colors
 from onnx_workbench.viewer.canvas.scene.drawing import (
     BUTTON,
     HEADER,
@@ -26,8 +26,8 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
     Kind,
     Style,
 )
-from onnx_workbench.viewer.canvas.scene.edge_labels import HEIGHT, PADDING, Labels
-from onnx_workbench.viewer.canvas.scene.edge_notes import Note
+from onnx_workbench.viewer.canvas.scene.edge_labels import HEIGHT, PADDING, EdgeLabels
+from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.style.theme import Theme
 
@@ -37,7 +37,7 @@ _CHUNK = 500
 class SvgWriter:
     """Writes one scene in one theme."""
 
-    def __init__(self, scene: Scene, fonts: Fonts, theme: Theme, labels: Labels, colouring: Colouring) -> None:
+    def __init__(self, scene: Scene, fonts: Fonts, theme: Theme, labels: EdgeLabels, colouring: Coloring) -> None:
         self._scene = scene
         self._fonts = fonts
         self._theme = theme
@@ -236,7 +236,7 @@ class SvgWriter:
                 lines += self._note(label.note, x, y)
             yield "".join(lines)
 
-    def _note(self, note: Note, x: float, y: float) -> Iterator[str]:
+    def _note(self, note: EdgeNote, x: float, y: float) -> Iterator[str]:
         """What a run says of a value; see ScenePainter."""
         line, width_of = y + HEIGHT / 2 + self._rise[Style.LABEL], self._fonts.width
         if note.alarm:

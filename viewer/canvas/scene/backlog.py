@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from PySide6.QtCore import QObject
 
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.core.model_signals import Touched
+from onnx_workbench.viewer.core.model_signals import ChangeSet
 from onnx_workbench.viewer.core.shifts import SLICE_SECONDS, Shift
 
 _PIECE = 100  # objects between two looks at the clock
@@ -21,7 +21,7 @@ class Backlog(QObject):
     """
 
     def __init__(
-        self, look: Callable[[Touched], object], is_busy: Callable[[], bool], parent: QObject | None = None
+        self, look: Callable[[ChangeSet], object], is_busy: Callable[[], bool], parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._look = look
@@ -42,7 +42,7 @@ class Backlog(QObject):
     def _work(self) -> None:
         end = time.perf_counter() + SLICE_SECONDS
         while self._objects and not self._is_busy() and time.perf_counter() < end:
-            piece = Touched()
+            piece = ChangeSet()
             for _ in range(min(_PIECE, len(self._objects))):
                 one, _ = self._objects.popitem()
                 if isinstance(one, Node):

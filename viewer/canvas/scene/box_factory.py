@@ -21,12 +21,12 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
     WIDEST,
     Box,
     Button,
+    DrawingOptions,
     Kind,
-    Measure,
-    Options,
     Style,
+    TextMeasure,
 )
-from onnx_workbench.viewer.canvas.scene.node_text import Row
+from onnx_workbench.viewer.canvas.scene.node_text import NodeRow
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.theme import operator_category
 
@@ -35,17 +35,17 @@ _WIDEST_TITLE = 230.0
 _TITLE_LIMIT = 200
 
 
-class Cards:
+class BoxFactory:
     """Makes boxes, and remembers those of nodes until told that they changed: texts are looked up once."""
 
-    def __init__(self, measure: Measure, options: Options) -> None:
+    def __init__(self, measure: TextMeasure, options: DrawingOptions) -> None:
         self._measure = measure
         self._options = options
         self._schemas: dict[tuple[str, str, int], Schema | None] = {}
         self._nodes: dict[Node, Box] = {}
 
     @property
-    def options(self) -> Options:
+    def options(self) -> DrawingOptions:
         """What they were made for."""
         return self._options
 
@@ -93,7 +93,7 @@ class Cards:
         texts = [f"{display(op, 30)} {count}" if count > 1 else display(op, 30) for op, count in operators[:3]]
         if len(operators) > 3:
             texts.append(f"{len(operators) - 3} more")
-        rows = (Row("", plural(scope.count, "node"), None), Row("", " · ".join(texts), None))
+        rows = (NodeRow("", plural(scope.count, "node"), None), NodeRow("", " · ".join(texts), None))
         category = operator_category("", operators[0][0]) if operators else "custom"
         title = display(scope.name, _TITLE_LIMIT)
         box = self._sized(Kind.GROUP, scope, key, title, "", rows, category, ("+",), parent)
@@ -140,10 +140,10 @@ class Cards:
             self._schemas[key] = find(node.op_type, key[2], node.domain)
         return self._schemas[key]
 
-    def _rows(self, node: Node) -> tuple[Row, ...]:
+    def _rows(self, node: Node) -> tuple[NodeRow, ...]:
         options = self._options
         schema = self._schema(node)
-        rows: list[Row] = []
+        rows: list[NodeRow] = []
         if options.initializers:
             for index, value in enumerate(node.inputs):
                 if value is None:
@@ -161,7 +161,7 @@ class Cards:
             rows += node_text.attribute_rows(node, schema)
         return node_text.limited(rows)
 
-    def _folded_row(self, index: int, value: Value, producer: Node, schema: Schema | None) -> Row | None:
+    def _folded_row(self, index: int, value: Value, producer: Node, schema: Schema | None) -> NodeRow | None:
         uses = value.uses
         if producer.domain or (len(uses) > 1 and not self._options.fold_shared_constants):
             return None
@@ -171,7 +171,7 @@ class Cards:
         name = parameter.name if parameter is not None else value.name
         attribute = next(iter(producer.attributes.values()), None)
         text = node_text.attribute_text(attribute) if attribute is not None else ""
-        return Row(display(name, 40), text, value)
+        return NodeRow(display(name, 40), text, value)
 
     def _sized(
         self,
@@ -180,7 +180,7 @@ class Cards:
         key: Hashable,
         title: str,
         note: str,
-        rows: tuple[Row, ...],
+        rows: tuple[NodeRow, ...],
         category: str,
         buttons: tuple[Button, ...],
         parent: int,
@@ -195,7 +195,7 @@ class Cards:
         width = _even(min(max(header, rows_width, NARROWEST), WIDEST))
         if rows_width > width or names == 110.0:
             rows = tuple(
-                Row(
+                NodeRow(
                     measure.elided(row.name, Style.NAME, 110.0),
                     measure.elided(row.text, Style.ROW, width - indent - SIDE),
                     row.subject,

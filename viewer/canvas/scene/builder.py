@@ -20,8 +20,16 @@ from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree, scope_tr
 from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.viewer.canvas.scene.box_factory import Cards
-from onnx_workbench.viewer.canvas.scene.drawing import COMMUTATIVE, Box, Button, Drawing, Kind, Measure, Options
+from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
+from onnx_workbench.viewer.canvas.scene.drawing import (
+    COMMUTATIVE,
+    Box,
+    Button,
+    Drawing,
+    DrawingOptions,
+    Kind,
+    TextMeasure,
+)
 from onnx_workbench.viewer.style.labels import name_of
 
 #: Boxes of one drawing at most; what is beyond stays closed. Guards against functions that call each other.
@@ -55,7 +63,7 @@ class _Level:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wires:
+class EdgeList:
     """Edges as a Drawing has them."""
 
     edges: NDArray[np.int32]
@@ -66,16 +74,16 @@ class Wires:
     target_ports: NDArray[np.float32]
 
 
-class Builder:
+class DrawingBuilder:
     """Draws one graph. `expanded` are the keys of opened groups, bodies and functions; `tree_of` tells the groups."""
 
     def __init__(
         self,
         graph: Graph,
-        options: Options,
+        options: DrawingOptions,
         expanded: Collection[Hashable],
         ids: Ids,
-        cards: Cards,
+        cards: BoxFactory,
         type_of: TypeOf,
         tree_of: Callable[[Graph], ScopeTree] = scope_tree,
     ) -> None:
@@ -141,7 +149,7 @@ class Builder:
 
     def amend(
         self, boxes: list[Box], nodes: Mapping[Node, list[int]], boxes_of: Callable[[object], list[int]]
-    ) -> Wires:
+    ) -> EdgeList:
         """Draw some nodes of the shown graph anew among the boxes it has; the result is the edges that end at them.
 
         `boxes` gets their cards: at the end, or at their old numbers, which `nodes` has.
@@ -164,9 +172,9 @@ class Builder:
             self._draw_edges_to(level, node, level.boxes[node])
         return self._wires()
 
-    def _wires(self) -> Wires:
+    def _wires(self) -> EdgeList:
         sides = np.array(self._sides).reshape(-1, 2)
-        return Wires(
+        return EdgeList(
             edges=np.array(self._edges).reshape(-1, 2),
             values=self._values,
             multiplicity=np.array(self._multiplicity),
@@ -355,24 +363,24 @@ class Builder:
 
 def build(
     graph: Graph,
-    options: Options | None = None,
+    options: DrawingOptions | None = None,
     expanded: Collection[Hashable] = (),
     ids: Ids | None = None,
-    measure: Measure | Cards | None = None,
+    measure: TextMeasure | BoxFactory | None = None,
     type_of: TypeOf | None = None,
     tree_of: Callable[[Graph], ScopeTree] = scope_tree,
 ) -> Drawing:
     """Draw a graph at once."""
-    options = Options() if options is None else options
-    if isinstance(measure, Cards):
+    options = DrawingOptions() if options is None else options
+    if isinstance(measure, BoxFactory):
         cards = measure
     else:
         if measure is None:
             from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 
             measure = canvas_fonts()
-        cards = Cards(measure, options)
-    builder = Builder(graph, options, expanded, ids or Ids(), cards, type_of or declared_type, tree_of)
+        cards = BoxFactory(measure, options)
+    builder = DrawingBuilder(graph, options, expanded, ids or Ids(), cards, type_of or declared_type, tree_of)
     for _ in builder.steps():
         pass
     return builder.drawing

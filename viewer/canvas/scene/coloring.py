@@ -35,7 +35,7 @@ class Legend:
 
 
 @dataclass(frozen=True, eq=False)
-class Colouring:
+class Coloring:
     """`palette[indices[box]]` is the colour of a box's header; `text` has the text colour on each of the palette."""
 
     indices: NDArray[np.uint8]  # [N]
@@ -44,15 +44,15 @@ class Colouring:
     legend: Legend | None = None
 
 
-def by_category(scene: Scene, theme: Theme) -> Colouring:
+def by_category(scene: Scene, theme: Theme) -> Coloring:
     """The usual colours."""
     names, indices = scene.categories
     palette = tuple(theme.header(name) if name else theme.endpoint for name in names)
     text = tuple(theme.header_text if name else theme.text for name in names)
-    return Colouring(indices, palette, text)
+    return Coloring(indices, palette, text)
 
 
-def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: str) -> Colouring:
+def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: str) -> Coloring:
     """Colour nodes by a number each; those without one are grey. A group has the largest of its nodes."""
     values = np.full(len(scene.boxes), np.nan)
     for index, box in enumerate(scene.boxes):
@@ -72,12 +72,12 @@ def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: st
         legend = Legend(title, number_text(low, digits), number_text(high, digits))
     else:
         legend = Legend(title, entries=(("no finite number", theme.endpoint),))
-    return Colouring(steps, palette, (theme.text, *(_readable_on(color) for color in palette[1:])), legend)
+    return Coloring(steps, palette, (theme.text, *(_readable_on(color) for color in palette[1:])), legend)
 
 
 def by_key(
     scene: Scene, theme: Theme, keys: Mapping[Node, Hashable], title: str, own: Mapping[str, str] | None = None
-) -> Colouring:
+) -> Coloring:
     """Colour nodes by device, pipeline stage or anything else that has few different values.
 
     Those in `own` have colours of their own, dark enough for white text. A closed group has the colour that all its
@@ -100,7 +100,7 @@ def by_key(
     entries = tuple((str(key), colors[number[key] - 1]) for key in distinct[: len(names)] if key in seen)
     palette = (theme.endpoint, *colors)
     legend = Legend(title, entries=entries) if entries else None
-    return Colouring(indices, palette, (theme.text, *[theme.header_text] * len(colors)), legend)
+    return Coloring(indices, palette, (theme.text, *[theme.header_text] * len(colors)), legend)
 
 
 def heat_colors() -> tuple[QColor, ...]:

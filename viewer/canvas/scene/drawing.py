@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.layout import Direction
-from onnx_workbench.viewer.canvas.scene.node_text import Row
+from onnx_workbench.viewer.canvas.scene.node_text import NodeRow
 
 #: What a box or edge stands for.
 Subject = Node | Value | Graph | Scope
@@ -76,7 +76,7 @@ class Box:
     key: Hashable
     title: str
     note: str
-    rows: tuple[Row, ...]
+    rows: tuple[NodeRow, ...]
     category: str  # of the header's colour; "" for none
     buttons: tuple[Button, ...]
     parent: int
@@ -85,7 +85,7 @@ class Box:
     names_width: float = 0.0  # the column of row names
 
 
-class Measure(Protocol):
+class TextMeasure(Protocol):
     """How wide texts are; see viewer.canvas.paint.fonts."""
 
     def width(self, text: str, style: Style) -> float:
@@ -96,7 +96,7 @@ class Measure(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DrawingOptions:
     """What to draw and how. `groups` None: only in graphs of more than `many` nodes."""
 
     attributes: bool = True
@@ -147,7 +147,7 @@ class Drawing:
     """
 
     graph: Graph
-    options: Options
+    options: DrawingOptions
     boxes: list[Box]
     edges: NDArray[np.int32]  # [E, 2] source, target
     values: list[Value]

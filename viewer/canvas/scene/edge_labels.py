@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnx_workbench.model.analysis.value_types import TypeOf
-from onnx_workbench.viewer.canvas.scene.drawing import Kind, Measure, Style
-from onnx_workbench.viewer.canvas.scene.edge_notes import SPACE, Note, NoteOf, no_note, note_width
+from onnx_workbench.viewer.canvas.scene.drawing import Kind, Style, TextMeasure
+from onnx_workbench.viewer.canvas.scene.edge_notes import SPACE, EdgeNote, NoteOf, no_note, note_width
 from onnx_workbench.viewer.canvas.scene.node_text import short_type, split_text
 from onnx_workbench.viewer.canvas.scene.scene import Real, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
@@ -30,7 +30,7 @@ Rect = tuple[float, float, float, float]  # left, top, width, height
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class EdgeLabel:
     """A text, and beside it or below it what a run found out, centred in a box.
 
     `box` is the number of the box it stands at. `short` is what to show instead where there is no room for this.
@@ -41,12 +41,12 @@ class Label:
     box: int
     text: str
     rect: Rect
-    note: Note | None = None
+    note: EdgeNote | None = None
     stacked: bool = False
-    short: Label | None = None
+    short: EdgeLabel | None = None
 
 
-class Labels:
+class EdgeLabels:
     """The labels of a scene, placed where they are looked at: where a value leaves its box, and, for who stands at
     the other end of a long edge, once more where it arrives.
 
@@ -54,13 +54,13 @@ class Labels:
     none comes or goes while panning.
     """
 
-    def __init__(self, scene: Scene, measure: Measure, type_of: TypeOf, note_of: NoteOf = no_note) -> None:
+    def __init__(self, scene: Scene, measure: TextMeasure, type_of: TypeOf, note_of: NoteOf = no_note) -> None:
         self._scene = scene
         self._measure = measure
         self._type_of = type_of
         self._note_of = note_of
-        self._placed: dict[int, Label | None] = {}
-        self._decided: dict[int, Label | None] = {}  # as it is shown; None: there is no room
+        self._placed: dict[int, EdgeLabel | None] = {}
+        self._decided: dict[int, EdgeLabel | None] = {}  # as it is shown; None: there is no room
         model = scene.drawing.graph.model
         self._is_down = scene.drawing.options.direction == "down"
         self._has_notes = False
@@ -82,11 +82,11 @@ class Labels:
         """How far around an edge's start labels may change with its own: a longer one makes neighbours shorter."""
         return 3 * MARGIN if self._has_notes else MARGIN
 
-    def in_rect(self, left: float, top: float, right: float, bottom: float) -> list[Label]:
+    def in_rect(self, left: float, top: float, right: float, bottom: float) -> list[EdgeLabel]:
         """The labels that may reach into an area; a large one is gone through tile by tile."""
         if right - left <= _TILE and bottom - top <= _TILE:
             return self._in_tile(left, top, right, bottom)
-        found: dict[int, Label] = {}
+        found: dict[int, EdgeLabel] = {}
         y = top
         while y < bottom:
             x = left
@@ -101,7 +101,7 @@ class Labels:
         """The edge whose label is at a point, or -1."""
         return next((label.edge for label in self._in_tile(x, y, x, y)), -1)
 
-    def _in_tile(self, left: float, top: float, right: float, bottom: float) -> list[Label]:
+    def _in_tile(self, left: float, top: float, right: float, bottom: float) -> list[EdgeLabel]:
         wide = 2 * MARGIN
         spots = self._spots[self._grid.in_rect(left - wide, top - wide, right + wide, bottom + wide)]
         if not len(spots):
@@ -120,7 +120,7 @@ class Labels:
             self._decide(new, placed)
         return [label for first in inside if (label := self._decided[first.spot]) is not None]
 
-    def _text(self, edge: int, note: Note | None) -> str:
+    def _text(self, edge: int, note: EdgeNote | None) -> str:
         drawing = self._scene.drawing
         count = int(drawing.multiplicity[edge])
         value = drawing.values[edge]
@@ -130,12 +130,12 @@ class Labels:
             text = " · ".join(filter(None, (text, split_text(value))))
         return self._measure.elided(text, Style.LABEL, _WIDEST)
 
-    def _label(self, spot: int) -> Label | None:
+    def _label(self, spot: int) -> EdgeLabel | None:
         if spot not in self._placed:
             self._placed[spot] = self._place(spot) if spot < self._count else self._place_at_end(spot)
         return self._placed[spot]
 
-    def _place_at_end(self, spot: int) -> Label | None:
+    def _place_at_end(self, spot: int) -> EdgeLabel | None:
         """The type once more where a long edge arrives."""
         edge, drawing = spot - self._count, self._scene.drawing
         note = self._note_of(drawing.values[edge]) if drawing.multiplicity[edge] == 1 else None
@@ -145,7 +145,7 @@ class Labels:
             return None
         box = int(drawing.edges[edge, 1])
         rect = self._beside_others(edge, box, self._box(points, self._measure.width(text, Style.LABEL)))
-        return None if rect is None else Label(spot, edge, box, text, rect)
+        return None if rect is None else EdgeLabel(spot, edge, box, text, rect)
 
     def _beside_others(self, edge: int, box: int, rect: Rect) -> Rect | None:
         """Move a label at an end to the side, off other edges that end there; None where these are on both sides."""
@@ -161,7 +161,7 @@ class Labels:
             low = own + gap - size if near[0] > own else own - gap
         return (round(low), *rect[1:]) if self._is_down else (rect[0], round(low), *rect[2:])
 
-    def _place(self, edge: int) -> Label | None:
+    def _place(self, edge: int) -> EdgeLabel | None:
         drawing = self._scene.drawing
         note = self._note_of(drawing.values[edge]) if drawing.multiplicity[edge] == 1 else None
         text = self._text(edge, note)
@@ -169,17 +169,17 @@ class Labels:
         if not (text or note) or not len(points):
             return None
         width, box = self._measure.width(text, Style.LABEL), int(drawing.edges[edge, 0])
-        plain = Label(edge, edge, box, text, self._box(points, width)) if text else None
+        plain = EdgeLabel(edge, edge, box, text, self._box(points, width)) if text else None
         if note is None:
             return plain
         self._has_notes = True
         alone = note_width(note, self._measure)
-        short = Label(edge, edge, box, "", self._box(points, alone), note, short=plain)
+        short = EdgeLabel(edge, edge, box, "", self._box(points, alone), note, short=plain)
         if not text:
             return short
         if self._is_down:
-            return Label(edge, edge, box, text, self._box(points, width + SPACE + alone), note, short=short)
-        return Label(
+            return EdgeLabel(edge, edge, box, text, self._box(points, width + SPACE + alone), note, short=short)
+        return EdgeLabel(
             edge, edge, box, text, self._box(points, max(width, alone), lines=2), note, stacked=True, short=short
         )
 
@@ -190,7 +190,7 @@ class Labels:
         x, y = _point_after(points, away, axis=1 if self._is_down else 0)
         return round(x - width / 2), round(y - height / 2), width, height
 
-    def _decide(self, new: list[Label], near: list[Label]) -> None:
+    def _decide(self, new: list[EdgeLabel], near: list[EdgeLabel]) -> None:
         """What is shown of some labels: what covers no box, and no label of an earlier edge."""
         scene = self._scene
         low, high = _corners(near)
@@ -208,7 +208,7 @@ class Labels:
         for label, is_free in zip(new, free, strict=True):
             self._decided[label.spot] = label if is_free else None
 
-    def _shortened(self, labels: list[Label], boxes: Ids, *, among_each_other: bool = False) -> list[Label]:
+    def _shortened(self, labels: list[EdgeLabel], boxes: Ids, *, among_each_other: bool = False) -> list[EdgeLabel]:
         """Labels in their short form where a box, or also where another label, is in the way of the long one."""
         if all(label.short is None for label in labels):
             return labels
@@ -230,7 +230,7 @@ class Labels:
         return np.asarray(np.logical_not(covered))
 
 
-def _corners(labels: list[Label]) -> tuple[Real, Real]:
+def _corners(labels: list[EdgeLabel]) -> tuple[Real, Real]:
     rects = np.array([label.rect for label in labels])
     return rects[:, :2], rects[:, :2] + rects[:, 2:]
 

@@ -30,7 +30,7 @@ _IMPLIED = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}
 _TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type", "softmax_precision"})
 
 
-class Row(NamedTuple):
+class NodeRow(NamedTuple):
     """One line in a node: `subject` is the attribute or the value it tells about, None for "3 more"."""
 
     name: str
@@ -43,13 +43,13 @@ class Row(NamedTuple):
         return isinstance(self.subject, Value)
 
 
-def attribute_rows(node: Node, schema: Schema | None) -> list[Row]:
+def attribute_rows(node: Node, schema: Schema | None) -> list[NodeRow]:
     """A row for each attribute that differs from its default; bodies have affordances of their own instead."""
     rows = []
     for name, attribute in node.attributes.items():
         if attribute.graphs or (schema is not None and _is_default(attribute, schema)):
             continue
-        rows.append(Row(display(name, 40), attribute_text(attribute), attribute))
+        rows.append(NodeRow(display(name, 40), attribute_text(attribute), attribute))
     return rows
 
 
@@ -64,19 +64,19 @@ def _is_default(attribute: Attribute, schema: Schema) -> bool:
     return isinstance(attribute.value, tuple) and set(attribute.value) == {implied}
 
 
-def constant_row(index: int, value: Value, tensor: Tensor | SparseTensor, schema: Schema | None) -> Row:
+def constant_row(index: int, value: Value, tensor: Tensor | SparseTensor, schema: Schema | None) -> NodeRow:
     """The row of an input that is a constant: its name in the operator's signature, and its value or shape."""
     parameter = schema.input(index) if schema is not None else None
     name = parameter.name if parameter is not None else value.name or f"input {index}"
-    return Row(display(name, 40), tensor_text(tensor), value)
+    return NodeRow(display(name, 40), tensor_text(tensor), value)
 
 
-def limited(rows: list[Row]) -> tuple[Row, ...]:
+def limited(rows: list[NodeRow]) -> tuple[NodeRow, ...]:
     """The rows that are shown of these."""
     if len(rows) <= MOST_ROWS:
         return tuple(rows)
     left = len(rows) - MOST_ROWS + 1
-    return (*rows[: MOST_ROWS - 1], Row("", f"{left} more", None))
+    return (*rows[: MOST_ROWS - 1], NodeRow("", f"{left} more", None))
 
 
 def attribute_text(attribute: Attribute) -> str:

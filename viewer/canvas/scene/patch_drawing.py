@@ -16,10 +16,10 @@ from onnx_workbench.model.history.document import Change
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from onnx_workbench.viewer.canvas.layout import resize
-from onnx_workbench.viewer.canvas.scene.box_factory import Cards
+from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.drawing import Box, Drawing, Kind
 from onnx_workbench.viewer.canvas.scene.scene import Moved, Scene
-from onnx_workbench.viewer.core.model_signals import Touched
+from onnx_workbench.viewer.core.model_signals import ChangeSet
 
 _PILLS = (Kind.INPUT, Kind.OUTPUT, Kind.OUTER)
 #: Fields of the model and its functions that decide what is drawn; others are texts.
@@ -29,7 +29,7 @@ _TURNING = frozenset({"op_type", "domain", "overload", "device_configurations"})
 
 
 @dataclass(slots=True)
-class Patch:
+class DrawingPatch:
     """Boxes to put in place of others, by index, and the edges whose labels may say something else."""
 
     boxes: dict[int, Box] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Patch:
     resized: bool = False  # whether one of the boxes needs another place
 
 
-def can_patch(drawing: Drawing, change: Change, touched: Touched) -> bool:
+def can_patch(drawing: Drawing, change: Change, touched: ChangeSet) -> bool:
     """Whether a change leaves boxes, edges and groups what they are."""
     if touched.structure or touched.removed:
         return False
@@ -59,7 +59,7 @@ def can_patch(drawing: Drawing, change: Change, touched: Touched) -> bool:
     return True
 
 
-def patch(drawing: Drawing, touched: Touched, cards: Cards, type_of: TypeOf) -> Patch | None:
+def patch(drawing: Drawing, touched: ChangeSet, cards: BoxFactory, type_of: TypeOf) -> DrawingPatch | None:
     """What a change for which `can_patch` holds does to a drawing; None where it has to be drawn anew.
 
     The cards must have been told to forget what changed. Costs the size of the change.
@@ -72,7 +72,7 @@ def patch(drawing: Drawing, touched: Touched, cards: Cards, type_of: TypeOf) -> 
         nodes.update(dict.fromkeys(value.consumers))
         if value.producer is not None:
             nodes[value.producer] = None
-    result = Patch()
+    result = DrawingPatch()
     for node in nodes:
         for index in drawing.boxes_of(node):
             box = drawing.boxes[index]
@@ -93,14 +93,16 @@ def pills(scene: Scene) -> list[int]:
     return found
 
 
-def retyped(drawing: Drawing, indices: Iterable[int], cards: Cards, type_of: TypeOf) -> Patch:
+def retyped(drawing: Drawing, indices: Iterable[int], cards: BoxFactory, type_of: TypeOf) -> DrawingPatch:
     """What other types of their values do to pills of a drawing."""
-    result = Patch()
+    result = DrawingPatch()
     _add_pills(result, drawing, indices, cards, type_of)
     return result
 
 
-def _add_pills(result: Patch, drawing: Drawing, indices: Iterable[int], cards: Cards, type_of: TypeOf) -> None:
+def _add_pills(
+    result: DrawingPatch, drawing: Drawing, indices: Iterable[int], cards: BoxFactory, type_of: TypeOf
+) -> None:
     for index in indices:
         box = drawing.boxes[index]
         value = box.subject
@@ -109,19 +111,19 @@ def _add_pills(result: Patch, drawing: Drawing, indices: Iterable[int], cards: C
             _add(result, index, box, pill)
 
 
-def _add(result: Patch, index: int, old: Box, new: Box) -> None:
+def _add(result: DrawingPatch, index: int, old: Box, new: Box) -> None:
     if new != old:  # most attributes are not written on the card
         result.boxes[index] = new
         result.resized |= (old.width, old.height) != (new.width, new.height)
 
 
-def put_in_place(scene: Scene, change: Patch) -> None:
+def put_in_place(scene: Scene, change: DrawingPatch) -> None:
     """Exchange boxes of the same size in a scene."""
     for index, box in change.boxes.items():
         scene.boxes[index] = box
 
 
-def resize_in_place(scene: Scene, change: Patch) -> Moved | None:
+def resize_in_place(scene: Scene, change: DrawingPatch) -> Moved | None:
     """Exchange boxes for ones of other sizes in a scene; None, and nothing done, where others would have to move."""
     boxes = sorted(change.boxes)
     drawing = patched(scene.drawing, change)
@@ -130,7 +132,7 @@ def resize_in_place(scene: Scene, change: Patch) -> Moved | None:
     return None if resized is None else scene.adopt(drawing, resized, boxes)
 
 
-def patched(drawing: Drawing, change: Patch) -> Drawing:
+def patched(drawing: Drawing, change: DrawingPatch) -> Drawing:
     """A drawing with other boxes of any size, to be laid out again."""
     boxes = drawing.boxes.copy()
     stretch = np.ones(len(boxes), np.float32)

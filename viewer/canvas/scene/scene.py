@@ -26,7 +26,7 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
     Drawing,
     Kind,
 )
-from onnx_workbench.viewer.canvas.scene.node_text import Row
+from onnx_workbench.viewer.canvas.scene.node_text import NodeRow
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Grid, Ids
 
 Real = NDArray[np.float64]
@@ -52,7 +52,7 @@ class Hit:
     box: int = -1
     edge: int = -1
     part: Part = "body"
-    row: Row | None = None
+    row: NodeRow | None = None
     button: Button | None = None
     port: int = -1
 

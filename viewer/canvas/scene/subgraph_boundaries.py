@@ -12,7 +12,7 @@ from onnx_workbench.viewer.canvas.scene.drawing import Drawing, Kind
 _MOST = 200
 
 
-class Crossings:
+class SubgraphBoundaries:
     """Pairs of values that are the same on both sides of a frame of one drawing. Costs the number of boxes."""
 
     def __init__(self, drawing: Drawing) -> None:

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.graph import Graph, Node, Value
-from onnx_workbench.viewer.canvas.scene.box_factory import Cards
-from onnx_workbench.viewer.canvas.scene.builder import Builder, Ids
+from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
+from onnx_workbench.viewer.canvas.scene.builder import DrawingBuilder, Ids
 from onnx_workbench.viewer.canvas.scene.drawing import Drawing, Kind
-from onnx_workbench.viewer.core.model_signals import Touched
+from onnx_workbench.viewer.core.model_signals import ChangeSet
 
 _MOST = 500  # nodes whose edges are drawn anew
 
 
-def restructured(drawing: Drawing, touched: Touched, cards: Cards, ids: Ids, type_of: TypeOf) -> Drawing | None:
+def restructured(drawing: Drawing, touched: ChangeSet, cards: BoxFactory, ids: Ids, type_of: TypeOf) -> Drawing | None:
     """The drawing after a change; None where it has to be drawn from the beginning.
 
     The cards must have been told to forget what changed. Boxes keep their numbers, but for those that take the
@@ -39,12 +39,12 @@ def restructured(drawing: Drawing, touched: Touched, cards: Cards, ids: Ids, typ
             return None
     if not all(map(_is_plain, wired)):
         return None
-    change = _Change(drawing, Builder(graph, drawing.options, (), ids, cards, type_of), wired)
+    change = _Change(drawing, DrawingBuilder(graph, drawing.options, (), ids, cards, type_of), wired)
     change.remove(node for node in touched.nodes if node.graph is not graph)
     return change.drawing(ids)
 
 
-def _is_simple(drawing: Drawing, touched: Touched) -> bool:
+def _is_simple(drawing: Drawing, touched: ChangeSet) -> bool:
     """Whether the change is of the graph's own nodes, and these are drawn one by one."""
     graph = drawing.graph
     is_flat = not drawing.grouped and len(drawing.graphs) == 1 and not drawing.also
@@ -83,7 +83,7 @@ def _has_box(value: Value, user: Node) -> bool:
 class _Change:
     """New boxes at the end of the old ones, and the edges of some nodes anew; then what is gone."""
 
-    def __init__(self, drawing: Drawing, builder: Builder, wired: Iterable[Node]) -> None:
+    def __init__(self, drawing: Drawing, builder: DrawingBuilder, wired: Iterable[Node]) -> None:
         self._old = drawing
         self._builder = builder
         self._boxes = drawing.boxes.copy()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from onnx_workbench.viewer.canvas.tools.pan import PanTool
 from onnx_workbench.viewer.canvas.tools.pick import PickTool
-from onnx_workbench.viewer.canvas.tools.rubber_band import BandTool
+from onnx_workbench.viewer.canvas.tools.rubber_band import RubberBandTool
 from onnx_workbench.viewer.canvas.tools.tool import Press, Tool
 from onnx_workbench.viewer.canvas.tools.wire import WireTool
 
-__all__ = ["TOOLS", "BandTool", "PanTool", "PickTool", "Press", "Tool", "WireTool"]
+__all__ = ["TOOLS", "PanTool", "PickTool", "Press", "RubberBandTool", "Tool", "WireTool"]
 
 #: In the order they are asked. A tool that starts at ports stands before the others.
-TOOLS: tuple[type[Tool], ...] = (BandTool, WireTool, PickTool, PanTool)
+TOOLS: tuple[type[Tool], ...] = (RubberBandTool, WireTool, PickTool, PanTool)

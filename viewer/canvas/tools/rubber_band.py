@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
 
 
-class BandTool(Tool):
+class RubberBandTool(Tool):
     """The rubber band."""
 
     def __init__(self, view: GraphView, press: Press) -> None:

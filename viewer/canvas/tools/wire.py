@@ -34,7 +34,7 @@ from onnx_workbench.viewer.style.theme import theme
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
-    from onnx_workbench.viewer.popups.operator_palette import Operator
+    from onnx_workbench.viewer.popups.operator_palette import OperatorEntry
 
 _PORT = 5.0
 _SNAP = 14.0  # px on screen within which a port takes the wire
@@ -45,7 +45,7 @@ _OFFSET = 18.0  # of the text from the pointer
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WireTarget:
     """What a drop here would do: `drop` is None where nothing would happen or it is refused."""
 
     text: str
@@ -64,7 +64,7 @@ class WireTool(Tool):
         assert value is not None
         self.value = value
         self.taken = taken  # the input whose end is moved
-        self.target = Target("")
+        self.target = WireTarget("")
         self.text_box = QRectF()  # where what it does is told
         self._position = press.position
         self._dragging = False
@@ -113,10 +113,10 @@ class WireTool(Tool):
 
     # -- what is under the pointer ---------------------------------------------------------------------------
 
-    def _find_target(self, position: QPointF) -> Target:
+    def _find_target(self, position: QPointF) -> WireTarget:
         scene = self.view.scene
         if scene is None:
-            return Target("")
+            return WireTarget("")
         near = self._near_port(position)
         hit = near or self.view.hit(position)
         if hit is None or hit.box < 0 or self.view.is_ground(hit):
@@ -125,11 +125,11 @@ class WireTool(Tool):
         kind = scene.boxes[hit.box].kind
         if self.taken is not None and (hit.part == "output" or kind in (Kind.INPUT, Kind.OUTER)):
             source = subject if isinstance(subject, Value) else scene.value_at(hit)
-            return self._source(source) if source is not None else Target("")
+            return self._source(source) if source is not None else WireTarget("")
         if kind is Kind.OUTPUT and isinstance(subject, Value):
             return self._output(subject, self._graph_of_pill(hit.box))
         if kind is not Kind.NODE or not isinstance(subject, Node):
-            return Target("")
+            return WireTarget("")
         if hit.part == "input":
             point = next((p for index, p in scene.inputs(hit.box) if index == hit.port), None)
             return self._input(subject, hit.port, point)
@@ -151,16 +151,16 @@ class WireTool(Tool):
                     best = gap, Hit(box=box, part="input", port=index)
         return best[1] if best is not None else None
 
-    def _input(self, node: Node, index: int, point: tuple[float, float] | None = None) -> Target:
+    def _input(self, node: Node, index: int, point: tuple[float, float] | None = None) -> WireTarget:
         if (node, index) == self.taken:
-            return Target("Leave it here", point=point)
+            return WireTarget("Leave it here", point=point)
         reason = self._refusal(node)
         where = f"{display(node.title, 40)} · {display(input_name(node, index), 30)}"
         if reason:
-            return Target(reason, refused=True, point=point)
+            return WireTarget(reason, refused=True, point=point)
         doubt = misfit(self.view.workspace, node, index, self.value) or self._shape_differs(node, index)
         text = f"{where}: {doubt}" if doubt else f"{self._verb} {where}"
-        return Target(text, partial(self._connect, node, index), doubtful=bool(doubt), point=point)
+        return WireTarget(text, partial(self._connect, node, index), doubtful=bool(doubt), point=point)
 
     @property
     def _verb(self) -> str:
@@ -191,34 +191,34 @@ class WireTool(Tool):
             return ""
         return f"{shape_text(new.shape)} instead of {shape_text(old.shape)}"
 
-    def _node(self, node: Node) -> Target:
+    def _node(self, node: Node) -> WireTarget:
         """A node as a whole: its free inputs, those whose type fits before the others."""
         if self.taken is not None and self.taken[0] is node:
-            return Target("Leave it here")
+            return WireTarget("Leave it here")
         reason = self._refusal(node)
         if reason:
-            return Target(reason, refused=True)
+            return WireTarget(reason, refused=True)
         free = free_inputs(node)
         fitting = [index for index in free if not misfit(self.view.workspace, node, index, self.value)]
         indices = fitting or free or list(range(len(node.inputs)))
         if not indices:
-            return Target(f"{display(node.title, 40)} takes no inputs.", refused=True)
+            return WireTarget(f"{display(node.title, 40)} takes no inputs.", refused=True)
         if len(indices) == 1:
             return self._input(node, indices[0])
         names = ", ".join(display(input_name(node, index), 20) for index in indices[:4])
-        return Target(f"{self._verb} {display(node.title, 40)}: choose {names}", partial(self._ask, node, indices))
+        return WireTarget(f"{self._verb} {display(node.title, 40)}: choose {names}", partial(self._ask, node, indices))
 
-    def _source(self, value: Value) -> Target:
+    def _source(self, value: Value) -> WireTarget:
         assert self.taken is not None
         node, index = self.taken
         if value is self.value:
-            return Target("Leave it here")
+            return WireTarget("Leave it here")
         reason = _told(why_not_connect(node, value))
         if reason:
-            return Target(reason, refused=True)
+            return WireTarget(reason, refused=True)
         doubt = misfit(self.view.workspace, node, index, value)
         name = display(value.name, 40)
-        return Target(
+        return WireTarget(
             f"{name}: {doubt}" if doubt else f"Take {name} instead", partial(self._feed, value), doubtful=bool(doubt)
         )
 
@@ -230,19 +230,19 @@ class WireTool(Tool):
                 return body
         return self.view.workspace.graph
 
-    def _output(self, output: Value, graph: Graph) -> Target:
+    def _output(self, output: Value, graph: Graph) -> WireTarget:
         if output not in graph.outputs or output is self.value:
-            return Target("")
+            return WireTarget("")
         if self.value in graph.outputs:
-            return Target(f"{display(self.value.name, 40)} is an output already.", refused=True)
+            return WireTarget(f"{display(self.value.name, 40)} is an output already.", refused=True)
         if not is_visible(self.value, graph):
-            return Target(f"{display(self.value.name, 40)} is not visible here.", refused=True)
-        return Target(f"Return it as {display(output.name, 40)}", partial(self._return_as, output, graph))
+            return WireTarget(f"{display(self.value.name, 40)} is not visible here.", refused=True)
+        return WireTarget(f"Return it as {display(output.name, 40)}", partial(self._return_as, output, graph))
 
-    def _in_the_open(self, position: QPointF) -> Target:
+    def _in_the_open(self, position: QPointF) -> WireTarget:
         if self.taken is not None:
-            return Target("Disconnect", self._disconnect)
-        return Target("Add an operator…", partial(self._open_palette, self._graph_at(position)))
+            return WireTarget("Disconnect", self._disconnect)
+        return WireTarget("Add an operator…", partial(self._open_palette, self._graph_at(position)))
 
     def _graph_at(self, position: QPointF) -> Graph:
         """The graph whose ground is under the pointer, or a wire on it; one that sees the value in any case."""
@@ -314,7 +314,7 @@ class WireTool(Tool):
         workspace, value = self.view.workspace, self.value
         known = workspace.types.type_of(value)
 
-        def chosen(operator: Operator, _shift: bool) -> None:
+        def chosen(operator: OperatorEntry, _shift: bool) -> None:
             add_fed_by(workspace, operator, value, graph)
 
         palette = operator_palette(self.view.window(), workspace, [value])

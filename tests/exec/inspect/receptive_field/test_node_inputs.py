@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.inspect.receptive_field.indices import Called, Reach
+from onnx_workbench.exec.inspect.receptive_field.indices import ElementReach, EvaluatedNode
 from onnx_workbench.exec.inspect.receptive_field.node_inputs import reach
 from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.registry import find
@@ -145,7 +145,7 @@ def test_exactly_the_elements_that_reach_an_output_make_it_nan(case: Case) -> No
     shapes = [m.shape for m in made]
     generator = np.random.default_rng(0)
     for which, output in enumerate(made):
-        node = Called(op_type, "", attributes, [np.asarray(i) for i in inputs], shapes, which, version)
+        node = EvaluatedNode(op_type, "", attributes, [np.asarray(i) for i in inputs], shapes, which, version)
         for flat in generator.choice(output.size, min(output.size, 3), replace=False):
             index = tuple(int(i) for i in np.unravel_index(int(flat), output.shape))
             assert all(r.exact for r in reach(node, index))
@@ -199,7 +199,7 @@ def test_what_makes_an_element_nan_reaches_it_by_the_rules_of_its_version_and_do
             changed = [i.copy() for i in given]
             changed[position][at] = np.nan
             became = session.run(fed(changed)).values["o0"]
-            node = Called(op_type, domain, attributes, changed, shapes, 0, 1 if domain else version)
+            node = EvaluatedNode(op_type, domain, attributes, changed, shapes, 0, 1 if domain else version)
             for index in np.ndindex(made.shape):
                 found = reach(node, index)
                 assert all(r.exact for r in found)
@@ -210,7 +210,7 @@ def test_what_another_domain_calls_by_the_name_of_an_operator_may_use_everything
     """Blocked layouts lie otherwise than their shapes say, and functions of a model do as they like."""
     for domain in ("com.microsoft.nchwc", "local"):
         for op_type in ("Conv", "Relu"):
-            found = reach(Called(op_type, domain, {}, [numbers(1, 2, 3, 3)], [(1, 2, 3, 3)]), (0, 0, 1, 1))
+            found = reach(EvaluatedNode(op_type, domain, {}, [numbers(1, 2, 3, 3)], [(1, 2, 3, 3)]), (0, 0, 1, 1))
             assert [(r.count, r.exact) for r in found] == [(18, False)]
 
 
@@ -233,7 +233,7 @@ def test_what_changes_an_element_of_a_resized_tensor_is_what_reaches_it(
     kernel = find(op_type, version)
     x = numbers(2, 4, 7)
     made = kernel.function(x, *more, **attributes)
-    node = Called(op_type, "", attributes, [x, *more], [made.shape], 0, version)
+    node = EvaluatedNode(op_type, "", attributes, [x, *more], [made.shape], 0, version)
     changed: dict[Any, set[Any]] = {index: set() for index in np.ndindex(made.shape)}
     for at in np.ndindex(x.shape):
         other = x.copy()
@@ -260,7 +260,7 @@ def test_a_recurrent_network_has_read_so_much_of_its_sequence(
     x, w, r = (random.normal(size=shape).astype(F) for shape in shapes)
     attributes = {**attributes, "hidden_size": 2}
     made = run_node(op_type, attributes, [x, w, r], 2, 14)[output]
-    node = Called(op_type, "", attributes, [x, w, r], [made.shape] * 2, output, 14)
+    node = EvaluatedNode(op_type, "", attributes, [x, w, r], [made.shape] * 2, output, 14)
     for index in np.ndindex(made.shape):
         reached = _positions(reach(node, index), 0)
         for at in np.ndindex(x.shape):
@@ -270,29 +270,29 @@ def test_a_recurrent_network_has_read_so_much_of_its_sequence(
             assert (at in reached) == bool(np.isnan(became)), (at, index)
 
 
-def _positions(found: list[Reach], position: int) -> set[tuple[int, ...]]:
+def _positions(found: list[ElementReach], position: int) -> set[tuple[int, ...]]:
     axes = [r.axes for r in found if r.input == position]
     return {at for product in axes for at in itertools.product(*product)}
 
 
 def test_unknown_operators_may_use_everything() -> None:
-    node = Called("Mystery", "local", {}, [numbers(2, 3), None, numbers(4)], [(5,)])
+    node = EvaluatedNode("Mystery", "local", {}, [numbers(2, 3), None, numbers(4)], [(5,)])
     found = reach(node, (1,))
     assert [(r.input, r.count, r.exact) for r in found] == [(0, 6, False), (2, 4, False)]
 
 
 def test_an_index_outside_of_the_output_is_refused() -> None:
     with pytest.raises(IndexError, match=r"index \[2\] of shape \[2\]"):
-        reach(Called("Relu", "", {}, [numbers(2)], [(2,)]), (2,))
+        reach(EvaluatedNode("Relu", "", {}, [numbers(2)], [(2,)]), (2,))
 
 
 def test_attributes_that_do_not_fit_make_it_inexact_instead_of_failing() -> None:
-    node = Called("Slice", "", {}, [numbers(4), whole(0, 0), whole(2)], [(2,)])
+    node = EvaluatedNode("Slice", "", {}, [numbers(4), whole(0, 0), whole(2)], [(2,)])
     assert [(r.input, r.exact) for r in reach(node, (1,))] == [(0, False), (1, False), (2, False)]
 
 
 def test_older_softmax_runs_over_everything_from_its_axis_on() -> None:
-    (found,) = reach(Called("Softmax", "", {}, [numbers(2, 3, 4)], [(2, 3, 4)], version=11), (1, 2, 3))
+    (found,) = reach(EvaluatedNode("Softmax", "", {}, [numbers(2, 3, 4)], [(2, 3, 4)], version=11), (1, 2, 3))
     assert str(found) == "[1, 0:3, 0:4]"
 
 
@@ -307,13 +307,15 @@ def test_older_softmax_runs_over_everything_from_its_axis_on() -> None:
 def test_operators_that_keep_the_shape_but_mix_elements_are_not_taken_for_elementwise(
     op_type: str, inputs: list[Any]
 ) -> None:
-    found = reach(Called(op_type, "", {}, inputs, [inputs[0].shape]), (1, 1) if inputs[0].ndim == 2 else (0, 1, 1))
+    found = reach(
+        EvaluatedNode(op_type, "", {}, inputs, [inputs[0].shape]), (1, 1) if inputs[0].ndim == 2 else (0, 1, 1)
+    )
     assert [(r.count, r.exact) for r in found] == [(i.size, False) for i in inputs]
 
 
 def test_a_convolution_with_channels_last_reads_windows_of_its_own_layout() -> None:
     x, w, b, z = numbers(1, 5, 4, 2), numbers(3, 2, 3, 3), numbers(3), numbers(1, 3, 2, 3)
-    node = Called("NhwcFusedConv", "com.microsoft", {}, [x, w, b, z], [(1, 3, 2, 3)])
+    node = EvaluatedNode("NhwcFusedConv", "com.microsoft", {}, [x, w, b, z], [(1, 3, 2, 3)])
     found = [str(r) for r in reach(node, (0, 1, 0, 2))]
     assert found == ["[0, 1:4, 0:3, 0:2]", "[2, 0:2, 0:3, 0:3]", "[2]", "[0, 1, 0, 2]"]
 
@@ -361,7 +363,7 @@ def test_what_changes_an_element_of_a_convolution_or_a_pool_is_what_reaches_it(c
     made = result.values["o0"]
     assume(made.size)
     index = tuple(data.draw(st.integers(0, d - 1)) for d in made.shape)
-    found = reach(Called(op_type, "", attributes, inputs, [made.shape], 0, 22), index)
+    found = reach(EvaluatedNode(op_type, "", attributes, inputs, [made.shape], 0, 22), index)
     for position, array in enumerate(inputs):
         changing = set()
         for at in np.ndindex(array.shape):
@@ -396,7 +398,7 @@ def test_scales_and_zero_points_of_products_reach_what_they_are_for(op_type: str
     inputs = [np.asarray(i) for i in inputs]
     (made,) = run_node(op_type, {}, inputs, 1, version)
     for index in np.ndindex(made.shape):
-        found = reach(Called(op_type, "", {}, inputs, [made.shape], 0, version), index)
+        found = reach(EvaluatedNode(op_type, "", {}, inputs, [made.shape], 0, version), index)
         assert all(r.exact for r in found)
         for position, array in enumerate(inputs):
             for at in np.ndindex(array.shape):
@@ -410,7 +412,7 @@ def test_scales_and_zero_points_of_products_reach_what_they_are_for(op_type: str
 
 def test_weights_that_meet_only_padding_are_not_listed_unless_zero_does_not_multiply_them_away() -> None:
     x, w = numbers(1, 3, 5, 5), numbers(2, 3, 3, 3)
-    node = Called("Conv", "", {"pads": [1, 1, 1, 1]}, [x, w], [(1, 2, 5, 5)])
+    node = EvaluatedNode("Conv", "", {"pads": [1, 1, 1, 1]}, [x, w], [(1, 2, 5, 5)])
     assert [str(r) for r in reach(node, (0, 1, 0, 4))] == ["[0, 0:3, 0:2, 3:5]", "[1, 0:3, 1:3, 0:2]"]
     w[1, 2, 0, 0] = np.inf
     assert [str(r) for r in reach(node, (0, 1, 0, 4))] == ["[0, 0:3, 0:2, 3:5]", "[1, 0:3, 0:3, 0:3]"]

@@ -11,7 +11,7 @@ import pytest
 
 from onnx_workbench.exec import Session
 from onnx_workbench.exec.engine.plan import MISSING
-from onnx_workbench.exec.inspect.nonfinite import Bad, Search, non_finite_values
+from onnx_workbench.exec.inspect.nonfinite import NonFiniteSearch, NonFiniteValue, non_finite_values
 from onnx_workbench.exec.inspect.receptive_field.trace import call_of, trace
 from onnx_workbench.model import Document, load
 from onnx_workbench.model.history.steps import SetAttribute, SetInitializer
@@ -24,7 +24,9 @@ from tests.exec.texts import parse
 HEADER = 'ir_version: 10, opset_import: ["" : 21]'
 
 
-def first_bad(model: Model, feeds: dict[str, Any]) -> tuple[str, Bad, list[tuple[str, tuple[int, ...], Any]]]:
+def first_bad(
+    model: Model, feeds: dict[str, Any]
+) -> tuple[str, NonFiniteValue, list[tuple[str, tuple[int, ...], Any]]]:
     """The first value that is not finite, where, and the suspect of each input it came from."""
     session = Session(model)
     result = session.run(feeds)
@@ -39,7 +41,7 @@ def test_the_first_value_that_is_not_finite_and_where_it_came_from() -> None:
     name, bad, causes = first_bad(model, {"x": X})
     assert (name, bad.index, bad.count) == ("b", (1,), 1)
     assert causes == [("x", (1,), -2.0)]
-    assert non_finite_values(Session(model).run({"x": abs(X)})) == Search((), 0, False)
+    assert non_finite_values(Session(model).run({"x": abs(X)})) == NonFiniteSearch((), 0, False)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.read import identify, load, load_operator_set
-from onnx_workbench.model.io.reader.sniff import Form, Format, sniff
+from onnx_workbench.model.io.reader.sniff import FileForm, FileFormat, sniff
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
@@ -62,32 +62,32 @@ MESSAGES = ["ModelProto", "GraphProto", "FunctionProto", "NodeProto", "TensorPro
 def test_each_message_in_each_form_is_told_and_opens(model, name):
     message = parts(model)[name]
     written = {
-        Form.BINARY: message.SerializeToString(),
-        Form.PROTOBUF_TEXT: text_format.MessageToString(message).encode(),
-        Form.JSON: json_format.MessageToJson(message).encode(),
+        FileForm.BINARY: message.SerializeToString(),
+        FileForm.PROTOBUF_TEXT: text_format.MessageToString(message).encode(),
+        FileForm.JSON: json_format.MessageToJson(message).encode(),
     }
     for form, data in written.items():
-        assert identify(data) == Format(form, name)
+        assert identify(data) == FileFormat(form, name)
         opened = load(data)
-        assert opened.source.format == Format(form, name)
+        assert opened.source.format == FileFormat(form, name)
         assert opened.source.proto.SerializeToString() == message.SerializeToString()
 
 
 def test_onnx_text_of_each_message_is_told_and_opens(model):
     for name in ("ModelProto", "GraphProto", "FunctionProto", "NodeProto"):
         text = onnx.printer.to_text(parts(model)[name])
-        assert identify(text.encode()) == Format(Form.ONNX_TEXT, name), text
+        assert identify(text.encode()) == FileFormat(FileForm.ONNX_TEXT, name), text
     assert load(TEXT.encode()).graph.name == "agraph"
 
 
 @pytest.mark.parametrize("start", ["// a comment\n", "\n\n  ", "\ufeff"])
 def test_text_may_begin_with_comments_or_a_mark(start):
-    assert identify((start + TEXT.strip()).encode()).form is Form.ONNX_TEXT
+    assert identify((start + TEXT.strip()).encode()).form is FileForm.ONNX_TEXT
 
 
 def test_protobuf_text_may_begin_with_a_comment(model):
     data = b"# made by hand\n" + text_format.MessageToString(model).encode()
-    assert identify(data) == Format(Form.PROTOBUF_TEXT)
+    assert identify(data) == FileFormat(FileForm.PROTOBUF_TEXT)
 
 
 @pytest.mark.timeout(20)
@@ -118,7 +118,7 @@ def test_a_model_is_no_operator_set_document(model):
 
 def test_every_model_of_the_onnx_package_is_told(onnx_models):
     for path in onnx_models:
-        assert identify(path) == Format(Form.BINARY), path
+        assert identify(path) == FileFormat(FileForm.BINARY), path
 
 
 def zipped(*names):
@@ -177,7 +177,7 @@ def sniffed(data):
 
 
 def is_told(found):
-    return isinstance(found, Format) or "not an ONNX model" in found.title
+    return isinstance(found, FileFormat) or "not an ONNX model" in found.title
 
 
 @given(st.binary(max_size=300))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from onnx_workbench.model.io.tensors import external_data
 from onnx_workbench.model.io.tensors.external_data import (
     ExternalData,
-    Refused,
+    ExternalDataRefused,
     check_location,
     check_range,
     open_external,
@@ -69,7 +69,7 @@ def test_a_file_in_the_folder_is_read(folder, location):
     ],
 )
 def test_locations_that_are_refused_unseen(location, reason):
-    with pytest.raises(Refused, match=re.escape(reason)):
+    with pytest.raises(ExternalDataRefused, match=re.escape(reason)):
         check_location(location)
 
 
@@ -84,7 +84,7 @@ def test_locations_that_are_only_odd(location):
 def test_no_accepted_location_leaves_its_folder(location):
     try:
         check_location(location)
-    except Refused:
+    except ExternalDataRefused:
         return
     path = os.path.normpath(f"/base/folder/{location}")
     assert path.startswith("/base/folder/")
@@ -92,19 +92,19 @@ def test_no_accepted_location_leaves_its_folder(location):
 
 def test_a_link_out_of_the_folder_is_refused(folder):
     (folder / "link").symlink_to(folder.parent / "secret")
-    with pytest.raises(Refused, match="leads out"):
+    with pytest.raises(ExternalDataRefused, match="leads out"):
         open_external(folder, "link")
 
 
 def test_a_relative_link_out_of_the_folder_is_refused(folder):
     (folder / "sub" / "link").symlink_to("../../secret")
-    with pytest.raises(Refused, match="leads out"):
+    with pytest.raises(ExternalDataRefused, match="leads out"):
         open_external(folder, "sub/link")
 
 
 def test_a_linked_parent_folder_out_of_the_folder_is_refused(folder):
     (folder / "up").symlink_to("..")
-    with pytest.raises(Refused, match="leads out"):
+    with pytest.raises(ExternalDataRefused, match="leads out"):
         open_external(folder, "up/secret")
 
 
@@ -126,57 +126,57 @@ def test_a_model_and_its_data_that_are_links_into_one_folder_belong_together(fol
     (blobs / "0a").write_bytes(b"weights")
     (names / "w.bin").symlink_to("../../blobs/0a")
     (names / "out").symlink_to("../../secret")
-    with pytest.raises(Refused, match="leads out"):
+    with pytest.raises(ExternalDataRefused, match="leads out"):
         open_external(names, "w.bin")
     assert open_external(names, "w.bin", blobs).read(0, 7) == b"weights"
-    with pytest.raises(Refused, match="leads out"):
+    with pytest.raises(ExternalDataRefused, match="leads out"):
         open_external(names, "out", blobs)
-    with pytest.raises(Refused, match=r"'..'"):
+    with pytest.raises(ExternalDataRefused, match=r"'..'"):
         open_external(names, "../blobs/0a", blobs)
     os.link(blobs / "0a", blobs / "0b")
-    with pytest.raises(Refused, match="hard links"):
+    with pytest.raises(ExternalDataRefused, match="hard links"):
         open_external(names, "w.bin", blobs)
 
 
 def test_links_that_go_round_are_refused(folder):
     (folder / "a").symlink_to("b")
     (folder / "b").symlink_to("a")
-    with pytest.raises(Refused):
+    with pytest.raises(ExternalDataRefused):
         open_external(folder, "a")
 
 
 def test_a_hard_link_is_refused(folder):
     os.link(folder.parent / "secret", folder / "hard")
-    with pytest.raises(Refused, match="2 hard links"):
+    with pytest.raises(ExternalDataRefused, match="2 hard links"):
         open_external(folder, "hard")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 def test_a_pipe_is_refused_without_waiting(folder):
     os.mkfifo(folder / "pipe")
-    with pytest.raises(Refused, match="not a regular file"):
+    with pytest.raises(ExternalDataRefused, match="not a regular file"):
         open_external(folder, "pipe")
 
 
 def test_a_folder_is_refused(folder):
-    with pytest.raises(Refused, match=r"not a regular file|cannot be opened"):
+    with pytest.raises(ExternalDataRefused, match=r"not a regular file|cannot be opened"):
         open_external(folder, "sub")
 
 
 def test_a_link_to_a_device_is_refused(folder):
     (folder / "zero").symlink_to("/dev/zero")
-    with pytest.raises(Refused):
+    with pytest.raises(ExternalDataRefused):
         open_external(folder, "zero")
 
 
 def test_magic_links_of_proc_are_refused(folder):
     (folder / "fd").symlink_to("/proc/self/cwd/../../etc/passwd")
-    with pytest.raises(Refused):
+    with pytest.raises(ExternalDataRefused):
         open_external(folder, "fd")
 
 
 def test_a_missing_file_is_named(folder):
-    with pytest.raises(Refused, match=r"'nothing\.bin' is missing"):
+    with pytest.raises(ExternalDataRefused, match=r"'nothing\.bin' is missing"):
         open_external(folder, "nothing.bin")
 
 
@@ -220,13 +220,13 @@ def test_a_model_may_have_more_data_files_than_a_process_usually_opens(tmp_path)
 @pytest.mark.parametrize("number", ["1_6", "٣", " 1", "1 ", "+1", "-1", "0x10", "1e3", "", "1.0", "9" * 20, "１"])
 @pytest.mark.parametrize("key", ["offset", "length"])
 def test_numbers_that_are_no_plain_decimals(key, number):
-    with pytest.raises(Refused, match="plain decimal"):
+    with pytest.raises(ExternalDataRefused, match="plain decimal"):
         parse_entries([("location", "w.bin"), (key, number)])
 
 
 @pytest.mark.parametrize("key", ["location", "offset", "length", "checksum", "anything"])
 def test_a_key_given_twice_is_refused(key):
-    with pytest.raises(Refused, match="twice"):
+    with pytest.raises(ExternalDataRefused, match="twice"):
         parse_entries([("location", "w.bin"), (key, "1"), (key, "1")])
 
 
@@ -236,16 +236,16 @@ def test_unknown_keys_mean_nothing():
 
 
 def test_a_location_must_be_given():
-    with pytest.raises(Refused, match="no location"):
+    with pytest.raises(ExternalDataRefused, match="no location"):
         parse_entries([("offset", "0")])
 
 
 def test_ranges_must_fit_the_file_and_the_tensor():
     check_range(ExternalData("w", 4, 12), 12, 16)
     check_range(ExternalData("w", 16, None), 0, 16)
-    with pytest.raises(Refused, match="need 12"):
+    with pytest.raises(ExternalDataRefused, match="need 12"):
         check_range(ExternalData("w", 0, 16), 12, 16)
-    with pytest.raises(Refused, match="beyond its end"):
+    with pytest.raises(ExternalDataRefused, match="beyond its end"):
         check_range(ExternalData("w", 5, None), 12, 16)
-    with pytest.raises(Refused, match="beyond its end"):
+    with pytest.raises(ExternalDataRefused, match="beyond its end"):
         check_range(ExternalData("w", 10**18, 2**64), 2**64, 16)

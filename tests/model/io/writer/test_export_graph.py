@@ -26,7 +26,7 @@ from onnx_workbench.model.io.reader import read
 from onnx_workbench.model.io.wire import encode_tag, encode_varint, schemas
 from onnx_workbench.model.io.writer.export_graph import write_model
 from onnx_workbench.model.io.writer.save import to_bytes
-from onnx_workbench.model.io.writer.storage_plan import Layout, Placement, Storage
+from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage, StoragePlan
 from onnx_workbench.model.ir.attributes import AttributeKind, make_attribute
 from onnx_workbench.model.ir.devices import (
     DeviceConfiguration,
@@ -409,14 +409,14 @@ def test_new_tensors_of_every_type_are_written(model, element_type):
 def test_large_new_tensors_go_around_the_protobuf_runtime(model):
     array = np.arange(10_000, dtype=np.float32)
     SetInitializer(model.graph, Value("new"), ArrayTensor(array)).apply()
-    placement = Placement()
+    placement = StoragePlan()
     assert len(write_model(model, placement).SerializeToString()) < 1000
     assert load(to_bytes(model)).graph.initializers[1].initializer.numpy().tolist() == array.tolist()
 
 
 def test_stripped_models_keep_small_values_only(model):
     SetInitializer(model.graph, Value("new"), ArrayTensor(np.zeros(10_000, np.float32))).apply()
-    data = to_bytes(model, Storage(Layout.STRIPPED, threshold=100))
+    data = to_bytes(model, Storage(DataLayout.STRIPPED, threshold=100))
     small, large = onnx.ModelProto.FromString(data).graph.initializer
     assert small.float_data
     assert (large.data_location, list(large.dims)) == (TensorProto.EXTERNAL, [10_000])

@@ -13,9 +13,9 @@ from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField, SetInitializer
 from onnx_workbench.model.io.reader import source
-from onnx_workbench.model.io.reader.sniff import Form
+from onnx_workbench.model.io.reader.sniff import FileForm
 from onnx_workbench.model.io.writer.save import prepare
-from onnx_workbench.model.io.writer.storage_plan import Layout, Storage
+from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.progress import Cancelled, Progress
 from tests.model.io.saved_models import assert_holds, debris, edit, proto_of, weights
@@ -75,27 +75,29 @@ def test_new_values_of_a_tensor_are_saved(path):
     assert_holds(model, arrays)
 
 
-@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("form", list(FileForm))
 def test_every_form_that_is_read_is_written(path, tmp_path, form):
     model = load(path)
     save(model, tmp_path / "out", form=form)
     again = load(tmp_path / "out")
     assert again.source.format.form is form
     assert_holds(again)
-    save(again, tmp_path / "back.onnx", form=Form.BINARY)
-    if form is not Form.ONNX_TEXT:  # whose printer writes floats with fewer digits and drops what it has no words for
+    save(again, tmp_path / "back.onnx", form=FileForm.BINARY)
+    if (
+        form is not FileForm.ONNX_TEXT
+    ):  # whose printer writes floats with fewer digits and drops what it has no words for
         assert (tmp_path / "back.onnx").read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize(
     ("name", "form"),
     [
-        ("a.onnx", Form.BINARY),
-        ("a.onnxtxt", Form.ONNX_TEXT),
-        ("a.textproto", Form.PROTOBUF_TEXT),
-        ("a.pbtxt", Form.PROTOBUF_TEXT),
-        ("a.json", Form.JSON),
-        ("a", Form.BINARY),
+        ("a.onnx", FileForm.BINARY),
+        ("a.onnxtxt", FileForm.ONNX_TEXT),
+        ("a.textproto", FileForm.PROTOBUF_TEXT),
+        ("a.pbtxt", FileForm.PROTOBUF_TEXT),
+        ("a.json", FileForm.JSON),
+        ("a", FileForm.BINARY),
     ],
 )
 def test_the_extension_tells_the_form(tmp_path, name, form):
@@ -106,11 +108,11 @@ def test_the_extension_tells_the_form(tmp_path, name, form):
 
 def test_a_file_with_a_foreign_extension_stays_in_its_form(tmp_path):
     path = tmp_path / "m.txt"
-    save(load(proto_of({}).SerializeToString()), path, form=Form.PROTOBUF_TEXT)
+    save(load(proto_of({}).SerializeToString()), path, form=FileForm.PROTOBUF_TEXT)
     model = load(path)
     edit(model)
     save(model, path)
-    assert load(path).source.format.form is Form.PROTOBUF_TEXT
+    assert load(path).source.format.form is FileForm.PROTOBUF_TEXT
 
 
 @pytest.mark.parametrize("name", ["graph", "node", "tensor", "function"])
@@ -166,7 +168,7 @@ def test_a_model_opened_through_a_link_has_its_data_where_readers_look(external_
     (names / "e.bin").symlink_to(external_path.parent / "e.bin")
     model = load(link)
     assert_holds(model)
-    (data_file,) = save(model, link, Storage(Layout.ONE_FILE)).data_files
+    (data_file,) = save(model, link, Storage(DataLayout.ONE_FILE)).data_files
     assert data_file.parent == names
     assert link.is_symlink()
     assert_holds(load(link))
@@ -245,14 +247,14 @@ def test_more_than_two_gib_inside_one_file_is_refused(path, monkeypatch):
     edit(model)
     save(model, path)  # it already was that large
     with pytest.raises(ModelError, match="does not fit into one file"):
-        save(model, path, Storage(Layout.INLINE))
+        save(model, path, Storage(DataLayout.INLINE))
 
 
 def test_saving_can_be_cancelled_and_leaves_no_trace(path):
     model = load(path)
     before = path.read_bytes()
     edit(model)
-    saving = prepare(model, path, Storage(Layout.ONE_FILE))
+    saving = prepare(model, path, Storage(DataLayout.ONE_FILE))
     progress = Progress()
     progress.cancel()
     with pytest.raises(Cancelled):

@@ -17,7 +17,7 @@ from onnx_workbench.viewer.canvas.paint.export import export_scene, part_of, ren
 from onnx_workbench.viewer.canvas.paint.painter import frame_colors
 from onnx_workbench.viewer.canvas.paint.png import PngWriter
 from onnx_workbench.viewer.canvas.scene.builder import build
-from onnx_workbench.viewer.canvas.scene.drawing import Kind, Options
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.style.theme import load_theme, theme
 from tests.model import builders
@@ -32,7 +32,7 @@ def _application(qapp):
 
 
 def scene_of(graph, options=None) -> Scene:
-    drawing = build(graph, options or Options())
+    drawing = build(graph, options or DrawingOptions())
     return Scene(drawing, layout(request(drawing)))
 
 
@@ -95,7 +95,7 @@ def test_bodies_within_bodies_have_the_shades_of_the_canvas_in_an_svg(branching_
         assert rules[f"k{category}"] == f"fill:{colors.header(category).name()}"
 
 
-@pytest.mark.parametrize("options", [Options(), Options(names=True), Options(groups=True)])
+@pytest.mark.parametrize("options", [DrawingOptions(), DrawingOptions(names=True), DrawingOptions(groups=True)])
 def test_svg_of_hostile_names_is_well_formed(options, tmp_path):
     g = Graphs()
     g.input("x", "<dim>")
@@ -271,8 +271,8 @@ def test_a_graph_without_scopes_is_drawn_as_its_blocks_where_that_is_wanted(tmp_
 
 def test_a_large_graph_is_drawn_as_its_blocks(tmp_path):
     path = tmp_path / "blocks.svg"
-    render_graph(residual(Options().many // 4 + 1).model().graph, path)
-    assert path.read_text("utf-8").count("Block ") == Options().many // 4 + 1
+    render_graph(residual(DrawingOptions().many // 4 + 1).model().graph, path)
+    assert path.read_text("utf-8").count("Block ") == DrawingOptions().many // 4 + 1
 
 
 def test_labels_wider_than_the_boxes_are_whole(tmp_path):

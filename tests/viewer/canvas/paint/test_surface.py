@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.paint import surface
-from onnx_workbench.viewer.canvas.paint.backing_store import Picture
+from onnx_workbench.viewer.canvas.paint.backing_store import BackingStore
 from onnx_workbench.viewer.canvas.paint.batch_drawing import flattened
 from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 from onnx_workbench.viewer.canvas.paint.painter import ScenePainter, title_ground
@@ -20,7 +20,7 @@ from onnx_workbench.viewer.canvas.paint.viewport import Viewport
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.coloring import by_heat, by_key, device_keys, heat_colors
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER
-from onnx_workbench.viewer.canvas.scene.edge_labels import Labels
+from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
@@ -129,7 +129,7 @@ def test_a_panned_frame_is_painted_once_though_the_map_is_painted_too(show, qtbo
     finish_painting(view)
     view.repaint()
     fills = []
-    monkeypatch.setattr(Picture, "fill", lambda *_: fills.append(1))
+    monkeypatch.setattr(BackingStore, "fill", lambda *_: fills.append(1))
     view.pan_by(10, 20)
     view.repaint()
     assert view.minimap.isVisible()
@@ -150,7 +150,7 @@ def test_what_comes_into_view_beside_is_painted_in_one_strip():
     """Each strip paints all boxes that it cuts through, so a narrow one may be long."""
     viewport = Viewport(width=1600, height=1000)
     paint = Counting()
-    picture = Picture(viewport, theme().canvas)
+    picture = BackingStore(viewport, theme().canvas)
     while not picture.is_complete:
         picture.fill(paint, 1.0)
     assert len(paint.sizes) > 4
@@ -173,7 +173,7 @@ def test_strips_are_thinner_where_they_take_long(monkeypatch):
         heights.append(round((area[3] - area[1]) * scale) - 2)
         now[0] += heights[-1] * 0.0005  # 64 rows: 32 ms
 
-    picture = Picture(Viewport(width=800, height=1000), theme().canvas)
+    picture = BackingStore(Viewport(width=800, height=1000), theme().canvas)
     picture.fill(paint, 0.005)
     assert len(heights) == 1  # more would make the frame even longer
     while not picture.is_complete:
@@ -227,9 +227,9 @@ def test_a_moved_picture_is_the_same_at_any_ratio(qapp, small, ratio):
     drawing = build(small.model().graph)
     scene = Scene(drawing, layout(request(drawing)))
     fonts = canvas_fonts()
-    paint = ScenePainter(scene, fonts, theme(), Labels(scene, fonts, lambda value: value.type)).paint
+    paint = ScenePainter(scene, fonts, theme(), EdgeLabels(scene, fonts, lambda value: value.type)).paint
 
-    def shown(picture: Picture, viewport: Viewport) -> QImage:
+    def shown(picture: BackingStore, viewport: Viewport) -> QImage:
         while not picture.is_complete:
             picture.fill(paint, 0.001)
         result = QImage(*viewport.device_size, QImage.Format.Format_RGB32)
@@ -240,14 +240,14 @@ def test_a_moved_picture_is_the_same_at_any_ratio(qapp, small, ratio):
         return result
 
     viewport = Viewport(width=301, height=203, ratio=ratio, scale=0.9)
-    picture = Picture(viewport, theme().canvas)
+    picture = BackingStore(viewport, theme().canvas)
     shown(picture, viewport)
     for dx, dy in ((17, 5), (-3, 60), (11, -20)):
         viewport.x += dx
         viewport.y += dy
         picture.move_to(viewport)
         moved = shown(picture, viewport)
-    whole = shown(Picture(viewport, theme().canvas), viewport)
+    whole = shown(BackingStore(viewport, theme().canvas), viewport)
     assert difference(moved, whole) <= moved.width() * moved.height() / 1000  # glyphs at half a pixel may round
     assert difference(moved, QImage(moved).copy(0, 0, 1, 1).scaled(moved.size())) > 1000
 
@@ -257,7 +257,7 @@ def test_a_label_is_found_wherever_it_is_written(show, small, ratio, is_written)
     """On a screen of 200 % labels are written from half the zoom on."""
     small.values["c"]._type = small.values["x"].type
     view = show(small.model())
-    label = Labels(view.scene, view.fonts, view.type_of).in_rect(*view.scene.bounds)[0]
+    label = EdgeLabels(view.scene, view.fonts, view.type_of).in_rect(*view.scene.bounds)[0]
     left, top, width, height = label.rect
     view.zoom_to(0.3)
     view.viewport.ratio = ratio
@@ -387,7 +387,7 @@ def test_highlighted_edges_strike_through_no_label(show, mark):
     finish_painting(view)
     marked = image(view)
     assert difference(plain, marked) > 100
-    labels = Labels(view.scene, view.fonts, view.type_of).in_rect(*view.viewport.area)
+    labels = EdgeLabels(view.scene, view.fonts, view.type_of).in_rect(*view.viewport.area)
     (label,) = [one for one in labels if view.scene.drawing.values[one.edge] is value]
     left, top, width, height = label.rect
     (x0, y0), (x1, y1) = view.viewport.to_widget(left, top), view.viewport.to_widget(left + width, top + height)

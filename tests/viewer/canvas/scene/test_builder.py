@@ -6,9 +6,9 @@ import pytest
 from onnx_workbench.model.analysis.name_scopes import scope_tree
 from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.viewer.canvas.paint.fonts import Style, canvas_fonts
-from onnx_workbench.viewer.canvas.scene.box_factory import Cards
+from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.builder import Ids, build, initial_expansion, inner_graph
-from onnx_workbench.viewer.canvas.scene.drawing import WIDEST, Drawing, Kind, Options
+from onnx_workbench.viewer.canvas.scene.drawing import WIDEST, Drawing, DrawingOptions, Kind
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain
 
 
@@ -44,9 +44,9 @@ def test_constants_are_rows_named_as_in_the_signature(small):
 
 def test_rows_can_be_switched_off(small):
     graph = small.model().graph
-    assert [row.name for row in build(graph, Options(initializers=False)).boxes[1].rows] == ["kernel_shape"]
-    assert [row.name for row in build(graph, Options(attributes=False)).boxes[1].rows] == ["W", "B"]
-    assert build(graph, Options(names=True)).boxes[1].title == "/block/conv"
+    assert [row.name for row in build(graph, DrawingOptions(initializers=False)).boxes[1].rows] == ["kernel_shape"]
+    assert [row.name for row in build(graph, DrawingOptions(attributes=False)).boxes[1].rows] == ["W", "B"]
+    assert build(graph, DrawingOptions(names=True)).boxes[1].title == "/block/conv"
 
 
 def test_boxes_have_room_for_their_texts(small):
@@ -63,7 +63,7 @@ def test_no_name_makes_a_box_too_wide_or_unreadable(name):
     g.input(name, name)
     g.node(name, [name], [name + "1"], name=name, domain=name, a=name)
     g.outputs(name + "1")
-    for options in (Options(), Options(names=True), Options(groups=True)):
+    for options in (DrawingOptions(), DrawingOptions(names=True), DrawingOptions(groups=True)):
         for box in build(g.model().graph, options).boxes:
             assert box.width <= max(WIDEST, 500)
             texts = [box.title, box.note, *(row.text for row in box.rows), *(row.name for row in box.rows)]
@@ -91,7 +91,7 @@ def test_shared_constants_are_folded_or_shown():
     g.outputs("y")
     graph = g.model().graph
     assert "Constant" not in titles(build(graph))
-    shown = build(graph, Options(fold_shared_constants=False))
+    shown = build(graph, DrawingOptions(fold_shared_constants=False))
     assert {("Constant", "Mul"), ("Constant", "Add")} <= edges(shown)
 
 
@@ -203,14 +203,14 @@ def test_a_function_that_calls_itself_opens_one_level_per_key():
 
 def test_groups_stand_for_their_nodes():
     graph = long_chain(40, scopes=4).model().graph
-    drawing = build(graph, Options(groups=True))
+    drawing = build(graph, DrawingOptions(groups=True))
     groups = [box for box in drawing.boxes if box.kind is Kind.GROUP]
     assert [box.title for box in groups] == ["part0", "part1", "part2", "part3"]
     assert [row.text for row in groups[0].rows] == ["10 nodes", "Relu 10"]
     assert len(drawing.edges) == 5
     for node in graph.nodes:
         assert [drawing.boxes[index].kind for index in drawing.boxes_of(node)] == [Kind.GROUP]
-    opened = build(graph, Options(groups=True), expanded={groups[1].key})
+    opened = build(graph, DrawingOptions(groups=True), expanded={groups[1].key})
     frame = titles(opened).index("part1")
     assert opened.boxes[frame].kind is Kind.CONTAINER
     assert sum(box.parent == frame for box in opened.boxes) == 10
@@ -224,7 +224,7 @@ def test_edges_of_a_group_are_merged_and_still_found_by_value():
     g.node("Sum", ["a0", "a1", "a2"], ["b"], name="/two/sum")
     g.node("Relu", ["b"], ["y"], name="/two/relu")
     g.outputs("y")
-    drawing = build(g.model().graph, Options(groups=True))
+    drawing = build(g.model().graph, DrawingOptions(groups=True))
     between = drawing.edges_of(g.values["a1"])
     assert len(between) == 1
     assert drawing.multiplicity[between[0]] == 3
@@ -233,7 +233,7 @@ def test_edges_of_a_group_are_merged_and_still_found_by_value():
 def test_small_graphs_are_flat_and_large_ones_grouped():
     graph = long_chain(40, scopes=4).model().graph
     assert Kind.GROUP not in build(graph).kinds
-    assert Kind.GROUP in build(graph, Options(many=30)).kinds
+    assert Kind.GROUP in build(graph, DrawingOptions(many=30)).kinds
 
 
 def test_a_large_model_opens_as_its_blocks():
@@ -243,14 +243,14 @@ def test_a_large_model_opens_as_its_blocks():
         g.node("Relu", [f"v{index}"], [f"v{index + 1}"], name=f"/model/encoder/layer{index // 10}/relu{index}")
     g.outputs("v120")
     graph = g.model().graph
-    drawing = build(graph, Options(groups=True), expanded=initial_expansion(scope_tree(graph)))
+    drawing = build(graph, DrawingOptions(groups=True), expanded=initial_expansion(scope_tree(graph)))
     groups = [box.title for box in drawing.boxes if box.kind is Kind.GROUP]
     assert groups == [f"layer{index}" for index in range(12)]
 
 
 def test_drawing_again_keeps_numbers_and_cards(small):
     graph = small.model().graph
-    ids, cards = Ids(), Cards(canvas_fonts(), Options())
+    ids, cards = Ids(), BoxFactory(canvas_fonts(), DrawingOptions())
     first = build(graph, ids=ids, measure=cards)
     small.node("Neg", ["y"], ["z"])
     second = build(graph, ids=ids, measure=cards)
@@ -263,7 +263,7 @@ def test_drawing_again_keeps_numbers_and_cards(small):
 
 def test_a_changed_node_is_looked_at_anew(small):
     graph = small.model().graph
-    cards = Cards(canvas_fonts(), Options())
+    cards = BoxFactory(canvas_fonts(), DrawingOptions())
     conv = next(iter(graph.nodes))
     build(graph, measure=cards)
     conv._attributes.pop("kernel_shape")
@@ -273,10 +273,12 @@ def test_a_changed_node_is_looked_at_anew(small):
 
 def test_building_pauses_often():
     from onnx_workbench.model.analysis.value_types import declared_type
-    from onnx_workbench.viewer.canvas.scene.builder import Builder
+    from onnx_workbench.viewer.canvas.scene.builder import DrawingBuilder
 
     graph = long_chain(3000).model().graph
-    builder = Builder(graph, Options(), (), Ids(), Cards(canvas_fonts(), Options()), declared_type)
+    builder = DrawingBuilder(
+        graph, DrawingOptions(), (), Ids(), BoxFactory(canvas_fonts(), DrawingOptions()), declared_type
+    )
     assert sum(1 for _ in builder.steps()) >= 10
     assert len(builder.drawing.boxes) == 3002
     assert np.isfinite(builder.drawing.source_ports).all()

@@ -7,15 +7,15 @@ import pytest
 from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 from onnx_workbench.viewer.canvas.scene.builder import build
-from onnx_workbench.viewer.canvas.scene.drawing import Kind, Options
-from onnx_workbench.viewer.canvas.scene.edge_labels import Labels
-from onnx_workbench.viewer.canvas.scene.edge_notes import Note
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
+from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
+from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote
 from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.style.formatting import shape_text
 from tests.viewer.canvas.graphs import Graphs, long_chain
 
-NOTE = Note("−1.25 … 3.75")
+NOTE = EdgeNote("−1.25 … 3.75")
 
 
 @pytest.fixture(autouse=True)
@@ -24,12 +24,12 @@ def _application(qapp):
 
 
 def scene_of(graph, options=None) -> Scene:
-    drawing = build(graph, options or Options(), ())
+    drawing = build(graph, options or DrawingOptions(), ())
     return Scene(drawing, layout(request(drawing)))
 
 
-def labels_of(scene: Scene, note: Note | None = None) -> Labels:
-    return Labels(scene, canvas_fonts(), lambda value: value.type, lambda _value: note)
+def labels_of(scene: Scene, note: EdgeNote | None = None) -> EdgeLabels:
+    return EdgeLabels(scene, canvas_fonts(), lambda value: value.type, lambda _value: note)
 
 
 def fan(count: int = 30) -> Graphs:
@@ -57,7 +57,7 @@ def test_a_shape_is_written_beside_the_edge(small):
 @pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])
 @pytest.mark.parametrize("direction", ["down", "right"])
 def test_no_label_covers_a_box_or_another_label(direction, note):
-    scene = scene_of(fan().model().graph, Options(direction=direction))
+    scene = scene_of(fan().model().graph, DrawingOptions(direction=direction))
     found = labels_of(scene, note).in_rect(*scene.bounds)
     assert found
     assert any(label.note == note for label in found)
@@ -72,7 +72,7 @@ def test_no_label_covers_a_box_or_another_label(direction, note):
 
 def test_where_there_is_no_room_for_both_the_note_stays():
     scene = scene_of(fan().model().graph)
-    short = Note("0 … 1")
+    short = EdgeNote("0 … 1")
     found = [label for label in labels_of(scene, short).in_rect(*scene.bounds) if label.spot == label.edge]
     by_value = {scene.drawing.values[label.edge].name: label for label in found}
     assert by_value["y"].text
@@ -81,7 +81,7 @@ def test_where_there_is_no_room_for_both_the_note_stays():
     assert not all(label.text for label in found)
 
 
-@pytest.mark.parametrize("note", [None, NOTE, Note("0 … 1")])
+@pytest.mark.parametrize("note", [None, NOTE, EdgeNote("0 … 1")])
 def test_labels_are_the_same_tile_by_tile(note):
     scene = scene_of(fan().model().graph)
     whole = {label.spot: (label.text, label.rect) for label in labels_of(scene, note).in_rect(*scene.bounds)}
@@ -95,7 +95,7 @@ def test_labels_are_the_same_tile_by_tile(note):
 def test_a_forgotten_note_is_asked_for_again():
     scene = scene_of(long_chain(3).model().graph)
     said = ["0 … 1"]
-    labels = Labels(scene, canvas_fonts(), lambda value: value.type, lambda _value: Note(said[0]))
+    labels = EdgeLabels(scene, canvas_fonts(), lambda value: value.type, lambda _value: EdgeNote(said[0]))
     assert {label.note.text for label in labels.in_rect(*scene.bounds)} == {"0 … 1"}
     said[0] = "= 7"
     assert {label.note.text for label in labels.in_rect(*scene.bounds)} == {"0 … 1"}
@@ -124,7 +124,7 @@ def test_a_shape_is_written_at_both_ends_of_an_edge_whose_start_is_far_away(dire
     g.node("Add", ["v1", "v11"], ["sum"])
     for value in g.values.values():
         value._type = g.values["x"].type
-    scene = scene_of(g.model().graph, Options(direction=direction))
+    scene = scene_of(g.model().graph, DrawingOptions(direction=direction))
     add = scene.drawing.boxes_of(g.values["sum"].producer)[0]
     found = labels_of(scene).in_rect(*scene.bounds)
     (arriving,) = [label for label in found if label.box == add and label.edge != label.spot]

@@ -85,7 +85,7 @@ def test_sparse_constants_show_their_dense_shape():
 
 
 def test_many_rows_end_in_how_many_are_left():
-    rows = [node_text.Row(str(i), "", None) for i in range(30)]
+    rows = [node_text.NodeRow(str(i), "", None) for i in range(30)]
     shown = node_text.limited(rows)
     assert len(shown) == node_text.MOST_ROWS
     assert shown[-1].text == f"{30 - node_text.MOST_ROWS + 1} more"

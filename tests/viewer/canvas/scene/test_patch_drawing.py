@@ -16,7 +16,7 @@ from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
-from onnx_workbench.viewer.canvas.scene.patch_drawing import Patch, patched
+from onnx_workbench.viewer.canvas.scene.patch_drawing import DrawingPatch, patched
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import is_painted, wait
@@ -224,7 +224,7 @@ def test_very_many_pills_have_the_types_that_become_known(show, qtbot):
 
 def test_ports_stay_in_place_on_boxes_of_other_sizes(show):
     drawing = show(long_chain(3).model()).scene.drawing
-    change = Patch({1: replace(drawing.boxes[1], width=2 * drawing.boxes[1].width)})
+    change = DrawingPatch({1: replace(drawing.boxes[1], width=2 * drawing.boxes[1].width)})
     after = patched(drawing, change)
     factors = np.where(drawing.edges == 1, 2, 1)
     np.testing.assert_array_equal(after.source_ports, drawing.source_ports * factors[:, 0])

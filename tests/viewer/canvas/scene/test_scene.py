@@ -6,7 +6,7 @@ import pytest
 from onnx_workbench.viewer.canvas import keyboard_navigation
 from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.scene.builder import build
-from onnx_workbench.viewer.canvas.scene.drawing import HEADER, ROW, ROWS_PADDING, Options
+from onnx_workbench.viewer.canvas.scene.drawing import HEADER, ROW, ROWS_PADDING, DrawingOptions
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from tests.viewer.canvas.graphs import Graphs
 
@@ -17,7 +17,7 @@ def _application(qapp):
 
 
 def scene_of(graph, options=None, expanded=()) -> Scene:
-    drawing = build(graph, options or Options(), expanded)
+    drawing = build(graph, options or DrawingOptions(), expanded)
     return Scene(drawing, layout(request(drawing)))
 
 
@@ -57,7 +57,7 @@ def test_header_rows_and_ports_are_told_apart(small):
 
 def test_ports_are_where_edges_end(small):
     for direction in ("down", "right"):
-        scene = scene_of(small.model().graph, Options(direction=direction))
+        scene = scene_of(small.model().graph, DrawingOptions(direction=direction))
         add = box(scene, "Add")
         ends = {
             scene.drawing.values[edge]: scene.layout.route(edge)[-1].tolist()
@@ -88,7 +88,7 @@ def test_ports_of_an_opened_loop_are_where_edges_end_and_begin(direction):
     g.node("Loop", ["turns", "on", "x"], ["y", "all"], body=body.graph)
     g.outputs("y", "all")
     graph = g.model().graph
-    options = Options(direction=direction)
+    options = DrawingOptions(direction=direction)
     closed = scene_of(graph, options)
     scene = scene_of(graph, options, {closed.boxes[box(closed, "Loop")].key})
     frame = box(scene, "Loop")
@@ -173,7 +173,7 @@ def test_arrow_keys_follow_edges_and_ranks():
     assert keyboard_navigation.step(scene, negs[2], "right") == negs[2]
     assert keyboard_navigation.step(scene, negs[2], "left") == negs[1]
     assert keyboard_navigation.step(scene, negs[1], "down") == total
-    turned = scene_of(g.model().graph, Options(direction="right"))
+    turned = scene_of(g.model().graph, DrawingOptions(direction="right"))
     assert keyboard_navigation.step(turned, relu, "right") in negs
     assert keyboard_navigation.step(turned, relu, "left") == 0
 

@@ -12,7 +12,7 @@ from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.history.steps import SetField, SetInput
 from onnx_workbench.model.ir.graph import Function, Node
 from onnx_workbench.viewer.canvas.scene.builder import build
-from onnx_workbench.viewer.canvas.scene.drawing import Options
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
 from tests.viewer.canvas.graphs import Graphs, residual
 from tests.viewer.canvas.painting import wait
 
@@ -68,7 +68,7 @@ def test_any_edits_are_drawn_as_if_from_the_beginning(show, qtbot, seed):
                     with document.edit("Wire") as edit:
                         edit.do(SetInput(taker, 0, earlier.outputs[0]))
         wait(qtbot, view)
-        assert_right(view, Options())
+        assert_right(view, DrawingOptions())
 
 
 def test_an_inserted_node_is_drawn_without_looking_at_the_others(show, qtbot, monkeypatch):
@@ -100,7 +100,7 @@ def test_edits_one_after_the_other_before_anything_is_drawn_are_all_drawn(show, 
         with document.edit("Insert") as edit:
             nodes.insert_on_edge(edit, node.outputs[0], "Relu")
     wait(qtbot, view)
-    assert_right(view, Options())
+    assert_right(view, DrawingOptions())
 
 
 def test_constants_in_rows_and_their_nodes_are_drawn_from_the_beginning(show, qtbot):
@@ -118,11 +118,11 @@ def test_constants_in_rows_and_their_nodes_are_drawn_from_the_beginning(show, qt
         with document.edit("Insert") as edit:
             nodes.insert_on_edge(edit, g.values[name], "Relu")
         wait(qtbot, view)
-        assert_right(view, Options())
+        assert_right(view, DrawingOptions())
     with document.edit("Delete") as edit:
         nodes.delete_and_bridge(edit, [g.values["a"].producer])
     wait(qtbot, view)
-    assert_right(view, Options())
+    assert_right(view, DrawingOptions())
 
 
 def test_constants_in_rows_of_other_nodes_are_still_found(show, qtbot):
@@ -141,7 +141,7 @@ def test_constants_in_rows_of_other_nodes_are_still_found(show, qtbot):
     with document.edit("Delete") as edit:
         nodes.delete_and_bridge(edit, [g.values["r0"].producer, g.values["r1"].producer])
     wait(qtbot, view)
-    assert_right(view, Options())
+    assert_right(view, DrawingOptions())
     add = view.scene.drawing.boxes_of(g.values["a"].producer)
     assert view.scene.drawing.boxes_of(constant) == add
     assert view.marks.boxes["selected"].tolist() == add
@@ -163,4 +163,4 @@ def test_a_node_that_calls_a_function_from_now_on_has_its_buttons(show, qtbot):
         edit.do(SetField(node, "op_type", "Twice"))
         edit.do(SetField(node, "domain", "local"))
     wait(qtbot, view)
-    assert_right(view, Options())
+    assert_right(view, DrawingOptions())
