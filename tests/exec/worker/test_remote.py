@@ -173,7 +173,7 @@ def test_a_worker_that_cannot_be_started_is_told(sessions: Any, monkeypatch: pyt
     monkeypatch.setattr("onnx_workbench.exec.worker.process.serve", os._exit)  # what the process begins with
     with pytest.raises(WorkerUnavailable, match="ended at once"):
         session.run({"x": X})
-    monkeypatch.setattr("onnx_workbench.exec.worker.process.Exchange.create", _no_folder)
+    monkeypatch.setattr("onnx_workbench.exec.worker.process.SharedMemoryExchange.create", _no_folder)
     with pytest.raises(WorkerUnavailable, match="No space left"):
         session.run({"x": X})
     monkeypatch.undo()

@@ -213,7 +213,7 @@ def test_a_helper_that_dies_is_said_and_nothing_more(monkeypatch):
         # Importing the whole package would double what a small model costs.
         ("", "assert not {'onnx', 'numpy'} & set(sys.modules)"),
         # Where the library is no file of its own, the package is imported.
-        ("library.package_folders = list", "assert 'onnx' in sys.modules"),
+        ("onnx_library.package_folders = list", "assert 'onnx' in sys.modules"),
     ],
 )
 def test_the_compiled_library_is_enough(tmp_path, before, after):
@@ -227,7 +227,7 @@ def test_the_compiled_library_is_enough(tmp_path, before, after):
     code = f"""
         import sys
         from pathlib import Path
-        from onnx_workbench.model.inference import library
+        from onnx_workbench.model.inference import onnx_library
         from onnx_workbench.model.inference.child import run
         {before}
         sys.stdout.buffer.write(run(Path(sys.argv[1]).read_bytes()))

@@ -117,10 +117,11 @@ def test_systems_without_fast_copies_save_all_the_same(path, monkeypatch, error)
 KILLED = """
 import os, random, signal, sys, threading
 from onnx_workbench.model import load, save
-from onnx_workbench.model.io import read, replace
+from onnx_workbench.model.io.reader import read
+from onnx_workbench.model.io.writer import atomic_file
 from onnx_workbench.model.history.steps import SetField
 read.PARSED_WHOLE = 0
-replace._STEP = replace._SMALL_STEP = 1 << 16
+atomic_file._STEP = atomic_file._SMALL_STEP = 1 << 16
 model = load({path!r})
 SetField(model.graph.nodes.first, "name", "edited").apply()
 calls = {{name: getattr(os, name) for name in ("write", "copy_file_range", "fsync", "replace", "fchmod")}}

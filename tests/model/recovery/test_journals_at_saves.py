@@ -222,7 +222,7 @@ def test_a_disk_that_is_full_for_a_moment_costs_nothing(of_file, monkeypatch):
 
     work(document)
     with monkeypatch.context() as patched:
-        patched.setattr("onnx_workbench.model.recovery.log.Store", full)
+        patched.setattr("onnx_workbench.model.recovery.log.JournalFiles", full)
         state = of_file.save(document.path, patched, meanwhile)
     assert of_file.kept.problem == ""
     rename(document)

@@ -220,7 +220,7 @@ def test_work_that_ends_after_the_program_says_nothing():
 import threading
 from PySide6.QtCore import QCoreApplication
 from shiboken6 import delete
-from onnx_workbench.viewer import jobs
+from onnx_workbench.viewer.core import jobs
 
 application = QCoreApplication([])
 begun, gone = threading.Event(), threading.Event()
