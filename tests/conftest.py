@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.real_models import RealModels
+
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # before anything imports Qt
 
 REPOSITORY = Path(__file__).parent.parent
@@ -41,12 +43,9 @@ def state_folder(_state_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture(scope="session")
-def shared_models() -> Path:
-    """The folder of real models beside the repository: each has model.onnx, inputs.npz and outputs.npz."""
-    folder = REPOSITORY.parent / "shared" / "models"
-    if not folder.is_dir():
-        pytest.skip("no folder ../shared/models beside the repository")
-    return folder
+def real_models() -> RealModels:
+    """Models that people use, by name: `real_models / "sklearn_mlp_pca" / "model.onnx"`."""
+    return RealModels()
 
 
 @pytest.fixture(scope="session")

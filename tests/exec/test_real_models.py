@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +10,7 @@ import pytest
 from onnx_workbench.exec import Session
 from onnx_workbench.exec.inputs.sources import read_npz
 from onnx_workbench.model import load
-
-FOLDER = Path(__file__).parents[2].parent / "shared" / "models"
-MANIFEST: list[dict[str, Any]] = json.loads((FOLDER / "MANIFEST.json").read_text()) if FOLDER.is_dir() else []
+from tests.real_models import MANIFEST, RealModels
 
 #: What ONNX Runtime's own optimisations change is no error of ours; nor is rounding in another order of summation.
 LEAST, TIMES = 5e-5, 4
@@ -23,8 +19,8 @@ ELSEWHERE = "onnx__light_"
 
 
 @pytest.mark.parametrize("entry", [e for e in MANIFEST if not e["name"].startswith(ELSEWHERE)], ids=lambda e: e["name"])
-def test_outputs_are_as_expected(entry: dict[str, Any], shared_models: Path) -> None:
-    folder = shared_models / entry["name"]
+def test_outputs_are_as_expected(entry: dict[str, Any], real_models: RealModels) -> None:
+    folder = real_models / entry["name"]
     if not (folder / "inputs.npz").exists() or not (folder / "outputs.npz").exists():
         pytest.skip("no inputs and outputs beside the model")
     result = Session(load(folder / "model.onnx")).run(read_npz(folder / "inputs.npz"), values="outputs")

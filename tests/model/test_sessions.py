@@ -19,12 +19,12 @@ from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.recovery.journal import Journal
 from onnx_workbench.model.recovery.recover import find_journals, recover
 from onnx_workbench.model.scripts import edit_script
-from tests.conftest import REPOSITORY
 from tests.model import builders
 from tests.model.edits.rich_models import rich_bytes
 from tests.model.edits.test_any_edits import AnyEdits, pick
 from tests.model.recovery.crash import abandon
 from tests.model.snapshots import assert_linked, snapshot
+from tests.real_models import FOLDER
 
 #: Small real models: weights, strings, ai.onnx.ml attributes, missing names, old opsets.
 REAL = (
@@ -43,8 +43,7 @@ def _quick_disk():
 def _beginnings() -> list[bytes]:
     """Files to begin with: those built here, and the real ones that are there."""
     made = [onnx.parser.parse_model(text).SerializeToString() for text in (builders.CHAIN, builders.BRANCHES)]
-    folder = REPOSITORY.parent / "shared" / "models"
-    paths = [folder / name / "model.onnx" for name in REAL]
+    paths = [FOLDER / name / "model.onnx" for name in REAL]
     return [*made, rich_bytes(), *(path.read_bytes() for path in paths if path.exists())]
 
 

@@ -163,7 +163,13 @@ PANELS: tuple[PanelInfo, ...] = (
         words="list spreadsheet nodes",
     ),
     PanelInfo(
-        "raw", "panels.raw_messages", "RawMessagesPanel", "Raw Messages", "bottom", "raw", words="protobuf bytes source file"
+        "raw",
+        "panels.raw_messages",
+        "RawMessagesPanel",
+        "Raw Messages",
+        "bottom",
+        "raw",
+        words="protobuf bytes source file",
     ),
     PanelInfo("watch", "panels.watch", "WatchPanel", "Watch", "bottom", "watch", words="pinned values debug variables"),
     PanelInfo(

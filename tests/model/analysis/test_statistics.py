@@ -245,9 +245,9 @@ def test_sums_over_thousands_of_names_cost_no_more_than_others():
     ("name", "macs"),
     [("light_resnet50", 4.09e9), ("light_densenet121", 2.83e9), ("light_squeezenet", 0.349e9)],
 )
-def test_known_networks(shared_models, name, macs):
+def test_known_networks(real_models, name, macs):
     """As the literature counts them at 224×224."""
-    path = shared_models / f"onnx__{name}" / "model.onnx"
+    path = real_models / f"onnx__{name}" / "model.onnx"
     if not path.exists():
         pytest.skip("the model is not there")
     model = load(path)

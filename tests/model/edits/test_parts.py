@@ -286,10 +286,10 @@ def test_a_changed_signature_changes_its_calls(branches):
 
 
 @pytest.mark.parametrize("name", ["bert_mini_functions"])
-def test_functions_of_a_real_model_inline(shared_models, name):
+def test_functions_of_a_real_model_inline(real_models, name):
     from onnx_workbench.model.history.document import Document
 
-    document = Document(load(shared_models / name / "model.onnx"))
+    document = Document(load(real_models / name / "model.onnx"))
     with document.edit("Inline") as edit:
         assert functions.inline_all(edit) > 0
     assert legal(document.model)

@@ -95,8 +95,8 @@ def rehearse(rehearsal, changes):
             continue
 
 
-def test_a_real_model(shared_models):
-    document = Document(load(shared_models / "bert_mini_functions" / "model.onnx"))
+def test_a_real_model(real_models):
+    document = Document(load(real_models / "bert_mini_functions" / "model.onnx"))
     rehearsal = WorkingCopy(document.model)
     with rehearsal.document.edit("Inline") as edit:
         functions.inline_all(edit)

@@ -260,9 +260,9 @@ def test_after_an_edit_the_new_values_are_known():
     assert infer(document.model).types[node.outputs[0]] == tensor(4, "N")
 
 
-def test_real_models_are_known_almost_everywhere(shared_models):
+def test_real_models_are_known_almost_everywhere(real_models):
     known = total = 0
-    for path in sorted(shared_models.glob("*/model.onnx")):
+    for path in real_models.files():
         model = load(path)
         found = infer(model)
         assert found.problem == "", path
@@ -276,8 +276,8 @@ def test_real_models_are_known_almost_everywhere(shared_models):
     assert known / total >= 0.997
 
 
-def test_declaring_what_was_inferred_keeps_real_models_legal(shared_models):
-    document = Document(load(shared_models / "bert_mini_ort_extended" / "model.onnx"))
+def test_declaring_what_was_inferred_keeps_real_models_legal(real_models):
+    document = Document(load(real_models / "bert_mini_ort_extended" / "model.onnx"))
     with document.edit("Declare") as edit:
         assert declare_all(edit, infer(document.model)) > 20
     assert [p for p in check_model(document.model) if p.severity == "error"] == []
@@ -406,8 +406,8 @@ def test_names_of_the_file_stay_even_those_that_look_made_up():
     assert types("y") == tensor("unk__7", 4)
 
 
-def test_sizes_of_attention_are_told_through_functions_and_ranges(shared_models):
-    model = load(shared_models / "bert_mini_functions" / "model.onnx")
+def test_sizes_of_attention_are_told_through_functions_and_ranges(real_models):
+    model = load(real_models / "bert_mini_functions" / "model.onnx")
     found = infer(model).types
     assert found[builders.value(model, "softmax")].shape.dims == ("batch", 2, "seq", "seq")
     open_sizes = [

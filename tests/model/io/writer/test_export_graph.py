@@ -110,9 +110,9 @@ def test_every_test_model_is_written_as_it_was_read(onnx_models, looked_at, whol
         assert to_bytes(model) == path.read_bytes(), path
 
 
-def test_every_real_model_is_written_as_it_was_read(shared_models, monkeypatch):
+def test_every_real_model_is_written_as_it_was_read(real_models, monkeypatch):
     monkeypatch.setattr(read, "PARSED_WHOLE", 0)
-    for path in sorted(shared_models.glob("*/model.onnx")):
+    for path in real_models.files():
         model = load(path)
         look_at_everything(model)
         assert to_bytes(model) == path.read_bytes(), path
@@ -132,9 +132,9 @@ def test_any_message_is_written_as_the_runtime_would(data, looked_at):
     assert to_bytes(model) == onnx.ModelProto.FromString(data).SerializeToString()
 
 
-def test_unknown_fields_survive_at_every_level_beside_an_edit(onnx_models, shared_models):
+def test_unknown_fields_survive_at_every_level_beside_an_edit(onnx_models, real_models):
     seen = set()
-    for path in [*onnx_models[::7], *sorted(shared_models.glob("*/model.onnx"))[::5]]:
+    for path in [*onnx_models[::7], *real_models.files()[::5]]:
         if path.stat().st_size > 300_000:
             continue
         counter = []

@@ -15,6 +15,7 @@ from onnx_workbench.model.progress import Cancelled, Progress
 from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, Spacing, layout, relayout
 from tests.benchmarks import layout_graphs as graphs
 from tests.benchmarks import layout_metrics as metrics
+from tests.real_models import RealModels
 
 
 def request(nodes: int, edges: list[tuple[int, int]], **more: object) -> LayoutRequest:
@@ -496,8 +497,8 @@ def test_importing_the_layout_loads_neither_qt_nor_networkx() -> None:
     assert found.stdout.strip() == "[]"
 
 
-def test_models_from_the_field(shared_models: Path) -> None:
-    for path in sorted(shared_models.glob("*/model.onnx")):
+def test_models_from_the_field(real_models: RealModels) -> None:
+    for path in real_models.files():
         asked = of_sketch(graphs.model(path), ports=True, direction="right")
         result = layout(asked)
         assert_sound(result, asked)

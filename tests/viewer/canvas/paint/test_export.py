@@ -231,10 +231,10 @@ def test_png_rows_come_back(tmp_path):
     assert (pixels(tmp_path / "x.png") == rows).all()
 
 
-def test_a_real_model_is_rendered(shared_models, tmp_path):
+def test_a_real_model_is_rendered(real_models, tmp_path):
     from onnx_workbench.model import load
 
-    graph = load(shared_models / "bert_mini_functions" / "model.onnx").graph
+    graph = load(real_models / "bert_mini_functions" / "model.onnx").graph
     render_graph(graph, tmp_path / "bert.svg", direction="right", theme="dark")
     assert texts(tmp_path / "bert.svg").count("MatMul") > 10
 
