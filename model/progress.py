@@ -44,9 +44,6 @@ class Progress:
         if self._cancelled:
             raise Cancelled
 
-    def pause(self) -> None:
-        """Let those go first who are in a hurry. For work that goes on to its end although it was stopped."""
-
     def paced(self, things: Iterable[_Thing], every: int = _BETWEEN_CHECKS, *, of: int = 0) -> Iterator[_Thing]:
         """The things one after the other, with a `check` before the first and after every few hundred, or `every`.
 

@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 
 SAMPLE = "--sample"
 
-#: Seconds a thread may keep the interpreter while the GUI thread wants it: often enough that a frame, which gives it
-#: up dozens of times, does not come late when a job is at work.
-_SWITCH = 0.0002
-
 
 class Application(QApplication):
     """The one application; on macOS files arrive as events rather than as arguments."""
@@ -67,7 +63,6 @@ class Application(QApplication):
 
     def start(self, names: Sequence[str]) -> MainWindow:
         """Show the window; once it is painted, open what was named."""
-        sys.setswitchinterval(_SWITCH)
         settings = Settings(self)
         self.setStyle(QStyleFactory.create("Fusion"))
         themes().set_mode(as_mode(settings.get(THEME)))

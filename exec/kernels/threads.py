@@ -7,14 +7,11 @@ convolution, images, heads) and hand them to `parallel_for`, where a thread that
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import sys
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextvars import Context, copy_context
-from pathlib import Path
 from queue import SimpleQueue
 
 from onnx_workbench.exec.kernels.context import checkpoint, current_limits, set_limits
@@ -57,31 +54,11 @@ _BUSY = 0.75
 
 
 def allowed_cores() -> int:
-    """How many cores this process may use now, though some of its threads may have to stand back."""
+    """How many cores this process may use."""
     try:
-        return len(os.sched_getaffinity(os.getpid()))
+        return len(os.sched_getaffinity(0))
     except AttributeError:  # Windows and macOS
         return os.cpu_count() or 1
-
-
-def stand_back(process: int, *, back: bool, but: Collection[int] = ()) -> None:
-    """Have the threads of a process, except some, leave one core to others, or use all that this one may use again.
-
-    Where the system lets one choose, and there is more than one. By what the system calls them. Takes no time.
-    """
-    if sys.platform != "linux":
-        return
-    cores = os.sched_getaffinity(os.getpid())
-    if len(cores) < 2:
-        return
-    chosen = cores - {max(cores)} if back else cores
-    threads, told = Path(f"/proc/{process}/task"), {str(thread) for thread in but}
-    with contextlib.suppress(OSError):  # it has just ended
-        while new := {thread.name for thread in threads.iterdir()} - told:  # one not yet told may have started more
-            for thread in new:
-                with contextlib.suppress(ProcessLookupError):
-                    os.sched_setaffinity(int(thread), chosen)
-            told |= new
 
 
 def usable_cores(allowed: int) -> int:

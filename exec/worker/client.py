@@ -130,19 +130,13 @@ class WorkerSession(Runs):
         stepper = self._latest()
         return None if stepper is None else stepper.at
 
-    def so_far(self, progress: Progress = SILENT) -> RunResult | None:
+    def so_far(self) -> RunResult | None:
         """What the run that goes on has computed up to now; None when none does. Any thread that may wait.
 
         Values of nodes that were not finished when this was asked raise LookupError.
         """
         stepper = self._latest()
-        return None if stepper is None else stepper.so_far(progress)
-
-    def stand_back(self, *, back: bool) -> None:
-        """Leave one core to this process until told otherwise, if there are several. Any thread, never waits."""
-        process = self._process
-        if process is not None and process.alive:
-            process.stand_back(back=back)
+        return None if stepper is None else stepper.so_far()
 
     def forget(self) -> None:
         """Let go of all computed values."""
@@ -182,7 +176,7 @@ class RemoteStepper:
             process = self._process
             try:
                 feeds = {n: process.exchange.put(v) for n, v in self._request.feeds.items()}
-                message = process.sender.model(self._request.snapshot, self._progress)
+                message = process.sender.model(self._request.snapshot)
                 bare = replace(self._request, snapshot=_NOTHING, feeds={})
                 self._converse("run", (message, bare, feeds, stepping))
                 return
@@ -338,7 +332,7 @@ class RemoteStepper:
 
     # -- results ---------------------------------------------------------------------------------------------
 
-    def so_far(self, progress: Progress = SILENT) -> RunResult | None:
+    def so_far(self) -> RunResult | None:
         """See WorkerSession.so_far."""
         if not self._begun or not self._going_on:
             return None
@@ -346,26 +340,26 @@ class RemoteStepper:
             tables: ResultTables = self._process.ask("so far", (self._run,))
         except (WorkerDied, ModelError, LookupError):
             return None
-        seen = self._result_of(tables, progress)
+        seen = self._result_of(tables)
         self._seen = seen
         found = replace(seen)
         self._let_fetch(found)
         return found
 
-    def result(self, progress: Progress = SILENT) -> RunResult:
+    def result(self) -> RunResult:
         """Everything computed so far; values are fetched when someone looks."""
         tables = self._tables
         if tables is None or (self._crash and not self._salvaged):
             return self._crashed()
-        result = self._result_of(tables, progress)
+        result = self._result_of(tables)
         for slot, value in self._salvaged.items():
             result.slots[slot] = value
         if not self._crash:
             self._let_fetch(result)
         return result
 
-    def _result_of(self, tables: ResultTables, progress: Progress) -> RunResult:
-        self._titles.find_out(progress)
+    def _result_of(self, tables: ResultTables) -> RunResult:
+        self._titles.find_out()
         snapshot, head = self._request.snapshot, tables.head
         layout = replace(tables.layout, names=snapshot.names)
         nodes = self._titles.of(tables.nodes)
@@ -433,7 +427,7 @@ class _Titles:
         self.find_out()
         return self._nodes
 
-    def find_out(self, progress: Progress = SILENT) -> None:
+    def find_out(self) -> None:
         """Know them, on first use: what an edit left alone as it is known of the run before."""
         if self._nodes:
             return
@@ -442,7 +436,6 @@ class _Titles:
         for number, nodes in self._roots.items():
             start, end = same_ends(known.get(number, ()), nodes)
             for at in range(start, len(nodes) - end, _PIECE):
-                progress.pause()
                 some = nodes[at : min(at + _PIECE, len(nodes) - end)]
                 found.update(zip(map(_number_of, some), some, strict=True))
         self._nodes = found  # at once: several threads look

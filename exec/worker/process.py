@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
-from onnx_workbench.exec.kernels.threads import allowed_cores, stand_back
+from onnx_workbench.exec.kernels.threads import allowed_cores
 from onnx_workbench.exec.worker.result_protocol import DeltaDecoder, ResultMessage
 from onnx_workbench.exec.worker.server import serve
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
@@ -44,7 +44,6 @@ class Process:
         )
         with _starting:
             self._process.start()
-        self.stand_back(back=False)  # a thread that stands back just now may have started it
         theirs.close()
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
@@ -137,11 +136,6 @@ class Process:
         """End the process now; its memory goes with it."""
         self.alive = False
         self._finalizer()
-
-    def stand_back(self, *, back: bool) -> None:
-        """Leave one core to this process until told otherwise. Any thread, never waits."""
-        if self._process.pid is not None:
-            stand_back(self._process.pid, back=back)
 
     @property
     def exit_code(self) -> int | None:

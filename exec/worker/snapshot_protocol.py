@@ -32,7 +32,6 @@ from onnx_workbench.model.io.reader.source import FileSource, Identity, identity
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, Type
-from onnx_workbench.model.progress import SILENT, Progress
 
 #: Tensors below this size are sent, larger ones in a file are read there by the worker.
 _IN_FILE_BYTES = 1 << 16
@@ -202,17 +201,16 @@ class SnapshotSender:
         self._tensors: set[int] = set()
         self._texts: list[str] = []  # names of the values 1, 2, … as they were
 
-    def model(self, snapshot: ModelSnapshot, progress: Progress = SILENT) -> ModelMessage:
+    def model(self, snapshot: ModelSnapshot) -> ModelMessage:
         """The message for a snapshot. Reads tensors that are new and not in a file.
 
         When that raises, there is nothing more on the other side than before; what is returned has to be sent.
         """
-        texts, names = self._new_names(snapshot, progress)
+        texts, names = self._new_names(snapshot)
         buffer = io.BytesIO()
         pickler = _Pickler(buffer, self._graphs, self._nodes)
         types = None if snapshot.input_types == _types_in(snapshot.graph) else snapshot.input_types
         pickler.dump(replace(snapshot, names={}, tensors={}, input_types={}))
-        progress.pause()
         wanted = sorted(pickler.tensors - self._tensors)
         tensors = {n: tensor_message(snapshot.tensors[n], self._exchange) for n in wanted}
         self._texts = texts
@@ -221,13 +219,12 @@ class SnapshotSender:
         self._tensors.update(tensors)
         return ModelMessage(buffer.getvalue(), tensors, names, types)
 
-    def _new_names(self, snapshot: ModelSnapshot, progress: Progress) -> tuple[list[str], dict[int, str]]:
+    def _new_names(self, snapshot: ModelSnapshot) -> tuple[list[str], dict[int, str]]:
         """All names, and those that are not as they were, by number."""
         found: dict[int, str] = {}
         texts: list[str] = []
         rest = iter(snapshot.names.values())
         while now := list(itertools.islice(rest, _PIECE)):
-            progress.pause()
             before = self._texts[len(texts) : len(texts) + _PIECE]
             if now != before:
                 numbers = range(len(texts) + 1, len(texts) + len(now) + 1)

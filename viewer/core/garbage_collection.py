@@ -16,8 +16,6 @@ from itertools import chain, islice
 
 from PySide6.QtCore import QAbstractEventDispatcher, QObject
 
-from onnx_workbench.viewer.core.precedence import acts
-
 #: A search through everything may take this part of the time.
 _SHARE = 0.02
 #: So many bytes of new objects come with a model or the results of a run: thousands of small ones, or a few long lists.
@@ -42,7 +40,7 @@ class Collector(QObject):
     def look(self) -> None:
         """Collect what has come together; costs a microsecond where there is little."""
         counts, thresholds = gc.get_count(), gc.get_threshold()
-        if counts[0] <= thresholds[0] or _pauses.count or acts().comes_first:
+        if counts[0] <= thresholds[0] or _pauses.count:
             return
         is_young = counts[1] <= thresholds[1]
         is_spared = _spared.count > 0 and not _spared.is_awaited

@@ -17,12 +17,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QObject, Qt, Signal, Slot
 from shiboken6 import isValid
 
 from onnx_workbench.model.errors import ModelError, errors_to
 from onnx_workbench.model.progress import Cancelled, Progress
-from onnx_workbench.viewer.core.precedence import acts, is_next_due, let_pass
 
 T = TypeVar("T")
 Lane = Literal["read", "count", "fetch", "mutate"]
@@ -32,21 +31,7 @@ Work = Callable[[Progress], T]
 #: Threads of the lane "read" at least: some only wait, for a file or for the process that runs the model.
 _LEAST_READERS = 4
 _IDLE_SECONDS = 10  # a thread without work ends after this long
-_LATER_MS = 3  # after which to look again whether the next act of a person, which comes first, has come
 _LOOK_SECONDS = 0.05  # how long to wait for the GUI thread before looking whether to stop
-
-
-class _Progress(Progress):
-    """That of work in a thread, which lets the window come first."""
-
-    def check(self) -> None:
-        """Let the window come first; then raise Cancelled if it was cancelled."""
-        let_pass()
-        super().check()
-
-    def pause(self) -> None:
-        """Let the window come first."""
-        let_pass()
 
 
 class Job(Generic[T]):
@@ -63,7 +48,7 @@ class Job(Generic[T]):
         self.finished = False
         self.error: BaseException | None = None
         self.result: T | None = None
-        self.progress: Progress = _Progress(self._report)
+        self.progress: Progress = Progress(self._report)
         self._work = work
         self._post: Callable[[], None] = lambda: None  # tells the GUI thread that done, total and text changed
         self._stop: Callable[[], object] = lambda: None  # for work that is done elsewhere
@@ -101,25 +86,16 @@ def _forgotten(_progress: Progress) -> Any:
 
 
 class _Mailbox(QObject):
-    """Carries calls to the GUI thread, one for each turn, where it has nothing to paint for a person who waits.
-
-    There is one, and it outlives every window.
-    """
+    """Carries calls to the GUI thread. There is one, and it outlives every window."""
 
     _arrived = Signal(object)
 
     def __init__(self) -> None:
         super().__init__()
         self._arrived.connect(self._call, Qt.ConnectionType.QueuedConnection)
-        self._held: deque[Callable[[], None]] = deque()
-        self._next = QTimer(self, singleShot=True, interval=0)
-        self._next.timeout.connect(self._deliver)
-        self._later = QTimer(self, singleShot=True, interval=_LATER_MS)
-        self._later.timeout.connect(self._deliver)
-        acts().painted.connect(self._deliver)
 
     def post(self, call: Callable[[], None]) -> None:
-        """Have `call` called on the GUI thread. Any thread; at the end of the program nobody is left to call."""
+        """Call `call` on the GUI thread. Any thread; does nothing at the end of the program."""
         try:
             self._arrived.emit(call)
         except RuntimeError:
@@ -128,17 +104,7 @@ class _Mailbox(QObject):
 
     @Slot(object)
     def _call(self, call: Callable[[], None]) -> None:
-        self._held.append(call)
-        self._deliver()
-
-    def _deliver(self) -> None:
-        if self._held and is_next_due():
-            self._later.start()
-        elif self._held and not acts().is_painting:  # else once it is painted
-            if len(self._held) > 1:
-                self._next.start()  # before the call: it may open a dialog, and others are called behind that
-            with acts().turn():
-                self._held.popleft()()
+        call()
 
 
 class _Busy:
@@ -325,7 +291,6 @@ class Jobs(QObject):
         """
         job: Job[None] = Job(title, _forgotten, lane, "", makes)
         job._post = lambda: post(lambda: self._progressed(job))
-        job.progress = Progress(job._report)  # the window may be waiting for it
         job._stop = stop
         self._running[job] = None
         self.started.emit(job)

@@ -27,7 +27,6 @@ from onnx_workbench.model.history.steps import (
 )
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from onnx_workbench.viewer.core.precedence import acts
 
 #: So many nodes and values a change may touch for views to follow it at once.
 _MANY = 2_000
@@ -83,11 +82,6 @@ class ModelSignals(QObject):
         self._held: list[Change] | None = None  # to be told together
         self.touched = ChangeSet()  # by the change that is being told, or was last
         self._endings = [document.subscribe(self._on_change), document.on_saved(self.state_changed.emit)]
-
-    @property
-    def can_wait(self) -> bool:
-        """Whether who follows the change that is told may do so later: a person waits for a frame with less in it."""
-        return self.touched.is_inside and acts().is_painting
 
     def close(self) -> None:
         """Stop listening to the document."""

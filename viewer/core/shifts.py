@@ -13,14 +13,10 @@ from functools import cache
 from PySide6.QtCore import QObject, QTimer
 from shiboken6 import isValid
 
-from onnx_workbench.viewer.core.precedence import acts
-
 #: How long one may work in its turn.
 SLICE_SECONDS = 0.004
 #: From the beginning of one turn to that of the next, if the event loop has nothing else to do.
 _PACE_MS = 2
-#: The same while a person acts beside a run, so that one turn at most falls into a frame.
-_CALM_PACE_MS = 12
 
 
 class Shift(QObject):
@@ -76,22 +72,16 @@ class _Rota(QObject):
     def go_on(self) -> None:
         """See to it that there is a next turn."""
         if not self._timer.isActive():
-            self._timer.start(self._pace)
-
-    @property
-    def _pace(self) -> int:
-        return _CALM_PACE_MS if acts().is_calm else _PACE_MS
+            self._timer.start(_PACE_MS)
 
     def _turn(self) -> None:
         while self.shifts and not isValid(self.shifts[0]):  # who had it is gone
             self.shifts.popleft()
         if self.shifts:
-            self._timer.start(self._pace)  # before the work: it may open a dialog, and others go on behind that
-            if not acts().comes_first:
-                shift = self.shifts[0]
-                self.shifts.rotate(-1)
-                with acts().turn():
-                    shift.work()
+            self._timer.start(_PACE_MS)  # before the work: it may open a dialog, and others go on behind that
+            shift = self.shifts[0]
+            self.shifts.rotate(-1)
+            shift.work()
 
 
 @cache

@@ -21,20 +21,11 @@ from shiboken6 import isValid
 from onnx_workbench.model.errors import errors_to
 from onnx_workbench.model.progress import Cancelled, Progress, Report
 from onnx_workbench.viewer.core import garbage_collection
-from onnx_workbench.viewer.core.precedence import acts
 from onnx_workbench.viewer.core.shifts import SLICE_SECONDS, Shift
 
 T = TypeVar("T")
 
-_CALM_PART = 0.5  # of a slice while a person acts beside a run: what is typed meanwhile waits for it
 _LOOK_SECONDS = 1.0  # how long to be paused before looking whether anybody will let the work go on
-
-_serving: set[int] = set()  # threads for which the GUI thread waits, by what the system calls them
-
-
-def serving() -> frozenset[int]:
-    """The threads that work in its place while the GUI thread waits, by what the system calls them. GUI thread."""
-    return frozenset(_serving)
 
 
 class Slices(QObject, Generic[T]):
@@ -86,7 +77,7 @@ class Slices(QObject, Generic[T]):
 
     def go_on(self) -> None:
         """One slice, as in each of its turns: the GUI thread waits, so the work has the model for itself."""
-        self._run_slice(SLICE_SECONDS * (_CALM_PART if acts().is_calm else 1))
+        self._run_slice(SLICE_SECONDS)
 
     def finish(self) -> None:
         """All that is left in one slice, where what is `around` each would take longer than the work."""
@@ -125,9 +116,7 @@ class Slices(QObject, Generic[T]):
         self._paused.acquire()
 
     def _serve(self) -> None:
-        _serving.add(threading.get_native_id())
         self._call(self._baton)
-        _serving.discard(threading.get_native_id())
         self._paused.release()
 
     def _call(self, progress: Progress) -> None:

@@ -165,8 +165,6 @@ class InspectorPanel(Panel):
     def _on_change(self) -> None:
         if not self.isVisible():
             self._stale = True
-        elif self.workspace.changes.can_wait:
-            self.refresh_soon()
         else:
             self.refresh()
 

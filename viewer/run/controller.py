@@ -32,7 +32,6 @@ from onnx_workbench.viewer.core import garbage_collection
 from onnx_workbench.viewer.core.jobs import Job
 from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
 from onnx_workbench.viewer.run.breakpoints import Breakpoints
-from onnx_workbench.viewer.run.courtesy import Courtesy
 from onnx_workbench.viewer.run.edge_notes import EdgeNotes
 from onnx_workbench.viewer.run.inputs import Recipe, RunInputs
 from onnx_workbench.viewer.run.nan_search import NonFiniteNavigator
@@ -91,7 +90,6 @@ class RunController(QObject):
         self.marks = RunMarks(workspace)
         self.alarm = NonFiniteWarning(workspace)
         self.hunt = NonFiniteNavigator(workspace)
-        Courtesy(workspace, lambda: self._session if self.is_running else None)
         self.overlays = Overlays(workspace)
         self.edge_notes = EdgeNotes(workspace)
         self.testing = TestDataRun(workspace)
@@ -323,7 +321,7 @@ class RunController(QObject):
         self._finished.start(run)
         self._workspace.results.is_running = True
         show = partial(self._see, run)
-        self._so_far.start(partial(self._look, run), show, lambda: self._count(run))
+        self._so_far.start(lambda _progress: self._look(run), show, lambda: self._count(run))
         self._job = self._workspace.jobs.start(
             "Run",
             work,
@@ -341,7 +339,7 @@ class RunController(QObject):
         if isinstance(session, WorkerSession):
             stepping = run.aim.mode == "step"
             run.stepper = session.steps(run.request, progress=run.relay, observer=observe, stepping=stepping)
-            run.result = run.stepper.result(progress).work_out()
+            run.result = run.stepper.result().work_out()
             return
         with self._turn.taken(progress):
             run.stepper = session.steps(run.request, progress=run.relay, observer=observe)
@@ -470,11 +468,11 @@ class RunController(QObject):
         node = None if at is None else self._node(at[1])
         return object() if node is not None and node.bodies else self._finished.count
 
-    def _look(self, run: RunTask, progress: Progress) -> RunResult | None:
+    def _look(self, run: RunTask) -> RunResult | None:
         """What a run has computed up to now. Off the GUI thread."""
         session, stepper = self._session, run.stepper
         if isinstance(session, WorkerSession):
-            result = session.so_far(progress)
+            result = session.so_far()
         else:
             # Its fetch would compute, beside the run.
             result = None if stepper is None else replace(stepper.result(), fetch=None)

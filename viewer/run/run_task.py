@@ -35,10 +35,6 @@ class ProgressRelay(Progress):
         """Raise Cancelled when the job was cancelled."""
         self.now.check()
 
-    def pause(self) -> None:
-        """Let those go first whom the job lets go first."""
-        self.now.pause()
-
     def cancel(self) -> None:
         """Cancel the job."""
         self.now.cancel()

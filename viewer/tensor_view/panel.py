@@ -39,8 +39,8 @@ class TensorPanel(Panel):
         self._timer.setInterval(_IDLE_MS)
         self._timer.timeout.connect(self._follow)
         workspace.selection.changed.connect(self._timer.start)
-        workspace.changes.changed.connect(self._on_change)
-        self._soon = Once(self._catch_up, self)  # a run tells several things at once, most while a person types
+        workspace.changes.changed.connect(self._refresh)
+        self._soon = Once(self._catch_up, self)  # a run tells several things at once
         workspace.results.changed.connect(self._soon.ask)
         workspace.run_state_changed.connect(self._soon.ask)
         self._follow()
@@ -71,12 +71,6 @@ class TensorPanel(Panel):
         """A run may have come to what is selected, or have gone on from it."""
         self.pane.show_item(self.workspace.selection.current)
         self._leave()
-
-    def _on_change(self) -> None:
-        if self.workspace.changes.can_wait:
-            self._soon.ask()
-        else:
-            self._refresh()
 
     def _refresh(self) -> None:
         for pane in self.panes:

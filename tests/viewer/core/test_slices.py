@@ -2,16 +2,12 @@
 
 import gc
 import threading
-import time
-from itertools import pairwise
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QObject, QTimer
 from shiboken6 import delete
 
 from onnx_workbench.model.progress import Cancelled
-from onnx_workbench.viewer.core import precedence
-from onnx_workbench.viewer.core.precedence import acts
 from onnx_workbench.viewer.core.shifts import Once, Shift
 from onnx_workbench.viewer.core.slices import Latest, Slices
 from tests.viewer.held import let_take_turns
@@ -239,23 +235,6 @@ def test_what_is_asked_for_often_is_done_once_and_later(qtbot):
     assert done == [0]
     once.ask()
     qtbot.waitUntil(lambda: done == [0, 1], timeout=10_000)
-
-
-def test_while_a_person_is_at_work_turns_are_a_frame_apart(qtbot, monkeypatch):
-    monkeypatch.setattr(precedence, "_CALM", 60.0)  # however long the machine takes between two turns
-    turns = []
-
-    def turn():
-        acts().come_first()
-        turns.append(time.monotonic())
-
-    shift = Shift(turn)
-    acts().come_first()
-    shift.start()
-    qtbot.waitUntil(lambda: len(turns) >= 4, timeout=10_000)
-    shift.stop()
-    acts()._calm_until = precedence._wait.next = 0.0
-    assert all(later - earlier > 0.01 for earlier, later in pairwise(turns))
 
 
 def test_a_dialog_opened_in_a_turn_does_not_hold_up_the_others(qtbot):
