@@ -140,7 +140,6 @@ class _Stack(QStackedWidget):
         self._width = width
 
     def sizeHint(self) -> QSize:
-        """The size a dock of its area starts with."""
         high = min(_LINES * self.fontMetrics().height(), int(_SHARE * self.window().height()))
         return QSize(self._width, high)
 

@@ -99,7 +99,6 @@ class DocumentTab(QWidget):
         content.show()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Bring both documents where they are shown side by side."""
         if self.beside is not None:
             self.beside.move_to(self)
         super().showEvent(event)

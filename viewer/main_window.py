@@ -390,7 +390,6 @@ class MainWindow(QMainWindow):
     # -- events ----------------------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint, and say so the first time."""
         super().paintEvent(event)
         if not self._painted:
             self._painted = True
@@ -417,12 +416,10 @@ class MainWindow(QMainWindow):
             self.actions_binding.run(action_id)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Accept files."""
         if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open the files that were dropped."""
         paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
         event.acceptProposedAction()
         self.files.open(paths)

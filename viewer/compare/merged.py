@@ -74,7 +74,6 @@ class MergedComparison(QWidget):
         return self._union.of.get(item) if self._union is not None else None
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Give the graph the keys."""
         super().showEvent(event)
         if self.view is not None:
             self.view.setFocus()

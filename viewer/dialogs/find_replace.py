@@ -58,7 +58,6 @@ class ReplacementModel(RowModel[Replacement]):
 
     @property
     def count(self) -> int:
-        """How many boxes are checked."""
         return len(self.rows) - len(self._left_out)
 
     def chosen(self) -> list[Replacement]:
@@ -66,12 +65,10 @@ class ReplacementModel(RowModel[Replacement]):
         return [r for row, r in enumerate(self.rows) if row not in self._left_out]
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """The first column has a check box."""
         flags = super().flags(index)
         return flags | Qt.ItemFlag.ItemIsUserCheckable if index.column() == 0 else flags
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a cell shows."""
         found = self.rows[index.row()]
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             where = found.field if found.where == "attribute values" else found.where.removesuffix("s")
@@ -82,7 +79,6 @@ class ReplacementModel(RowModel[Replacement]):
         return None
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Check or uncheck."""
         if role != Qt.ItemDataRole.CheckStateRole:
             return False
         if Qt.CheckState(value) == Qt.CheckState.Checked:

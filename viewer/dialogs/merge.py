@@ -256,7 +256,6 @@ class MergeDialog(QDialog):
             self._merging.give_up()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """The window's own close button stops it too."""
         self._give_up()
         super().closeEvent(event)
 

@@ -61,21 +61,17 @@ class ElementModel(QAbstractTableModel):
         self.endResetModel()
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many elements."""
         return 0 if parent.isValid() else len(self.values)
 
     def columnCount(self, _parent: Index = QModelIndex()) -> int:
-        """One."""
         return 1
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Indices."""
         if role == Qt.ItemDataRole.DisplayRole:
             return str(section) if orientation == Qt.Orientation.Vertical else "Value"
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """An element as text."""
         if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
             return None
         text = self.source(index)
@@ -87,11 +83,9 @@ class ElementModel(QAbstractTableModel):
         return value if isinstance(value, str) else number_source(value, self._window.kind.element)
 
     def flags(self, _index: Index) -> Qt.ItemFlag:
-        """All can be edited."""
         return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEditable
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Take a typed element; what is wrong with it stands below the list."""
         if role != Qt.ItemDataRole.EditRole:
             return False
         try:

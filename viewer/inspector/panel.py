@@ -176,7 +176,6 @@ class InspectorPanel(Panel):
             self._stale = True
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catch up."""
         super().showEvent(event)
         if self._stale:
             self.refresh()
@@ -317,11 +316,9 @@ class _Chip(QWidget):
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Any width does."""
         return QSize(80, 24)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Chip and title."""
         colors = theme()
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

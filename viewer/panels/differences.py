@@ -52,12 +52,10 @@ class DifferenceModel(RowModel[Difference]):
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.titles) - 1)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Column titles, which may be too long to be read."""
         is_tip = role == Qt.ItemDataRole.ToolTipRole
         return super().headerData(section, orientation, Qt.ItemDataRole.DisplayRole if is_tip else role)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a cell shows."""
         row = self.rows[index.row()]
         column = index.column()
         after = str(row.numbers) if row.numbers is not None and not row.numbers.problem else row.after

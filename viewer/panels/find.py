@@ -48,7 +48,6 @@ class MatchModel(QAbstractListModel):
         self.items: list[Node | Value] = []
 
     def clear(self) -> None:
-        """Forget them."""
         self.beginResetModel()
         self.items = []
         self.endResetModel()
@@ -61,11 +60,9 @@ class MatchModel(QAbstractListModel):
             self.endInsertRows()
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many."""
         return 0 if parent.isValid() else len(self.items)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a row shows."""
         item = self.items[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             return _line(item)
@@ -100,7 +97,6 @@ class MatchDelegate(QStyledItemDelegate):
     """Shortens the name in the middle where a row has too little room, not what stands beside it."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
-        """Fit the texts into the row."""
         super().initStyleOption(option, index)
         item = index.data(Qt.ItemDataRole.UserRole)
         style = option.widget.style()

@@ -68,11 +68,9 @@ class HistoryModel(QAbstractListModel):
             pending.extend((child, depth + 1) for child in following[:-1])
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many states."""
         return 0 if parent.isValid() else len(self.entries)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a row shows."""
         entry = self.entries[index.row()]
         now = entry is self._document.current
         match role:
@@ -118,7 +116,6 @@ class HistoryPanel(Panel):
         workspace.changes.changed.connect(self._refresh)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catch up: a list nobody sees is not kept up to date, since it grows with every edit."""
         super().showEvent(event)
         self._refresh()
 

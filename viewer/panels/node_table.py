@@ -82,7 +82,6 @@ class NodeTablePanel(Panel):
         self._choose_first()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catch up with edits and the selection."""
         super().showEvent(event)
         if self._stale:
             self.refresh()
@@ -297,7 +296,6 @@ class NodeTablePanel(Panel):
             self.error.show_error(error)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Copy, paste and clear cells while the table has the focus."""
         if watched is not self.table or not isinstance(event, QKeyEvent):
             return super().eventFilter(watched, event)
         keys = {

@@ -80,7 +80,6 @@ class OutlinePanel(Panel):
         workspace.changes.model_changed.connect(self._on_model)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catch up with what was selected meanwhile."""
         super().showEvent(event)
         self._follow()
 
@@ -91,7 +90,6 @@ class OutlinePanel(Panel):
         self.tree.header().resizeSection(1, min(self._room, self.width() * 2 // 5))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Divide the new width."""
         super().resizeEvent(event)
         self._divide()
 

@@ -42,7 +42,6 @@ class ProblemModel(RowModel[Problem]):
     """What is known to be wrong now."""
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a cell shows."""
         problem = self.rows[index.row()]
         texts = (problem.message, problem.detail, _short_place(problem.place))
         if role == Qt.ItemDataRole.DisplayRole:

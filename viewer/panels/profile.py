@@ -140,7 +140,6 @@ class ProfilePanel(Panel):
         return self._finding.running
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catch up."""
         super().showEvent(event)
         if self._is_stale:
             self._refresh()
@@ -371,19 +370,16 @@ class MemoryCurve(QWidget):
         return QRectF(self.rect()).adjusted(70, 12, -12, -22)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Point at the moment under the pointer."""
         plot = self._plot()
         if self.moments and plot.width() > 0:
             self._point(int((event.position().x() - plot.left()) / plot.width() * len(self.moments)))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Go to the node."""
         self.mouseMoveEvent(event)
         if self.current >= 0:
             self.chosen.emit(self.moments[self.current])
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk with the arrows, go with Enter."""
         key = event.key()
         if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self.moments:
             self._point(self.current + (1 if key == Qt.Key.Key_Right else -1))
@@ -393,7 +389,6 @@ class MemoryCurve(QWidget):
             super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Axes, curve and the moment pointed at."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         colors, plot = theme(), self._plot()

@@ -86,7 +86,6 @@ class RawMessagesPanel(Panel):
             layout.addWidget(widget)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Read when someone looks."""
         super().showEvent(event)
         if self._stale and self._reading is None:
             self._begin()

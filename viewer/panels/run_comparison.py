@@ -121,7 +121,6 @@ class RunComparisonPanel(Panel):
         return least.expandedTo(QSize(0, layout.totalMinimumHeightForWidth(max(self.width(), least.width()))))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """How high it must be goes by how wide it is."""
         super().resizeEvent(event)
         self.updateGeometry()
 

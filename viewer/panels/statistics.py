@@ -186,7 +186,6 @@ class StatisticsModel(RowModel[StatisticsRow]):
         self._arrange()
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column."""
         self._order = column, order
         self._arrange()
 
@@ -218,13 +217,11 @@ class StatisticsModel(RowModel[StatisticsRow]):
         self.layoutChanged.emit()
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Column titles, and what is counted there."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole and section:
             return plain_tip(f"{TIPS[COLUMNS[section - 1][1]]}\n\n{_FORMULAS}")
         return super().headerData(section, orientation, role)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a cell shows."""
         row, column = self.rows[index.row()], index.column() - 1
         if role == Qt.ItemDataRole.DisplayRole:
             return display(row.title, 120) if column < 0 else row.text(column)
@@ -249,7 +246,6 @@ class BarDelegate(QStyledItemDelegate):
     """Draws behind a number how large it is among those of its column."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """The bar, then the text."""
         share = index.data(ShareRole)
         if share:
             area = QRectF(option.rect).adjusted(2, 3, -2, -3)
@@ -333,7 +329,6 @@ class StatisticsPanel(Panel):
     # -- finding out ---------------------------------------------------------------------------------------------
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catch up: nothing is counted that nobody sees."""
         super().showEvent(event)
         if self._stale:
             self.refresh()

@@ -61,7 +61,6 @@ class WatchPanel(Panel):
         self._refresh()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catch up with what happened while nobody looked."""
         super().showEvent(event)
         if self._behind:
             self._refresh()

@@ -65,7 +65,6 @@ class ChoiceModel(QAbstractListModel):
         self.endResetModel()
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many."""
         return 0 if parent.isValid() else len(self.choices)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
@@ -230,11 +229,9 @@ class _ChoiceDelegate(QStyledItemDelegate):
     """Two lines: title, signature and note; below them the detail or the reason."""
 
     def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:
-        """Two lines with room to click."""
         return QSize(_WIDTH // 2, 2 * option.fontMetrics.height() + 12)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Draw one choice."""
         choice: Choice = index.data(_CHOICE)
         colors = theme()
         chosen = bool(option.state & QStyle.StateFlag.State_Selected) and not choice.reason

@@ -199,13 +199,11 @@ class _EntryDelegate(QStyledItemDelegate):
     """Title with the typed letters marked, menu in muted letters, shortcut at the right."""
 
     def sizeHint(self, option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
-        """One line with room to click."""
         return QSize(_WIDTH // 2, option.fontMetrics.height() + 10)
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        """Draw one entry."""
         entry: PaletteEntry = index.data(_ENTRY)
         colors = theme()
         selected = bool(option.state & QStyle.StateFlag.State_Selected)

@@ -102,7 +102,6 @@ class RenameField(QLineEdit):
             self._view.setFocus()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Esc leaves."""
         if event.key() == Qt.Key.Key_Escape:
             self.leave()
         else:

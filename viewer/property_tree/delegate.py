@@ -56,11 +56,9 @@ class PropertyDelegate(QStyledItemDelegate):
     # -- painting --------------------------------------------------------------------------------------------
 
     def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:
-        """Rows of one height."""
         return QSize(40, max(QFontMetrics(option.font).height() + 7, ICON + 6))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """A section's title, a label, or a value with its note and buttons."""
         row: PropertyRow | None = index.data(RowRole)
         if row is None:
             return
@@ -153,7 +151,6 @@ class PropertyDelegate(QStyledItemDelegate):
     # -- editing ---------------------------------------------------------------------------------------------
 
     def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
-        """The widget for the row's field."""
         field = self._field(index)
         assert field is not None
         editor = make_editor(field, parent)
@@ -254,7 +251,6 @@ class PropertyDelegate(QStyledItemDelegate):
                 self._tree.setFocus()
 
     def destroyEditor(self, editor: QWidget, index: Index) -> None:
-        """The row of an open editor went away."""
         if editor is self.editor:
             self.editor = None
             self._clear_error()

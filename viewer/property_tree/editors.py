@@ -124,7 +124,6 @@ class LineField(QLineEdit):
         return self._list is not None and self._list.isVisible()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter, Esc, Up and Down."""
         key = event.key()
         if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             event.accept()
@@ -178,7 +177,6 @@ class TextField(QPlainTextEdit):
         self.selectAll()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Ctrl+Enter and Esc."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and event.modifiers() & (
             Qt.KeyboardModifier.ControlModifier
         ):
@@ -299,7 +297,6 @@ class _SuggestionList(QListView):
         self.setMinimumWidth(min(max(map(metrics.horizontalAdvance, longest), default=0) + beside, _WIDEST))
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Move to the left where the screen ends."""
         super().showEvent(event)
         right = self.screen().availableGeometry().right()
         if self.frameGeometry().right() > right:

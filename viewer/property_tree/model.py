@@ -188,7 +188,6 @@ class PropertyModel(TreeModel):
         return index.internalPointer() if index.isValid() else self._root
 
     def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:
-        """The index of a child."""
         if parent.isValid() and parent.column() != 0:
             return QModelIndex()
         items = self._children(self._item(parent))
@@ -200,11 +199,9 @@ class PropertyModel(TreeModel):
         return QModelIndex() if item is None else self._index_of(item)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many children."""
         return 0 if parent.column() > 0 else len(self._children(self._item(parent)))
 
     def hasChildren(self, parent: Index = QModelIndex()) -> bool:
-        """Whether there are any, without making them."""
         if parent.column() > 0:
             return False
         item = self._item(parent)
@@ -216,11 +213,9 @@ class PropertyModel(TreeModel):
         return children is not None and (callable(children) or len(children) > 0)
 
     def columnCount(self, _parent: Index = QModelIndex()) -> int:
-        """Label and value."""
         return 2
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Texts; the delegate paints from the Row itself."""
         row = self.row(index)
         if row is None:
             return None

@@ -76,7 +76,6 @@ class RowReordering:
         self._gap = None
 
     def paint(self, painter: QPainter) -> None:
-        """The line where the row would go."""
         if self._gap is None or not self._from.isValid():
             return
         places = self._range()

@@ -169,11 +169,9 @@ class PropertyTree(QTreeView):
         self._paint_rows(self.currentIndex())
 
     def focusOutEvent(self, _event: QFocusEvent) -> None:
-        """See `focusInEvent`."""
         self._paint_rows(self.currentIndex())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the split between labels and values."""
         super().resizeEvent(event)
         self._place_split()
 
@@ -183,7 +181,6 @@ class PropertyTree(QTreeView):
     def drawRow(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        """The ground of sections and of the current row."""
         colors = theme()
         rect = QRect(option.rect)
         rect.setLeft(0)
@@ -198,7 +195,6 @@ class PropertyTree(QTreeView):
         super().drawRow(painter, option, index)
 
     def drawBranches(self, painter: QPainter, rect: QRect, index: QModelIndex | QPersistentModelIndex) -> None:
-        """A chevron where there is something to open, without the style's lines."""
         first = index.sibling(index.row(), 0)
         if not self.rows.hasChildren(first):
             return
@@ -212,7 +208,6 @@ class PropertyTree(QTreeView):
         painter.restore()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The rows, and where a dragged one would go."""
         super().paintEvent(event)
         if self._reorder.is_dragging:
             painter = QPainter(self.viewport())
@@ -331,7 +326,6 @@ class PropertyTree(QTreeView):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """See the class; Esc ends a drag."""
         if event.key() == Qt.Key.Key_Escape and self._reorder.is_dragging:
             self._reorder.cancel()
             return
@@ -397,7 +391,6 @@ class PropertyTree(QTreeView):
             self._reorder.press(self.indexAt(point), point)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Move where labels and values part, or show that it can be moved."""
         if self._splitting:
             self._split = min(0.8, max(0.15, event.position().x() / max(1, self.viewport().width())))
             self._place_split()
@@ -427,7 +420,6 @@ class PropertyTree(QTreeView):
             self._run_of(index, "go")
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Edit what was hit."""
         point = event.position().toPoint()
         index = self.indexAt(point)
         if not index.isValid() or self._button_at(point) is not None or self._stays():
@@ -457,7 +449,6 @@ class PropertyTree(QTreeView):
         return button_rects(self.visualRect(index.siblingAtColumn(1)).adjusted(4, 0, -4, 0), row)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Everything that can be done with the row."""
         keyboard = event.reason() == QContextMenuEvent.Reason.Keyboard
         index = self.currentIndex() if keyboard else self.indexAt(event.pos())
         if index.isValid() and not self._stays():

@@ -33,7 +33,6 @@ class Section(QWidget):
         self.rows.addWidget(widget)
 
     def clear(self) -> None:
-        """Take all widgets away."""
         while (item := self.rows.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
@@ -61,7 +60,6 @@ class Combo(QComboBox):
         self.blockSignals(blocked)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leave the wheel to the list around."""
         event.ignore()
 
 
@@ -76,7 +74,6 @@ class Spin(QSpinBox):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leave the wheel to the list around."""
         event.ignore()
 
 

@@ -76,7 +76,6 @@ class OutcomeSection(Section):
             self._workspace.reveal(target)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catch up with what happened unseen."""
         super().showEvent(event)
         if self._is_behind:
             self._refresh()
@@ -341,7 +340,6 @@ class _Tree(QTreeWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Share the width anew."""
         super().resizeEvent(event)
         self.share()
 

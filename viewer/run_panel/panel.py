@@ -83,7 +83,6 @@ class RunPanel(Panel):
         outer.addWidget(area, 1)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Who sees it is about to run."""
         super().showEvent(event)
         self.runs.warm_up()
 

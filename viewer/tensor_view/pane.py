@@ -128,12 +128,10 @@ class TensorPane(QWidget):
         )
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """The menu of the button, where the pointer is."""
         if self.menu_button.isEnabled():
             self.menu.popup(event.globalPos())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """What is told goes in fewer words in a narrow pane, and its choices in more lines."""
         super().resizeEvent(event)
         self.updateGeometry()
         self._show_header()

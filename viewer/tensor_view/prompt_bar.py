@@ -107,7 +107,6 @@ class PromptBar(QWidget):
         self.show()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """In a low panel it comes below what is in view, and nothing would seem to be asked."""
         super().resizeEvent(event)
         QTimer.singleShot(0, self, lambda: scroll_to(self))  # once what is around it has made room
 
@@ -149,7 +148,6 @@ class PromptBar(QWidget):
             parent.setFocus()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Esc closes."""
         if event.key() == Qt.Key.Key_Escape:
             self.close_line()
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and (self.choice.hasFocus() or self.yes.hasFocus()):

@@ -40,7 +40,6 @@ class TensorSlice:
     wrap: int = 0
 
     def index(self, row: int, column: int) -> tuple[int, ...]:
-        """The element at a row and column."""
         if self.wrap:
             return (row * self.wrap + column,)
         index = list(self.fixed)

@@ -111,7 +111,6 @@ class StatisticsColumn(QScrollArea):
         )  # fmt: skip
 
     def clear(self, note: str = "") -> None:
-        """Nothing is known, because of this."""
         self._reader = self._shown = None
         self._blank(note)
 

@@ -63,7 +63,6 @@ class CellDelegate(QStyledItemDelegate):
     def createEditor(
         self, parent: QWidget, _option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex
     ) -> QWidget:
-        """A line of text."""
         editor = QLineEdit(parent)
         editor.setFont(monospace())
         editor.setFrame(False)
@@ -157,7 +156,6 @@ class TensorTable(QTableView):
         self.horizontalHeader().setDefaultSectionSize(metrics.horizontalAdvance("0") * wide + 14)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Copy, paste, fill."""
         if event.matches(QKeySequence.StandardKey.Copy):
             self.copy()
         elif event.matches(QKeySequence.StandardKey.Paste):

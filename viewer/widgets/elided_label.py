@@ -18,11 +18,9 @@ class ElidedLabel(QLabel):
         self.setTextFormat(Qt.TextFormat.PlainText)
 
     def minimumSizeHint(self) -> QSize:
-        """Hardly any width."""
         return QSize(_LEAST, super().minimumSizeHint().height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """The part that fits."""
         painter = QPainter(self)
         if self.autoFillBackground():
             painter.fillRect(self.rect(), self.palette().color(self.backgroundRole()))

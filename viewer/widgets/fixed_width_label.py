@@ -29,7 +29,6 @@ class FixedWidthLabel(QLabel):
             self.setFixedSize(self._needed())
 
     def changeEvent(self, event: QEvent) -> None:
-        """Another font or style wants another size."""
         super().changeEvent(event)
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
             self.setFixedSize(self._needed())

@@ -24,46 +24,36 @@ class FlowLayout(QLayout):
     # -- QLayout ---------------------------------------------------------------------------------------------
 
     def addItem(self, item: QLayoutItem) -> None:
-        """Qt adds what `addWidget` was given."""
         self._items.append(item)
 
     def count(self) -> int:
-        """How many items."""
         return len(self._items)
 
     def itemAt(self, index: int) -> QLayoutItem | None:
-        """One of them."""
         return self._items[index] if 0 <= index < len(self._items) else None
 
     def takeAt(self, index: int) -> QLayoutItem | None:
-        """Remove one of them."""
         return self._items.pop(index) if 0 <= index < len(self._items) else None
 
     def expandingDirections(self) -> Qt.Orientation:
-        """Takes what it is given."""
         return Qt.Orientation(0)
 
     def hasHeightForWidth(self) -> bool:
-        """A narrow one is higher."""
         return True
 
     def heightForWidth(self, width: int) -> int:
-        """How high it is when it is so wide."""
         return self._arrange(QRect(0, 0, width, 0), apply=False)
 
     def setGeometry(self, rect: QRect) -> None:
-        """Put the items where they belong."""
         super().setGeometry(rect)
         self._arrange(rect, apply=True)
 
     def sizeHint(self) -> QSize:
-        """All in one line."""
         sizes = [item.sizeHint() for item in self._items if not item.isEmpty()]
         width = sum(size.width() for size in sizes) + self.spacing() * max(0, len(sizes) - 1)
         return self._with_margins(QSize(width, max((size.height() for size in sizes), default=0)))
 
     def minimumSize(self) -> QSize:
-        """The widest of them."""
         size = QSize()
         for item in self._items:
             if not item.isEmpty():

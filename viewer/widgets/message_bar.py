@@ -75,7 +75,6 @@ class MessageBar(QWidget):
                 self._remove(row)
 
     def clear(self) -> None:
-        """Close all messages."""
         for row in list(self._rows):
             self._remove(row)
 

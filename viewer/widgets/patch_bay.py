@@ -94,7 +94,6 @@ class PatchBay(QWidget):
     # -- mouse and keys --------------------------------------------------------------------------------------
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Drags that begin on a port, and keys at it."""
         kind = event.type()
         if kind in (QEvent.Type.KeyPress, QEvent.Type.ShortcutOverride) and watched in self.lists.values():
             return self._key(cast("PortList", watched), cast("QKeyEvent", event))
@@ -246,7 +245,6 @@ class _Gap(QWidget):
         return None if start is None or end is None else _curve(start[0], end[0])
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Wires, those of the current ports in the accent; and the one being drawn."""
         bay, colors = self._bay, theme()
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -270,7 +268,6 @@ class _Gap(QWidget):
         painter.end()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose the wire under the mouse."""
         stroker = QPainterPathStroker()
         stroker.setWidth(_REACH)
         for taker in self._bay.wires:

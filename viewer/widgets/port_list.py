@@ -47,7 +47,6 @@ class PortList(QTreeWidget):
         self.header().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
 
     def sizeHint(self) -> QSize:
-        """Room for names as they are usual."""
         return QSize(300, 260)
 
     def show_ports(self, sections: Mapping[str, Sequence[Port]]) -> None:
