@@ -1,1 +1,1 @@
-"""What a user does to a model, as plain functions over steps."""
+"""Edits of models as plain functions over steps: one module per subject."""

@@ -16,7 +16,7 @@ from onnx_workbench.model.schemas.signatures import signature_of
 def set_attribute(edit: Transaction, node: Node, name: str, value: Any, kind: AttributeKind | None = None) -> None:
     """Give a node an attribute from a Python value (or an Attribute), keeping its place, text and unknown fields.
 
-    Without `kind`, the present attribute's kind or the signature's is meant, then the value's own.
+    Without `kind`, the present attribute's kind or the signature's is used, else the kind is derived from the value.
     """
     if not name:
         raise ModelError("An attribute needs a name", "The name is empty.", node)
@@ -33,7 +33,9 @@ def set_attribute(edit: Transaction, node: Node, name: str, value: Any, kind: At
 
 
 def expected_kind(node: Node, name: str) -> AttributeKind | None:
-    """The kind that the operator or the function called gives an attribute, or None when nobody says."""
+    """Return the kind that the operator's schema or the called function gives an attribute; None if neither declares
+    it.
+    """
     schema = signature_of(node)
     formal = schema.attributes.get(name) if schema is not None else None
     return formal.kind if formal is not None else None
@@ -47,7 +49,7 @@ def _checked(node: Node, name: str, value: Any, kind: AttributeKind | None) -> A
 
 
 def remove_attribute(edit: Transaction, node: Node, name: str) -> None:
-    """Take an attribute away; its default is in force then."""
+    """Remove an attribute; its default then applies."""
     if name not in node.attributes:
         raise ModelError(f"{node.title} has no attribute {name}", f"It has: {_names(node)}.", node)
     edit.do(SetAttribute(node, name, None))
@@ -58,7 +60,7 @@ def _names(node: Node) -> str:
 
 
 def rename_attribute(edit: Transaction, node: Node, old: str, new: str) -> None:
-    """Change an attribute's name, keeping value and place."""
+    """Rename an attribute, keeping value and position."""
     attribute = node.attributes.get(old)
     if attribute is None:
         raise ModelError(f"{node.title} has no attribute {old}", f"It has: {_names(node)}.", node)
@@ -79,7 +81,7 @@ def refer_to_function_attribute(
 ) -> None:
     """Let an attribute take its value from an attribute of the function the node is in.
 
-    Without `kind`, the signature's or the present attribute's is meant, then that of the function's default.
+    Without `kind`, the signature's or the present attribute's is used, then that of the function's default.
     """
     owner = node.graph.root.owner if node.graph is not None else None
     if not isinstance(owner, Function):

@@ -1,4 +1,4 @@
-"""New constants as a person writes them: ``bias: float[4]``, ``axes = 0, 2``, ``scale: float16[2,2] = 0.5``."""
+"""Parse new constants from text: ``bias: float[4]``, ``axes = 0, 2``, ``scale: float16[2,2] = 0.5``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 from onnx_workbench.model.text.attributes import parse_any, parse_attribute
 from onnx_workbench.model.text.types import parse_type, type_source
 
-_MOST = 1 << 30  # bytes that are made from a few letters
+_MOST = 1 << 30  # limit in bytes for data that a few characters expand to
 _MOST_DIMENSIONS = 64  # of a numpy array
 _HOW = "Write name = 1, 2, 3 or name: float[2,3], or both: name: float[2,3] = 0.5."
 
@@ -38,7 +38,7 @@ _KINDS = {
 
 
 def parse_constant(text: str) -> tuple[str, ArrayTensor]:
-    """The name and the tensor. Without values it is of zeros; one value fills it; else there is one an element."""
+    """Parse a name and a tensor. Without values the tensor is zeros; one value fills it; else one value per element."""
     head, equals, values = text.partition("=")
     name, colon, kind = (part.strip() for part in head.partition(":"))
     if not name or not (equals or colon):
@@ -47,12 +47,12 @@ def parse_constant(text: str) -> tuple[str, ArrayTensor]:
 
 
 def reads_as_constant(text: str) -> bool:
-    """Whether a text seems to write a constant, rather than to name a value such as ``conv:0``; costs nothing."""
+    """Return whether a text looks like a constant rather than the name of a value such as ``conv:0``; constant time."""
     return _WRITTEN.match(text) is not None
 
 
 def add_constant(edit: Transaction, graph: Graph, text: str) -> Value:
-    """Make what a text writes a constant of a graph; ModelError when it writes none or its name is taken."""
+    """Parse a text and add it to a graph as a constant; ModelError when it is malformed or its name is taken."""
     name, tensor = parse_constant(text)
     if name in names_taken(graph):
         raise ModelError(f"There is a value named {name} already", "Choose another name.", graph)
@@ -60,10 +60,10 @@ def add_constant(edit: Transaction, graph: Graph, text: str) -> Value:
 
 
 def give_default(edit: Transaction, value: Value, text: str) -> None:
-    """Give a graph input the values that count where none are fed: ``1, 2``, or with a type ``float[1,3] = 0.5``.
+    """Set the default values of a graph input: ``1, 2``, or with a type ``float[1,3] = 0.5``.
 
-    Without values they are zeros. ModelError for inputs of bodies and functions, which are always given, and for what
-    is no tensor or leaves dimensions open.
+    Without values they are zeros. ModelError for inputs of subgraphs and functions, which are always passed, for values
+    that are not tensors, and for open dimensions.
     """
     graph = value.graph
     if graph is None or value not in graph.inputs or isinstance(graph.owner, (Node, Function)):
@@ -111,13 +111,13 @@ def _is_small(element_type: ElementType, dims: tuple[int, ...]) -> bool:
 
 
 def zeros(element_type: ElementType, dims: tuple[int, ...]) -> ArrayTensor:
-    """A tensor of zeros, or of empty strings."""
+    """Return a tensor of zeros, or of empty strings."""
     is_text = element_type is ElementType.STRING
     return ArrayTensor(np.full(dims, "", object) if is_text else np.zeros(dims, element_type.numpy_dtype), element_type)
 
 
 def zeros_of(type_: Type | None) -> Callable[[], ArrayTensor] | None:
-    """What makes zeros of a declared type; None where it is of no tensor, leaves dimensions open or is very large."""
+    """Return a factory of zeros of a declared type; None if it is not a tensor, has open dimensions or is very large."""
     if not isinstance(type_, TensorType) or type_.shape is None or not isinstance(type_.element_type, ElementType):
         return None
     element_type, dims = type_.element_type, type_.shape.dims
@@ -128,7 +128,7 @@ def zeros_of(type_: Type | None) -> Callable[[], ArrayTensor] | None:
 
 
 def _listed(values: str, *, is_text: bool) -> list[str]:
-    """The elements: strings in quotes or without, numbers in brackets as deep as one likes."""
+    """Parse the elements: strings with or without quotes, numbers in brackets nested to any depth."""
     if is_text:
         return list(parse_attribute(values, AttributeKind.STRINGS))
     return [part.strip() for part in re.sub(r"[\[\]]", " ", values).split(",") if part.strip()]

@@ -1,4 +1,4 @@
-"""Parts of models: copy and paste, and merging another model in. See cutting for models out of parts."""
+"""Copy and paste of nodes, and merging another model in. `extract` makes models out of parts."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Fragment:
-    """Nodes on the clipboard: a graph of their own whose inputs are what they took from outside.
+    """Nodes on the clipboard, as a graph whose inputs are the values that came from outside.
 
-    `along` are Constants among the nodes that came along, as initializers do.
+    `along` are Constant nodes that were copied with them although not selected, like initializers.
     """
 
     graph: Graph
@@ -45,12 +45,12 @@ class Fragment:
 
     @property
     def size(self) -> int:
-        """How many nodes were chosen."""
+        """Number of nodes that were selected."""
         return len(self.graph.nodes) - len(self.along)
 
 
 def copy(nodes: Collection[Node]) -> Fragment:
-    """A self-contained copy of nodes of one graph, with the initializers, Constants and functions they use."""
+    """Return a self-contained copy of nodes of one graph, with the initializers, Constants and functions they use."""
     graph, chosen = in_graph_order(nodes)
     given = constants_taken(chosen, graph)
     ordered = [*given, *chosen]
@@ -74,9 +74,9 @@ def part_of(
     substitute: Callable[[Attribute], Attribute | None] | None = None,
     progress: Progress = SILENT,
 ) -> Graph:
-    """A new graph holding copies of nodes; values with a constant come as initializers, the rest as inputs.
+    """Return a new graph with copies of nodes; constant values become initializers, other outer values become inputs.
 
-    `substitute` gives what stands for attributes that refer to those of a function around the nodes.
+    `substitute` maps attributes of the enclosing function to the values that replace references to them.
     """
     cloner = Cloner(substitute=substitute, progress=progress)
     part = Graph()
@@ -100,7 +100,7 @@ def part_of(
 
 
 def _annotations(graph: Graph, cloner: Cloner) -> Iterator[QuantizationAnnotation]:
-    """Copies of the annotations all of whose values were copied."""
+    """Copy the quantization annotations whose values were all copied."""
     for annotation in graph.quantization_annotations:
         value = cloner.values.get(annotation.value)
         parameters = [(key, cloner.values.get(own)) for key, own in annotation.parameters]
@@ -110,13 +110,12 @@ def _annotations(graph: Graph, cloner: Cloner) -> Iterator[QuantizationAnnotatio
 
 
 def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node | None = None) -> list[Node]:
-    """Insert a fragment. What it took from outside is taken from values of the same name here, or left out.
+    """Insert a fragment, connecting its inputs to values of the same name; inputs without one are left out.
 
-    Left out is also what depends on the node that holds the graph. Nodes whose values are taken are moved where they
-    would come too late.
-    Functions that do something else than those here of their names come under free names, too.
-    Initializers and Constants come along under free names, except where the very same one is here under its name.
-    Returns the nodes but for such Constants.
+    Inputs are also left out where connecting would make a cycle through the node that holds the graph. Producers are
+    moved forward where they would come too late. Functions that differ from those of the same key here get free names.
+    Initializers and Constants get free names, unless an identical one exists under the same name. Returns the inserted
+    nodes without such Constants.
     """
     calls = _bring_operators(edit, graph, fragment)
     here = visible_values(graph)
@@ -144,7 +143,7 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
 
 
 def _share(constant: Node, here: Mapping[str, Value], cloner: Cloner) -> bool:
-    """Let a Constant that is here already stand for a copy of it, if it is."""
+    """Reuse an existing Constant in place of its copy, if they are identical."""
     output = constant.outputs[0] if constant.outputs else None
     present = None if output is None else here.get(output.name)
     producer = None if present is None else present.producer
@@ -158,9 +157,9 @@ def _share(constant: Node, here: Mapping[str, Value], cloner: Cloner) -> bool:
 
 
 def _bring_operators(edit: Transaction, graph: Graph, fragment: Fragment) -> Mapping[Operator, Operator]:
-    """Bring the functions, the imports of operator sets and the device configurations that its nodes need.
+    """Add the functions, opset imports and device configurations that the fragment's nodes need.
 
-    Returns what is to be called instead of functions that came under other names.
+    Returns the renamed functions: old key to new key.
     """
     calls = _free_keys(edit.model, fragment.functions)
     functions = [f for f in fragment.functions if f.key in calls or edit.model.function(*f.key) is None]
@@ -185,7 +184,7 @@ def _bring_configurations(edit: Transaction, fragment: Fragment, functions: Iter
 
 
 def _free_keys(model: Model, functions: Iterable[Function]) -> Mapping[Operator, Operator]:
-    """Keys that are free for functions that do something else than those here, or call one that does."""
+    """Choose free keys for functions that differ from those present, or that call one that does."""
     present = {f: here for f in functions if (here := model.function(*f.key)) not in (None, f)}
     other = {f.key for f, here in present.items() if here is not None and not do_the_same(here, f)}
     calls = {f.key: {node.operator for level in f.body.walk() for node in level.nodes} for f in present}
@@ -213,12 +212,12 @@ def _bring_functions(
         edit.do(SetField(model, "functions", (*model.functions, *copies)))
     domains = {copy.domain: imports.get(copy.domain, 1) for copy in copies}
     unknown = {domain: version for domain, version in domains.items() if domain not in model.opset_imports}
-    if unknown:  # into a function's body, which imports its own: the model must import what its functions are in
+    if unknown:  # into a function's body, which has its own imports: the model must import the domains of its functions
         edit.do(SetField(model, "opset_imports", {**model.opset_imports, **unknown}))
 
 
 def _call_instead(copies: Iterable[Node], calls: Mapping[Operator, Operator]) -> None:
-    """Let copies that are in no model yet, and what is in their bodies, call other functions."""
+    """Redirect the calls in copies (not in a model yet), subgraphs included, to other functions."""
     for node in copies if calls else ():
         levels = (level for body in node.bodies for level in body.walk())
         for call in (node, *(inner for level in levels for inner in level.nodes)):
@@ -248,15 +247,14 @@ def merge(
     keep_outputs: bool = True,
     progress: Progress = SILENT,
 ) -> list[Node]:
-    """Bring another model's main graph into `graph`.
+    """Merge another model's main graph into `graph`.
 
-    `connections` maps names of its inputs to names of values here; None connects by equal names. `feeding` maps
-    names of inputs here to names of its outputs, which take their place. Inputs that are not connected become
-    inputs here, its outputs become outputs; without `keep_outputs`, those that feed the other side do not stay
-    outputs. Names get `prefix` where they clash, functions a number; what is here alike (Constants, initializers,
-    functions) does not come again.
-    Operators that mean something else at the versions imported here are refused by name. Parts that were cut out of
-    one model (see wholes) come together in the order of that one.
+    `connections` maps names of its inputs to names of values here; None connects by equal names. `feeding` maps names
+    of inputs here to names of its outputs, which replace those inputs. Its unconnected inputs become inputs here, its
+    outputs become outputs; without `keep_outputs`, outputs that feed the other side are dropped. Clashing names get
+    `prefix`, functions a number; identical Constants, initializers and functions are not duplicated.
+    ModelError for operators whose meaning differs between the two opset versions. Parts that were split from one model
+    (see `split_metadata`) are put in the node order of that model.
     """
     _refuse_other_meaning(graph, other)
     part = other.graph
@@ -281,14 +279,14 @@ def merge(
 
 
 def _insert(edit: Transaction, graph: Graph, nodes: list[Node], known: Joint | None, progress: Progress) -> None:
-    """Insert nodes: last, or where they were in the one whole that both models are known to be parts of."""
+    """Insert nodes at the end, or at their original positions if both models are parts of one split model."""
     points = known.insertion_points(nodes) if known else repeat(None)
     for node, before in progress.paced(zip(nodes, points, strict=False), of=len(nodes)):
         edit.do(InsertNode(graph, node, before))
 
 
 def _drop_outputs(edit: Transaction, graph: Graph, linked: Iterable[Value], known: Joint | None) -> None:
-    """Let values that feed the other side be outputs no more, but those that the one whole gives."""
+    """Remove outputs that feed the other side, except outputs of the original split model."""
     inner = {value for value in linked if not known or not known.gives(value)}
     edit.do(SetGraphOutputs(graph, tuple(value for value in graph.outputs if value not in inner)))
 
@@ -296,9 +294,9 @@ def _drop_outputs(edit: Transaction, graph: Graph, linked: Iterable[Value], know
 def _bring_outputs(
     edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, feeding: Mapping[str, str]
 ) -> list[Value]:
-    """Let what the part declares be declared and its outputs be outputs here, each once, and feed inputs here.
+    """Declare the part's values, add its outputs once each, and connect outputs to inputs here.
 
-    Returns those that do.
+    Returns the outputs that feed an input here.
     """
     _bring_declarations(edit, graph, part, cloner)
     made = {output.name: cloner.values.get(output) for output in part.outputs}
@@ -314,7 +312,7 @@ def _equal_names(part: Graph, here: Mapping[str, Value]) -> dict[str, str]:
 def _bring_inputs(
     edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, links: Mapping[str, tuple[str, Value | None]]
 ) -> None:
-    """Let each input be the value that feeds it here (links: by its name, the name of that and the value itself)."""
+    """Replace each input by the value that feeds it; `links` maps its name to that value's name and the value."""
     added = []
     for value in part.inputs:
         name, target = links.get(value.name, ("", None))
@@ -331,9 +329,9 @@ def _bring_inputs(
 def _bring_constants(
     edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, here: Mapping[str, Value]
 ) -> Collection[Node]:
-    """Bring initializers, but those that stand here already; returns Constants that do.
+    """Add initializers unless an identical one exists; returns the Constant nodes reused for them.
 
-    Initializers that are inputs too, as of old, become inputs.
+    Initializers that are also inputs (IR version < 4) become inputs.
     """
     inputs = []
     for value in part.initializers:
@@ -360,7 +358,7 @@ def _bring_constant(edit: Transaction, graph: Graph, value: Value, cloner: Clone
 
 
 def _bring_declarations(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner) -> None:
-    """Declare what the other model declares of what came in, its annotations included."""
+    """Add the value_info and quantization annotations that the other model declares for the merged values."""
     here = set(graph.declared)
     new = [copy for value in part.declared if (copy := cloner.values.get(value)) and copy not in here]
     if new:
@@ -372,13 +370,13 @@ def _bring_declarations(edit: Transaction, graph: Graph, part: Graph, cloner: Cl
 
 
 def _holds_the_same(present: Value, value: Value) -> bool:
-    """Whether two values are one constant."""
+    """Return whether two values are the same constant."""
     ours, theirs = present.initializer, value.initializer
     return ours is not None and present.is_input == value.is_input and _is_one(ours, theirs)
 
 
 def _is_one(ours: AttributeValue, theirs: AttributeValue) -> bool:
-    """Whether two constants are one: the same tensor, or one with equal elements."""
+    """Return whether two constants are the same tensor or have equal elements."""
     if not isinstance(ours, Tensor) or not isinstance(theirs, Tensor) or ours is theirs:
         return is_same(ours, theirs)
     is_read_from_one = type(ours) is type(theirs) is not ArrayTensor and ours.source is theirs.source
@@ -389,7 +387,7 @@ _COMPARED_AT_ONCE = 1 << 20  # elements
 
 
 def _has_elements_of(ours: Tensor, theirs: Tensor) -> bool:
-    """Whether two constants are equal. Reads all of those that are, of others as a rule only the beginning."""
+    """Return whether two constants are equal. Reads equal ones fully, and usually only the start of unequal ones."""
     if (ours.element_type, ours.shape) != (theirs.element_type, theirs.shape) or ours.problem or theirs.problem:
         return False
     for start in range(0, ours.size, _COMPARED_AT_ONCE):
@@ -401,7 +399,7 @@ def _has_elements_of(ours: Tensor, theirs: Tensor) -> bool:
 
 
 def _feed(edit: Transaction, graph: Graph, name: str, value: Value | None, output: str) -> Value:
-    """Let a value take the place of the input of this name."""
+    """Replace the input of this name by a value."""
     old = next((v for v in graph.inputs if v.name == name), None)
     if old is None or value is None:
         missing = f"no input {name!r} here" if old is None else f"no output {output!r} in the other model"

@@ -1,4 +1,4 @@
-"""Device configurations: those of the model, and how the values of a node are spread over them."""
+"""Device configurations of the model, and the sharding of a node's values over devices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnx_workbench.model.ir.types import TensorType, Type
 
 
 def rename_configuration(edit: Transaction, configuration: DeviceConfiguration, name: str) -> None:
-    """Call a device configuration of the model something else; nodes that take part in it follow."""
+    """Rename a device configuration of the model and the references of all nodes to it."""
     if not name:
         raise ModelError("A device configuration needs a name", "The name is empty.", edit.model)
     old = configuration.name
@@ -30,7 +30,7 @@ def rename_configuration(edit: Transaction, configuration: DeviceConfiguration, 
 
 
 def remove_configuration(edit: Transaction, configuration: DeviceConfiguration) -> None:
-    """Take a device configuration out of the model, and every node's part in it."""
+    """Remove a device configuration from the model and from all nodes."""
     set_configurations(edit, tuple(c for c in edit.model.configurations if c is not configuration))
     if any(c.name == configuration.name for c in edit.model.configurations):
         return
@@ -40,7 +40,7 @@ def remove_configuration(edit: Transaction, configuration: DeviceConfiguration) 
 
 
 def _parts_of(model: Model, name: str) -> Iterator[Node]:
-    """Nodes that take part in a configuration."""
+    """Return the nodes that refer to a configuration."""
     for graph in model.graphs():
         for node in graph.nodes:
             if any(c.configuration_id == name for c in node.device_configurations):
@@ -64,10 +64,10 @@ def put_sharding(
     spec: ShardingSpec | None,
     type_of: Callable[[Value], Type | None] = lambda value: value.type,
 ) -> None:
-    """Replace, add (`place` past the end) or (None) remove how one value is spread in a node's configuration.
+    """Replace, add (`place` past the end) or (None) remove the sharding of one value in a node's configuration.
 
-    Refuses a value the node has no part in, one that is given already, devices the configuration has not, and axes
-    the value has not; `type_of` may know more types than are declared.
+    ModelError for a value that the node neither takes nor gives, a duplicate, devices outside the configuration, and
+    axes outside the value's rank; `type_of` may know inferred types.
     """
     configuration = node.device_configurations[index]
     others = (*configuration.sharding[:place], *configuration.sharding[place + 1 :])

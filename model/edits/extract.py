@@ -1,6 +1,6 @@
-"""Models out of parts of a model: a selection, everything between values, or the two sides of a cut.
+"""Extract a submodel: a selection, everything between values, or the two sides of a split.
 
-A Cut says what would be in the new model, so that it can be looked at first; `cut_out` makes it.
+A `Cut` describes the new model for a preview; `cut_out` creates it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """Nodes of one graph, in its order; what goes in and comes out, and the constants that come along."""
+    """Nodes of one graph in graph order, with the inputs, outputs and constants of the extracted model."""
 
     graph: Graph
     nodes: tuple[Node, ...]
@@ -37,7 +37,7 @@ class Extraction:
 
 
 def cut_selection(nodes: Collection[Node]) -> Extraction:
-    """Around nodes: what comes in from outside, and what is used outside or by nobody. Constant nodes come along."""
+    """Extract nodes: outer values become inputs, values used outside or unused become outputs. Constants are included."""
     graph, chosen = in_graph_order(nodes)
     along = set(constants_taken(chosen, graph))
     inside = along.union(chosen)
@@ -50,7 +50,7 @@ def cut_selection(nodes: Collection[Node]) -> Extraction:
 
 
 def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Value]) -> Extraction:
-    """What computes `outputs` from `inputs`; outer values that bodies use become inputs too.
+    """Extract the nodes that compute `outputs` from `inputs`; outer values that subgraphs use become inputs too.
 
     ModelError names graph inputs that would be needed beyond the given ones.
     """
@@ -80,9 +80,9 @@ def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Val
 
 
 def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Extraction, Extraction]:
-    """Before and after values. The first part computes them, and all else before them that is used after them.
+    """Split a graph at values. The first part computes them and every other earlier value that the second part uses.
 
-    Constants used on both sides are in both parts; inputs and constants that nothing uses are in the first.
+    Constants used on both sides are in both parts; unused inputs and constants are in the first.
     """
     producers = [v.producer for v in values if v.producer is not None and v.graph is graph]
     if not producers:
@@ -108,7 +108,7 @@ def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Extraction, Extra
 
 
 def _inputs_in_order(graph: Graph, taken: Iterable[Value]) -> list[Value]:
-    """Values that go into a part, the graph's own inputs last and in its order."""
+    """Order the values that enter a part: the graph's own inputs last, in graph order."""
     place = {value: index for index, value in enumerate(graph.inputs)}
     return sorted(taken, key=lambda value: place.get(value, -1))
 
@@ -128,11 +128,10 @@ def _cut(graph: Graph, nodes: Sequence[Node], taken: Iterable[Value], outputs: I
 def cut_out(
     model: Model, cut: Extraction, type_of: TypeOf = lambda value: value.type, progress: Progress = SILENT
 ) -> Model:
-    """The new model. Weights stay in the file until someone looks; the model it came from is not changed.
+    """Create the extracted model. Weights stay in the file until read; the source model does not change.
 
-    What the model and the graph say of themselves, the new ones say too. `type_of` should know inferred types, as
-    inputs and outputs must have one. What the caller of a function would give is taken from the function's defaults,
-    or refused by name.
+    Model and graph metadata are copied. `type_of` should know inferred types, as inputs and outputs must have one.
+    References to attributes of the enclosing function become its defaults; ModelError names those without one.
     """
     graph = cut.graph
     part = part_of(
@@ -153,12 +152,12 @@ def cut_out(
     return result
 
 
-#: What a model tells of itself, apart from what it computes.
+#: Metadata of a model, apart from what it computes.
 _TOLD = ("producer_name", "producer_version", "domain", "model_version", "doc_string", "configurations")
 
 
 def _declare_ends(part: Graph, cut: Extraction, type_of: TypeOf, names: Collection[str]) -> tuple[list[str], list[str]]:
-    """Give inputs and outputs a type that have none, and a shape; returns the names of the ones and the others."""
+    """Declare missing types and shapes of inputs and outputs; returns the names without a type and without a shape."""
     undeclared, shapeless = [], []
     for inner, value in (*zip(part.inputs, cut.inputs, strict=True), *zip(part.outputs, cut.outputs, strict=True)):
         if inner.type is None:
@@ -172,7 +171,7 @@ def _declare_ends(part: Graph, cut: Extraction, type_of: TypeOf, names: Collecti
 
 
 def _keep_inputs(part: Graph, constants: Sequence[Value]) -> None:
-    """Let constants that are inputs too, as those of old models must be, stay inputs."""
+    """Keep constants that are also graph inputs (IR version < 4) as inputs."""
     names = {value.name for value in constants if value.is_input}
     if names:
         own = (value for value in part.initializers if value.name in names)
@@ -180,7 +179,7 @@ def _keep_inputs(part: Graph, constants: Sequence[Value]) -> None:
 
 
 def _defaults(graph: Graph) -> Callable[[Attribute], Attribute | None] | None:
-    """What stands for attributes that the caller of a function gives, outside of the function."""
+    """Map the attributes of a function to their defaults, for use outside of the function."""
     owner = graph.root.owner
     if not isinstance(owner, Function):
         return None
@@ -205,5 +204,5 @@ def _constant_type(value: Value) -> TensorType | None:
 
 
 def extract(model: Model, nodes: Collection[Node]) -> Model:
-    """A new model of these nodes, with declared types only."""
+    """Extract these nodes as a new model, using declared types only."""
     return cut_out(model, cut_selection(nodes))

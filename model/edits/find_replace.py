@@ -1,4 +1,4 @@
-"""Find and replace over names, operator types, attributes and texts; what would change is listed before it is done."""
+"""Find and replace over names, operator types, attributes and texts, with a preview of the changes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from onnx_workbench.model.text.regular_expressions import RegularExpression
 Where = Literal["node names", "value names", "operator types", "attribute names", "attribute values", "texts"]
 _Substitute = Callable[[str], str]
 
-_LONGEST = 10_000  # elements of a list that is looked through: longer ones are data
+_LONGEST = 10_000  # list elements searched at most: longer lists are data
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """One place find-and-replace would change, for the preview."""
+    """One match of find-and-replace, for the preview."""
 
     target: Node | Value
     where: Where
@@ -49,11 +49,11 @@ def find_replacements(
     case: bool = True,
     nodes: Collection[Node] | None = None,
 ) -> Iterator[Replacement | None]:
-    """What `replace_all` would change, bit by bit: with None for what would stay.
+    """Yield what `replace_all` would change, incrementally: None for an object without a match.
 
-    `nodes` restricts it to a selection. ModelError at once for a wrong expression or replacement, and on the way for
-    one that takes too long. Values of attributes are what `attribute_source` writes, each text of a list alone; lists
-    of more than 10,000 elements are left out.
+    `nodes` restricts the search to a selection. ModelError at once for an invalid expression or replacement, and during
+    iteration for an expression that exceeds its time limit. Attribute values are searched as `attribute_source` writes
+    them, strings in lists one by one; lists of more than 10,000 elements are skipped.
     """
     if not pattern:
         raise ModelError("Nothing to find", "Write what to look for.")
@@ -84,7 +84,7 @@ def _found(
                 yield look(node, "texts", "doc_string", node.doc_string)
             if "attribute values" in where:
                 yield from (_in_value(node, attribute, substitute) for attribute in node.attributes.values())
-            if "attribute names" in where:  # last: by then the values are found by the old ones
+            if "attribute names" in where:  # last: until then the values are found by the old ones
                 yield from (look(node, "attribute names", name, name) for name in node.attributes)
 
 
@@ -105,10 +105,10 @@ def _in_value(node: Node, attribute: Attribute, substitute: _Substitute) -> Repl
 
 
 def replace_all(edit: Transaction, replacements: Iterable[Replacement], progress: Progress = SILENT) -> None:
-    """Carry out replacements; refused as a whole when one does not work.
+    """Apply replacements; ModelError, and nothing changed, when one of them fails.
 
-    Such are two values or nodes that would end with the same name, and values an attribute cannot have.
-    Nodes are renamed last, so that what refuses calls them as they are still called.
+    That is when two values or nodes would get the same name, or an attribute cannot hold a value. Nodes are renamed
+    last, so that error messages use the names the user knows.
     """
     replacements = sorted(replacements, key=lambda item: item.where == "node names")
     _refuse_clashes(replacements)
@@ -135,7 +135,7 @@ def _changed(node: Node, item: Replacement) -> Attribute:
 
 
 def _refuse_clashes(replacements: list[Replacement]) -> None:
-    """Costs the number of replacements."""
+    """Raise ModelError for name clashes. Linear in the number of replacements."""
     renamed = {r.target: r.after for r in replacements if r.where in ("node names", "value names")}
     given: dict[tuple[Graph, type, str], Node | Value] = {}
     for target, name in renamed.items():
@@ -156,7 +156,7 @@ def _refuse_clashes(replacements: list[Replacement]) -> None:
 
 
 def _space(target: Node | Value, graph: Graph) -> Graph:
-    """The outermost graph in which a name stands for one thing: values of training graphs are told from the trained."""
+    """Return the outermost graph in which a name is unique: training graphs have a namespace apart from the main graph."""
     model = graph.model
     if isinstance(target, Node) or model is None or isinstance(graph.root.owner, Function):
         return graph.root
@@ -164,7 +164,7 @@ def _space(target: Node | Value, graph: Graph) -> Graph:
 
 
 def _is_twice(first: Node | Value, second: Node | Value) -> bool:
-    """Whether two would newly share a name; two training graphs may have had it each before."""
+    """Return whether two replacements create a new duplicate; two training graphs may share a name already."""
     if first is second or first.graph is None or second.graph is None:
         return False
     return first.graph.root is second.graph.root or first.name != second.name

@@ -1,4 +1,4 @@
-"""The formal attributes of a function: those a call must give, and those that have a default."""
+"""Formal attributes of a function: required ones, and those with a default."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from onnx_workbench.model.ir.graph import Function, Node
 
 
 def formal_names(function: Function) -> tuple[str, ...]:
-    """Every attribute a call may give: first those it must."""
+    """Return all formal attributes, required ones first."""
     return (*function.attributes, *(default.name for default in function.attribute_defaults))
 
 
 def require(edit: Transaction, function: Function, name: str, place: int | None = None) -> None:
-    """Let calls have to give an attribute: a new one, or one whose default is dropped."""
+    """Make an attribute required: a new one, or one whose default is dropped."""
     if not name or name in function.attributes:
         raise _taken(function, name)
     names = list(function.attributes)
@@ -31,7 +31,7 @@ def require(edit: Transaction, function: Function, name: str, place: int | None 
 
 
 def set_default(edit: Transaction, function: Function, default: Attribute) -> None:
-    """Give an attribute a default, whether it is new, was required or had another one."""
+    """Set the default of an attribute, whether it is new, required or has another default."""
     if not default.name:
         raise _taken(function, "")
     have = function.attribute_defaults
@@ -41,7 +41,7 @@ def set_default(edit: Transaction, function: Function, default: Attribute) -> No
 
 
 def remove(edit: Transaction, function: Function, name: str) -> None:
-    """Take a formal attribute away; refused while the body takes a value from it. Calls no longer give it."""
+    """Remove a formal attribute, also from all calls; ModelError while the body refers to it."""
     reference = next(_references(function, name), None)
     if reference is not None:
         node, attribute = reference
@@ -54,7 +54,7 @@ def remove(edit: Transaction, function: Function, name: str) -> None:
 
 
 def rename(edit: Transaction, function: Function, old: str, new: str) -> None:
-    """Call a formal attribute something else; the body and all calls follow."""
+    """Rename a formal attribute; the body and all calls follow."""
     if new == old:
         return
     if not new or new in formal_names(function):
@@ -73,9 +73,9 @@ def rename(edit: Transaction, function: Function, old: str, new: str) -> None:
 
 
 def refer_as_written(edit: Transaction, node: Node, name: str, text: str, kind: AttributeKind | None) -> bool:
-    """Whether a text stands for an attribute of the function, as ``@alpha``, which then gives the node's its value.
+    """Interpret a text such as ``@alpha`` as a reference to the function's attribute; returns whether it was one.
 
-    A text of its own may begin with @ too: it does where the function has no such attribute.
+    A literal text may begin with @ too: that is assumed where the function has no such attribute.
     """
     function = node.graph.root.owner if node.graph is not None else None
     written = text.strip()
@@ -88,7 +88,7 @@ def refer_as_written(edit: Transaction, node: Node, name: str, text: str, kind: 
 
 
 def _references(function: Function, name: str) -> Iterator[tuple[Node, Attribute]]:
-    """Where the body takes a value from an attribute."""
+    """Return the references to an attribute in the body."""
     for graph in function.body.walk():
         for node in graph.nodes:
             for attribute in node.attributes.values():

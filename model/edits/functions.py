@@ -36,7 +36,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 
 def boundary(nodes: Collection[Node]) -> tuple[list[Value], list[Value]]:
-    """Values that go into a set of nodes from outside (constants included) and those used outside of it."""
+    """Return the values that enter a set of nodes from outside (constants included) and those used outside of it."""
     inside = set(nodes)
     inputs: dict[Value, None] = {}
     outputs: dict[Value, None] = {}
@@ -51,7 +51,7 @@ def boundary(nodes: Collection[Node]) -> tuple[list[Value], list[Value]]:
 
 
 def is_used_outside(value: Value, nodes: set[Node]) -> bool:
-    """Whether anything but these nodes and their bodies uses a value."""
+    """Return whether anything but these nodes and their subgraphs uses a value."""
     return any(not _is_inside(user, nodes) for user, _ in value.uses)
 
 
@@ -67,7 +67,7 @@ def _is_inside(user: Node | Graph, nodes: set[Node]) -> bool:
 
 
 def constants_taken(nodes: Collection[Node], graph: Graph) -> list[Node]:
-    """The Constant nodes of a graph that some of its nodes take values from and that are not among them."""
+    """Return the Constant nodes of the graph that feed some of its nodes and are not among them."""
     taken = (value.producer for node in nodes for value in dependencies(node) if is_constant(value))
     constants = dict.fromkeys(node for node in taken if node is not None and node.graph is graph)
     inside = set(nodes)
@@ -75,7 +75,7 @@ def constants_taken(nodes: Collection[Node], graph: Graph) -> list[Node]:
 
 
 def in_graph_order(nodes: Collection[Node]) -> tuple[Graph, list[Node]]:
-    """The one graph all nodes are in, and the nodes in its order; ModelError when there is none or several."""
+    """Return the common graph of all nodes, and the nodes in its order; ModelError for none or several graphs."""
     graphs = {node.graph for node in nodes}
     graph = next(iter(graphs)) if len(graphs) == 1 else None
     if graph is None:
@@ -85,7 +85,9 @@ def in_graph_order(nodes: Collection[Node]) -> tuple[Graph, list[Node]]:
 
 
 def refuse_detour(nodes: Collection[Node]) -> None:
-    """Refuse a set that cannot become one node: something outside depends on it and feeds it."""
+    """Raise ModelError for a node set that is not convex: a path leaves it and comes back, so it cannot become one
+    node.
+    """
     inside = set(nodes)
     between = (nodes_upstream(inside) & nodes_downstream(inside)) - inside
     graph = next(iter(inside)).graph
@@ -101,7 +103,7 @@ def refuse_detour(nodes: Collection[Node]) -> None:
 def extract_function(edit: Transaction, nodes: Collection[Node], name: str, domain: str = "local") -> Node:
     """Move nodes into a new function and call it in their place; returns the call.
 
-    Constants they take values from come along, and stay for others that use them.
+    Constants that feed them are moved too, and kept for other users.
     """
     if not name or edit.model.function(domain, name) is not None:
         raise ModelError(f"There is a function {domain}::{name} already", "Choose another name.")
@@ -128,7 +130,7 @@ def call_instead(
 ) -> Node:
     """Replace nodes of a graph, in any order, by a call of a function; returns the call.
 
-    The call stands where the last of them stood, so a node before that which uses an output must be moved.
+    The call takes the position of the last node; earlier users of its outputs must be moved by the caller.
     """
     _import(edit, graph.importer, function.domain)
     after = max(nodes, key=graph.nodes.place).next
@@ -144,7 +146,7 @@ def call_instead(
 
 
 def _references(body: Graph) -> dict[str, AttributeKind]:
-    """The attributes of the function around it that a graph takes values from."""
+    """Return the attributes of the enclosing function that a graph refers to."""
     attributes = (a for graph in body.walk() for node in graph.nodes for a in node.attributes.values())
     return {a.reference: a.kind for a in attributes if a.reference}
 
@@ -157,11 +159,11 @@ def function_of(
     key: tuple[str, str],
     wires: Mapping[tuple[Node, int], int] | None = None,
 ) -> Function:
-    """A new function, in no model yet, that does what nodes of a graph do; `key` is its domain and name.
+    """Return a new function, not in a model yet, with the body of nodes of a graph; `key` is its domain and name.
 
-    Attributes of a function around the nodes that they refer to are its own attributes under the same names.
-    `wires` says which formal input an input of a node takes, where one value stands for several formal inputs;
-    what its bodies take from outside follows its inputs, as `outer_values` has it.
+    References to attributes of an enclosing function become its own attributes of the same names. `wires` maps an input
+    of a node to a formal input, where one value stands for several formal inputs; outer values used by subgraphs follow
+    its inputs, in the order of `outer_values`.
     """
     domain, name = key
     cloner = Cloner()
@@ -190,7 +192,7 @@ def function_of(
 
 
 def _formal_inputs(nodes: list[Node], inputs: Sequence[Value], cloner: Cloner) -> list[Value]:
-    """Copies of what nodes take from outside, named so that none has the name of something inside."""
+    """Copy the values that enter from outside, under names that nothing inside has."""
     taken: set[str] = {v.name for n in nodes for v in n.outputs if v is not None}
     taken |= {v.name for n in nodes for body in n.bodies for g in body.walk() for v in g.values()}
     formal = []
@@ -204,7 +206,7 @@ def _formal_inputs(nodes: list[Node], inputs: Sequence[Value], cloner: Cloner) -
 
 
 def _import(edit: Transaction, importer: Model | Function | None, domain: str) -> None:
-    """Import a function's domain where it is called, and in the model: it imports those of all its functions."""
+    """Import a function's domain in the caller and in the model, which imports the domains of all its functions."""
     for target in dict.fromkeys((edit.model, importer or edit.model)):
         if domain not in target.opset_imports:
             edit.do(SetField(target, "opset_imports", {**target.opset_imports, domain: 1}))
@@ -222,12 +224,12 @@ def add_function(edit: Transaction, name: str, domain: str = "local", overload: 
 
 
 def remove_function(edit: Transaction, function: Function) -> None:
-    """Take a function out of the model; refused while nodes call it."""
+    """Remove a function from the model; ModelError while nodes call it."""
     remove_functions(edit, [function])
 
 
 def remove_functions(edit: Transaction, functions: Collection[Function]) -> None:
-    """Take functions out of the model, which may call each other; refused while other nodes call them."""
+    """Remove functions, which may call each other, from the model; ModelError while other nodes call them."""
     leaving = {function.key: function for function in functions}
     for call in callers_of(edit.model, leaving):
         owner = None if call.graph is None else call.graph.root.owner
@@ -246,7 +248,7 @@ def rename_function(
     domain: str | None = None,
     overload: str | None = None,
 ) -> None:
-    """Change what a function is called by; every call follows, and so do the imports when the domain is a new one."""
+    """Rename a function; all calls follow, and the opset imports when its domain is new."""
     key = (
         function.domain if domain is None else domain,
         function.name if name is None else name,
@@ -263,7 +265,7 @@ def rename_function(
     calls = callers_of(edit.model, {function.key})
     for field, text in zip(("domain", "name", "overload"), key, strict=True):
         edit.do(SetField(function, field, text))
-    edit.do(SetField(function.body, "name", key[1]))  # a file has one name for both
+    edit.do(SetField(function.body, "name", key[1]))  # one opset version for both domains
     _import(edit, None, key[0])
     for call in calls:
         assert call.graph is not None
@@ -281,8 +283,8 @@ def set_signature(
     attributes: tuple[str, ...] | None = None,
     defaults: tuple[Attribute, ...] | None = None,
 ) -> None:
-    """Change the formal inputs, outputs and attributes of a function; calls keep what they pass, by position of
-    the values that stay. Refused where an output would go that a call passes on to something.
+    """Change the formal inputs, outputs and attributes of a function. Calls keep the arguments of the values that
+    remain, by position. ModelError where an output would go whose value a call uses.
     """
     calls = callers_of(edit.model, {function.key})
     if inputs is not None:
@@ -300,7 +302,7 @@ def set_signature(
 
 
 def _places(old: Sequence[Value], new: Iterable[Value]) -> list[int | None]:
-    """Where each value stood first before; None for those that come."""
+    """Return the first previous position of each value; None for new ones."""
     known = {value: place for place, value in reversed(list(enumerate(old)))}
     return [known.get(value) for value in new]
 
@@ -338,7 +340,7 @@ def _refuse_used(function: Function, leaving: Collection[int], calls: Iterable[N
 
 
 def inline_call(edit: Transaction, call: Node) -> list[Node]:
-    """Replace a call by the nodes of its function; attribute references become the call's values or defaults."""
+    """Inline a call: replace it by the nodes of its function, with attribute references resolved."""
     graph = call.graph
     function = edit.model.function(*call.operator)
     if function is None or graph is None:
@@ -348,7 +350,7 @@ def inline_call(edit: Transaction, call: Node) -> list[Node]:
 
 
 def replace_by_body(edit: Transaction, graph: Graph, call: Node, function: Function) -> list[Node]:
-    """Replace a node by the nodes of a function that does the same; operator sets are the caller's concern."""
+    """Replace a node by the nodes of an equivalent function; the caller reconciles the opset imports."""
     outputs = call.outputs
     before = call.next
     edit.do(RemoveNode(call))
@@ -395,7 +397,7 @@ def _substitution(function: Function, call: Node) -> Callable[[Attribute], Attri
 
 
 def _reconcile_opsets(edit: Transaction, graph: Graph, function: Function, call: Node) -> None:
-    """Import what the function imports; refuse where an operator means something else at the graph's version."""
+    """Import the function's opsets; ModelError where an operator's meaning differs at the graph's version."""
     target = graph.importer or edit.model
     used = {(n.domain, n.op_type) for g in function.body.walk() for n in g.nodes}
     for domain, version in function.opset_imports.items():
@@ -416,21 +418,21 @@ def _reconcile_opsets(edit: Transaction, graph: Graph, function: Function, call:
 
 
 def inline_calls(edit: Transaction, calls: Iterable[Node], progress: Progress = SILENT) -> int:
-    """Inline calls, and those that come to light with them; returns how many. Functions nothing calls then go.
+    """Inline calls and the nested calls that appear; returns how many. Functions without calls are then removed.
 
-    Refuses recursion.
+    ModelError for recursion.
     """
     model = edit.model
     inlined = _inline(edit, calls, progress)
     left = set(inlined)
-    while idle := left - {call.operator for call in callers_of(model, left)}:  # one that goes may have called others
+    while idle := left - {call.operator for call in callers_of(model, left)}:  # a removed one may have called others
         edit.do(SetField(model, "functions", tuple(f for f in model.functions if f.key not in idle)))
         left -= idle
     return inlined.total()
 
 
 def inline_all(edit: Transaction, progress: Progress = SILENT) -> int:
-    """Inline every call until none is left and drop the functions; returns how many calls. Refuses recursion."""
+    """Inline every call and remove all functions; returns the number of calls. ModelError for recursion."""
     calls = callers_of(edit.model, {f.key for f in edit.model.functions})
     outside = [n for n in calls if n.graph is None or not isinstance(n.graph.root.owner, Function)]
     inlined = _inline(edit, outside, progress)
@@ -442,7 +444,7 @@ _MOST_INLINED = 100_000
 
 
 def _inline(edit: Transaction, calls: Iterable[Node], progress: Progress) -> Counter[Operator]:
-    """Inline calls, those first that were there first; how often each function was called."""
+    """Inline calls in first-in, first-out order; returns how often each function was called."""
     _refuse_recursion(edit.model)
     keys = {f.key for f in edit.model.functions}
     pending, inlined = deque(calls), Counter[Operator]()

@@ -1,4 +1,4 @@
-"""Constants: adding, replacing, converting, and moving between initializer, Constant node and attribute."""
+"""Constants: add, replace, convert, and move between initializer, Constant node and attribute."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_initializer(edit: Transaction, graph: Graph, tensor: Tensor, name: str =
 
 
 def put_constant(edit: Transaction, graph: Graph, value: Value, tensor: Tensor | SparseTensor) -> None:
-    """Give a new value of a graph a constant: an initializer, or in a function, which has none, a Constant node."""
+    """Make a new value of a graph constant: an initializer, or in a function, which has none, a Constant node."""
     if isinstance(graph.owner, Function):
         edit.do(InsertNode(graph, _constant_node(graph, value, tensor), graph.nodes.first))
     else:
@@ -43,7 +43,7 @@ def _constant_node(graph: Graph, output: Value, tensor: Tensor | SparseTensor) -
 
 
 def remove_initializer(edit: Transaction, value: Value) -> None:
-    """Take a constant away; refused while something uses it and it is not a graph input too."""
+    """Remove an initializer; ModelError while it is used, unless it is a graph input too."""
     graph = _graph_of(value)
     if value.uses and not value.is_input:
         raise ModelError(f"{value.name} is used", "Disconnect it first, or make it a graph input.", value)
@@ -57,7 +57,7 @@ def _graph_of(value: Value) -> Graph:
 
 
 def set_tensor(edit: Transaction, value: Value, tensor: Tensor | SparseTensor) -> None:
-    """Replace the values of an initializer; its declared type follows when it would be wrong."""
+    """Replace the tensor of an initializer; its declared type follows if it no longer fits."""
     graph = _graph_of(value)
     edit.do(SetInitializer(graph, value, tensor))
     declared = value.type
@@ -72,20 +72,20 @@ def set_tensor(edit: Transaction, value: Value, tensor: Tensor | SparseTensor) -
 
 @dataclass(frozen=True, slots=True)
 class RoundingReport:
-    """What a change of element type did to the values."""
+    """Loss of a change of element type."""
 
     total: int
     changed: int  # no longer equal after conversion
-    overflowed: int  # became infinite, NaN or the nearest end of the range
+    overflowed: int  # became infinite, NaN or saturated
     largest_error: float
 
 
 def convert(
     tensor: Tensor, element_type: ElementType, cast: Callable[[NDArray[Any], ElementType], NDArray[Any]]
 ) -> tuple[ArrayTensor, RoundingReport]:
-    """The tensor in another element type, with what was lost.
+    """Return the tensor in another element type, and the loss.
 
-    `cast` is exec's ONNX cast, handed in since model knows no kernels. Reads the values: not on the GUI thread
+    `cast` is the ONNX cast of exec, passed in because model knows no kernels. Reads the values: not on the GUI thread
     for large tensors.
     """
     import numpy as np
@@ -115,7 +115,7 @@ def _report(old: NDArray[Any], new: NDArray[Any], kind: ElementType) -> Rounding
     if kind is ElementType.BOOL:
         ends = np.zeros_like(same)  # which takes every number
     elif kind.is_integer:
-        ends = finite & (error >= 1)  # what was cut off is less
+        ends = finite & (error >= 1)  # the truncated part is less
     else:
         ends = np.isfinite(after) & (np.abs(before) > 1) & (np.abs(after) < np.abs(before) / 2)
     return RoundingReport(
@@ -132,14 +132,14 @@ def constant_to_initializer(edit: Transaction, node: Node) -> Value:
 
 
 def constants_to_initializers(edit: Transaction, nodes: Iterable[Node], progress: Progress = SILENT) -> list[Value]:
-    """Turn Constant nodes into initializers, which for very many costs much less than one after the other."""
+    """Turn Constant nodes into initializers; linear, where one by one would be quadratic."""
     made = dict(_constant_to_initializer(edit, node) for node in progress.paced(nodes))
     _put_in_place_of(edit, made)
     return list(made.values())
 
 
 def _constant_to_initializer(edit: Transaction, node: Node) -> tuple[Value, Value]:
-    """The output that is gone, and the value that is to take its place."""
+    """Return the removed output, and the value that replaces it."""
     tensor = constant_tensor(node)
     output = node.outputs[0] if node.outputs else None
     graph = node.graph
@@ -164,14 +164,14 @@ def initializer_to_constant(edit: Transaction, value: Value) -> Node:
 
 
 def initializers_to_constants(edit: Transaction, values: Iterable[Value], progress: Progress = SILENT) -> list[Node]:
-    """Turn initializers into Constant nodes, which for very many costs much less than one after the other."""
+    """Turn initializers into Constant nodes; linear, where one by one would be quadratic."""
     made = {value: _initializer_to_constant(edit, value) for value in progress.paced(values)}
     _put_in_place_of(edit, {value: output for value, (_, output) in made.items()})
     return [node for node, _ in made.values()]
 
 
 def _initializer_to_constant(edit: Transaction, value: Value) -> tuple[Node, Value]:
-    """The node, and its output, which is to take the place of the value."""
+    """Return the node and its output, which replaces the value."""
     graph = _graph_of(value)
     if value.is_input:
         raise ModelError(f"{value.name} is a graph input", "Remove it from the inputs first.", value)
@@ -185,7 +185,7 @@ def _initializer_to_constant(edit: Transaction, value: Value) -> tuple[Node, Val
 
 
 def _put_in_place_of(edit: Transaction, instead: Mapping[Value, Value]) -> None:
-    """Let values with the same names be used, described and annotated as those that are gone."""
+    """Replace removed values by values of the same names in all uses, declarations and annotations."""
     graphs: dict[Graph, None] = {}
     for old, new in instead.items():
         graph = old.graph or new.graph
@@ -212,7 +212,7 @@ def _annotated_instead(annotation: QuantizationAnnotation, instead: Mapping[Valu
 
 
 def constant_tensor(node: Node) -> Tensor | SparseTensor | None:
-    """The value of a Constant node whichever attribute holds it; None for other nodes and references."""
+    """Return the value of a Constant node, from whichever attribute holds it; None for other nodes and references."""
     import numpy as np
 
     if node.op_type != "Constant" or node.domain != "":
@@ -234,7 +234,7 @@ def constant_tensor(node: Node) -> Tensor | SparseTensor | None:
 
 
 def set_constant_tensor(edit: Transaction, node: Node, tensor: Tensor | SparseTensor) -> None:
-    """Replace the value of a Constant node; whatever attribute held it gives way to `value` or `sparse_value`."""
+    """Replace the value of a Constant node; `value` or `sparse_value` replaces the attribute that held it."""
     for name in list(node.attributes):
         if name.startswith("value") or name == "sparse_value":
             edit.do(SetAttribute(node, name, None))

@@ -1,4 +1,4 @@
-"""Graph inputs and outputs: adding, removing, ordering, and their dimensions."""
+"""Graph inputs and outputs: add, remove, reorder, and set their dimensions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 
 def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type | None = None) -> Value:
-    """Add a graph input with a free name; of a body its node gets one too, which is to be connected."""
+    """Add a graph input under a free name; for a subgraph also a matching, unconnected input of its node."""
     value = Value(unique_name(name, names_taken(graph)), type)
     if isinstance(graph.owner, Node):
         add_body_inputs(edit, graph, graph.owner, [value])
@@ -34,7 +34,7 @@ def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type |
 
 
 def remove_input(edit: Transaction, graph: Graph, value: Value) -> None:
-    """Remove a graph input; of a body what belongs to it goes too, see `model.edits.subgraph_interface`.
+    """Remove a graph input; for a subgraph also the matching input of its node, see `model.edits.subgraph_interface`.
 
     Refused while nodes use it and it has no initializer to take its place.
     """
@@ -42,7 +42,7 @@ def remove_input(edit: Transaction, graph: Graph, value: Value) -> None:
 
 
 def remove_inputs(edit: Transaction, graph: Graph, values: Sequence[Value], progress: Progress = SILENT) -> None:
-    """Remove graph inputs, as `remove_input` does, which for very many costs much less than one after the other."""
+    """Remove graph inputs like `remove_input`; linear, where one by one would be quadratic."""
     for value in values:
         if value not in graph.inputs:
             raise ModelError(f"{value.name} is not an input of {graph.name or 'the graph'}", "", value)
@@ -57,20 +57,20 @@ def remove_inputs(edit: Transaction, graph: Graph, values: Sequence[Value], prog
         _set_inputs(edit, graph, tuple(v for v in graph.inputs if v not in leaving))
     for value in progress.paced(values, of=len(values)):
         if value.initializer is not None and value.type == value.initializer.type:
-            edit.do(SetField(value, "type", None))  # an input must declare it, of a constant it says nothing
+            edit.do(SetField(value, "type", None))  # an input must declare its type; a constant has its own
 
 
 def remove_unused_inputs(edit: Transaction, graph: Graph, progress: Progress = SILENT) -> int:
-    """Remove the inputs of a graph that nothing takes; returns how many."""
+    """Remove unused inputs of a graph; returns how many."""
     unused = [value for value in graph.inputs if not value.uses]
     remove_inputs(edit, graph, unused, progress)
     return len(unused)
 
 
 def remove_values(edit: Transaction, values: Collection[Value], progress: Progress = SILENT) -> None:
-    """Take values away as far as they can be: their wires, their constants, their places among inputs and outputs.
+    """Remove values as far as possible: their connections, constants, and entries among inputs and outputs.
 
-    An output of the graph that feeds nodes too only loses those wires; once it feeds none, it stops being an output.
+    A graph output with consumers only loses its connections; once it has none, it stops being an output.
     """
     wires: dict[Node, list[int]] = {}
     feeding = set()
@@ -90,12 +90,12 @@ def remove_values(edit: Transaction, values: Collection[Value], progress: Progre
 
 
 def add_output(edit: Transaction, graph: Graph, value: Value) -> None:
-    """Make a value an output of the graph; of a body its node gives it too."""
+    """Make a value a graph output; for a subgraph its node gets an output too."""
     add_outputs(edit, graph, [value])
 
 
 def add_outputs(edit: Transaction, graph: Graph, values: Sequence[Value]) -> None:
-    """Make values outputs of the graph, which for very many costs much less than one after the other."""
+    """Make values graph outputs; linear, where one by one would be quadratic."""
     for value in values:
         if value in graph.outputs:
             raise ModelError(f"{value.name} is an output already", "", value)
@@ -110,12 +110,12 @@ def add_outputs(edit: Transaction, graph: Graph, values: Sequence[Value]) -> Non
 
 
 def remove_output(edit: Transaction, graph: Graph, value: Value) -> None:
-    """Let the graph no longer return a value, which stays; of a body what belongs to it goes too."""
+    """Remove a graph output but keep its value; for a subgraph also the matching output of its node."""
     remove_outputs(edit, graph, [value])
 
 
 def remove_outputs(edit: Transaction, graph: Graph, values: Sequence[Value]) -> None:
-    """Let the graph no longer return values, which for very many costs much less than one after the other."""
+    """Remove graph outputs but keep their values; linear, where one by one would be quadratic."""
     for value in values:
         if value not in graph.outputs:
             raise ModelError(f"{value.name} is not an output of {graph.name or 'the graph'}", "", value)
@@ -127,7 +127,7 @@ def remove_outputs(edit: Transaction, graph: Graph, values: Sequence[Value]) -> 
 
 
 def _set_inputs(edit: Transaction, graph: Graph, inputs: tuple[Value, ...]) -> None:
-    """Of a function they are its signature, which its calls follow."""
+    """Set the inputs; for a function they are its signature, which its calls follow."""
     if isinstance(graph.owner, Function):
         set_signature(edit, graph.owner, inputs=inputs)
     else:
@@ -142,7 +142,7 @@ def _set_outputs(edit: Transaction, graph: Graph, outputs: tuple[Value, ...]) ->
 
 
 def redirect_output(edit: Transaction, graph: Graph, index: int, value: Value) -> None:
-    """Let an output of the graph return another value under the same name, where that value may be renamed."""
+    """Make an output of the graph return another value under the same name, if that value may be renamed."""
     old = graph.outputs[index]
     if value is old:
         return
@@ -161,21 +161,21 @@ def redirect_output(edit: Transaction, graph: Graph, index: int, value: Value) -
 
 
 def reorder_inputs(edit: Transaction, graph: Graph, order: Sequence[Value]) -> None:
-    """Put the inputs in a new order; `order` holds exactly the present ones."""
+    """Reorder the inputs; `order` holds exactly the present ones."""
     if len(order) != len(graph.inputs) or set(order) != set(graph.inputs):
         raise ModelError("The new order must hold every input once", f"There are {len(graph.inputs)} inputs.", graph)
     _set_inputs(edit, graph, tuple(order))
 
 
 def reorder_outputs(edit: Transaction, graph: Graph, order: Sequence[Value]) -> None:
-    """Put the outputs in a new order; `order` holds exactly the present ones."""
+    """Reorder the outputs; `order` holds exactly the present ones."""
     if sorted(map(id, order)) != sorted(map(id, graph.outputs)):
         raise ModelError("The new order must hold every output once", f"There are {len(graph.outputs)}.", graph)
     _set_outputs(edit, graph, tuple(order))
 
 
 def set_dimension(edit: Transaction, value: Value, axis: int, dimension: Dimension) -> None:
-    """Change one dimension of a tensor's declared shape: a number, a symbol, or None for unknown."""
+    """Set one dimension of a tensor's declared shape: a number, a symbol (dynamic axis), or None for unknown."""
     kind = value.type
     if not isinstance(kind, TensorType) or kind.shape is None:
         raise ModelError(f"{value.name} has no declared shape", "Declare its type with a shape first.", value)
@@ -189,7 +189,7 @@ def set_dimension(edit: Transaction, value: Value, axis: int, dimension: Dimensi
 
 
 def check_dimension(dimension: Dimension, place: object = None) -> None:
-    """Refuse a dimension that cannot be written: negative, over 64 bits, or an empty symbol."""
+    """Raise ModelError for a dimension that cannot be stored: negative, over 64 bits, or an empty symbol."""
     if isinstance(dimension, int) and not 0 <= dimension < 1 << 63:
         raise ModelError(f"{dimension} cannot be a dimension", "A dimension is 0 or more and fits 64 bits.", place)
     if isinstance(dimension, str) and not dimension.strip():
@@ -197,10 +197,10 @@ def check_dimension(dimension: Dimension, place: object = None) -> None:
 
 
 def set_batch(edit: Transaction, graph: Graph, batch: Dimension) -> int:
-    """Set the batch dimension of every input and output of a graph, and wherever its old symbol stands.
+    """Set the batch dimension (axis 0) of all inputs and outputs of a graph, and replace its old symbol everywhere.
 
-    It is the first one. Values inside the graph that declared the old number or symbol first follow; inputs that are
-    initializers, scalars and outputs that no input reaches are left alone. Returns how many values changed.
+    Inner values that declared the old number or symbol on axis 0 follow; inputs with an initializer, scalars and
+    outputs that no input reaches do not change. Returns the number of changed values.
     """
     check_dimension(batch, graph)
     old = {_first_dimension(v) for v in graph.required_inputs} - {None}
@@ -221,7 +221,7 @@ def set_batch(edit: Transaction, graph: Graph, batch: Dimension) -> int:
 
 
 def substitute_dimensions(edit: Transaction, graph: Graph, values: Mapping[str, Dimension]) -> int:
-    """Replace symbols in every declared shape of the graph and its bodies; returns how many values changed.
+    """Substitute symbols in all declared shapes of the graph and its subgraphs; returns the number of changed values.
 
     `UNNAMED` is no symbol, and stays.
     """
@@ -250,12 +250,12 @@ def _first_dimension(value: Value) -> Dimension:
 
 
 def input_to_initializer_only(edit: Transaction, graph: Graph, value: Value) -> None:
-    """Turn an input that has an initializer as its default into a plain constant."""
+    """Turn an input with a default (an initializer) into a plain constant."""
     inputs_to_initializers_only(edit, graph, [value])
 
 
 def inputs_to_initializers_only(edit: Transaction, graph: Graph, values: Sequence[Value]) -> None:
-    """Turn inputs that have an initializer as their default into plain constants, very many at once."""
+    """Turn inputs with a default (an initializer) into plain constants, in bulk."""
     for value in values:
         if value.initializer is None:
             raise ModelError(f"{value.name} has no initializer", "Give it one to make it a constant.", value)
@@ -263,7 +263,7 @@ def inputs_to_initializers_only(edit: Transaction, graph: Graph, values: Sequenc
 
 
 def initializer_to_input(edit: Transaction, graph: Graph, value: Value, *, keep_default: bool = False) -> None:
-    """Make a constant a graph input of its type; with `keep_default` its values stay as what is used by default."""
+    """Turn a constant into a graph input of its type; with `keep_default` its values remain as the default."""
     initializers_to_inputs(edit, graph, [value], keep_default=keep_default)
 
 
@@ -275,7 +275,7 @@ def initializers_to_inputs(
     keep_default: bool = False,
     progress: Progress = SILENT,
 ) -> None:
-    """Make constants graph inputs, which for very many costs much less than one after the other."""
+    """Turn constants into graph inputs; linear, where one by one would be quadratic."""
     types: dict[Value, Type | None] = {}
     for value in values:
         if value.initializer is None:

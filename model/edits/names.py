@@ -1,4 +1,4 @@
-"""Names made anew, of all nodes, values or initializers at once."""
+"""Regenerate the names of nodes, values or initializers in bulk."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def regenerate_node_names(
     among: Collection[Node] | None = None,
     progress: Progress = SILENT,
 ) -> int:
-    """Name nodes by operator type and number; with `only_missing` only those that lack a name of their own.
+    """Name nodes by operator type and number; with `only_missing` only unnamed ones and duplicates.
 
-    `among` names these nodes alone. Returns how many changed.
+    `among` restricts it to these nodes. Returns the number of changed names.
     """
     count = 0
     for root in model.root_graphs():
@@ -47,7 +47,7 @@ def regenerate_node_names(
 
 
 def _names_of_others(root: Graph, among: Collection[Node] | None) -> set[str]:
-    """Names that stay, of the nodes that are not to be named."""
+    """Return the names of nodes that are not to be renamed."""
     nodes = (node for graph in root.walk() for node in graph.nodes) if among is not None else ()
     return {node.name for node in nodes if among is not None and node not in among}
 
@@ -55,7 +55,7 @@ def _names_of_others(root: Graph, among: Collection[Node] | None) -> set[str]:
 def regenerate_value_names(
     edit: Transaction, model: Model, *, among: Collection[Node] | None = None, progress: Progress = SILENT
 ) -> int:
-    """Name the outputs of nodes, of `among` alone if given, after their node.
+    """Name node outputs after their node, optionally only those of `among`.
 
     Inputs, outputs and initializers of graphs keep their names.
     """
@@ -80,9 +80,9 @@ def regenerate_value_names(
 def regenerate_initializer_names(
     edit: Transaction, model: Model, *, among: Collection[Node] | None = None, progress: Progress = SILENT
 ) -> int:
-    """Name initializers after the first node that uses them and what they are to it; those that are inputs keep theirs.
+    """Name initializers after their first user and their role there; those that are inputs keep their names.
 
-    `among` names those that one of these nodes uses. Returns how many changed.
+    `among` restricts it to initializers that one of these nodes uses. Returns the number of changed names.
     """
     before: dict[Value, str] = {}
     for root in model.root_graphs():
@@ -104,7 +104,7 @@ def regenerate_initializer_names(
 
 
 def _part(node: Node, index: int) -> str:
-    """What the operator's signature calls an input."""
+    """Return the formal name of an input in the operator's schema."""
     assert node.graph is not None
     schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
     formal = schema.input(index) if schema is not None else None

@@ -1,4 +1,4 @@
-"""Adding, removing, duplicating and changing nodes."""
+"""Add, remove, duplicate and change nodes."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def add_node(
     name: str = "",
     before: Node | None = None,
 ) -> Node:
-    """Add a node with fresh outputs, as many inputs prepared (left out) as its signature requires.
+    """Add a node with new outputs and as many empty inputs as its schema requires.
 
-    `attributes` are Attributes or plain Python values. A domain that is not imported yet is imported at its
-    newest version. `before` None puts it at the end, or after the producers of its inputs.
+    `attributes` are Attributes or plain Python values. A domain that is not imported yet is imported at its newest
+    version. `before` None puts the node at the end, or after the producers of its inputs.
     """
     if not op_type:
         raise ModelError("A node needs an operator type", "The operator type is empty.")
@@ -71,7 +71,7 @@ def add_node(
 
 
 def _fresh_outputs(graph: Graph, title: str, indices: Iterable[int]) -> tuple[Value, ...]:
-    """New values for outputs of a node, under free names."""
+    """Return new values for outputs of a node, under free names."""
     taken = names_taken(graph)
     values = []
     for index in indices:
@@ -81,7 +81,7 @@ def _fresh_outputs(graph: Graph, title: str, indices: Iterable[int]) -> tuple[Va
 
 
 def _signature(edit: Transaction, graph: Graph, op_type: str, domain: str) -> schemas.Schema | None:
-    """The operator's signature under the graph's imports, importing its domain first when nobody did."""
+    """Return the operator's schema at the graph's opset, importing its domain first if needed."""
     imports = graph.opset_imports
     if domain not in imports:
         version = schemas.newest_opset(domain)
@@ -91,7 +91,7 @@ def _signature(edit: Transaction, graph: Graph, op_type: str, domain: str) -> sc
 
 
 def delete(edit: Transaction, nodes: Collection[Node], *, with_constants: bool = True) -> None:
-    """Remove nodes, and initializers and Constants that only they used. Consumers left keep the name, now undefined."""
+    """Remove nodes, and initializers and Constants that only they used. Other consumers keep the then undefined names."""
     used = dict.fromkeys(value for node in nodes for value in node.inputs if value is not None)
     for node in nodes:
         edit.do(RemoveNode(node))
@@ -100,7 +100,7 @@ def delete(edit: Transaction, nodes: Collection[Node], *, with_constants: bool =
 
 
 def drop_unused_constants(edit: Transaction, candidates: Collection[Value]) -> None:
-    """In the order given, each once, so that the same edit is always the same steps."""
+    """Remove constants without users, in the given order, so that the same edit always makes the same steps."""
     for value in candidates:
         if value.uses:
             continue
@@ -111,7 +111,7 @@ def drop_unused_constants(edit: Transaction, candidates: Collection[Value]) -> N
 
 
 def is_constant(value: Value) -> bool:
-    """Whether a value is an initializer or what a Constant gives."""
+    """Return whether a value is an initializer or the output of a Constant node."""
     producer = value.producer
     return value.initializer is not None or (
         producer is not None and producer.op_type == "Constant" and not producer.domain
@@ -119,7 +119,7 @@ def is_constant(value: Value) -> bool:
 
 
 def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
-    """Remove nodes, joining what fed the first data input of each to what used its first output."""
+    """Remove nodes, connecting the first data input of each to the users of its first output."""
     for node in nodes:
         source = bridge_source(node)
         if source is None:
@@ -132,7 +132,7 @@ def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
 
 
 def bridge(edit: Transaction, node: Node, source: Value) -> None:
-    """Remove a node; a value, which may be a constant, stands for its first output."""
+    """Remove a node; a value, which may be constant, replaces its first output."""
     target = node.outputs[0] if node.outputs else None
     edit.do(RemoveNode(node))
     if target is not None:
@@ -141,7 +141,7 @@ def bridge(edit: Transaction, node: Node, source: Value) -> None:
 
 
 def bridge_source(node: Node) -> Value | None:
-    """The input that stands for the output when the node goes: the first of the same type that is no constant."""
+    """Return the input that replaces the output of a removed node: the first non-constant one of the same type."""
     candidates = [v for v in node.inputs if v is not None and not is_constant(v)]
     output = node.outputs[0] if node.outputs else None
     wanted = output.type if output is not None else None
@@ -153,7 +153,7 @@ def bridge_source(node: Node) -> Value | None:
 
 
 def _replace(edit: Transaction, old: Value, new: Value) -> None:
-    """Let every use of `old` refer to `new`; a graph output keeps its name where that is possible."""
+    """Replace every use of `old` by `new`; a graph output keeps its name where possible."""
     returns = old.is_output
     replace_uses(edit, old, new)
     internal = new.producer is not None and new.initializer is None
@@ -166,12 +166,12 @@ def _replace(edit: Transaction, old: Value, new: Value) -> None:
 
 
 def replace_uses(edit: Transaction, old: Value, new: Value) -> None:
-    """Let everything that uses one value use another, graph outputs included."""
+    """Replace every use of one value by another, graph outputs included."""
     edit.do(MoveUses(old, new, tuple(old.uses)))
 
 
 def duplicate(edit: Transaction, nodes: Collection[Node]) -> list[Node]:
-    """Copy nodes next to themselves: same inputs from outside, fresh outputs, wired among themselves alike."""
+    """Copy nodes beside themselves: same outer inputs, new outputs, same connections among each other."""
     if not nodes:
         return []
     graph = next(iter(nodes)).graph
@@ -186,7 +186,7 @@ def duplicate(edit: Transaction, nodes: Collection[Node]) -> list[Node]:
 
 
 def fresh_names(graph: Graph) -> Cloner:
-    """A Cloner whose copies get names that are free in the tree of graphs around `graph`."""
+    """Return a Cloner whose copies get free names in the tree of graphs around `graph`."""
     taken, taken_nodes = names_taken(graph), node_names(graph)
 
     def rename(name: str) -> str:
@@ -203,9 +203,9 @@ def fresh_names(graph: Graph) -> Cloner:
 
 
 def change_operator(edit: Transaction, node: Node, op_type: str, domain: str = "", overload: str | None = None) -> None:
-    """Turn a node into another operator, keeping the inputs, outputs and attributes its signature knows.
+    """Change a node's operator, keeping the inputs, outputs and attributes that the new schema knows.
 
-    Without an `overload` a function of the model is called by the node's one, if it has that, else by one it has.
+    Without an `overload`, a function of the model is called by the node's present overload if it exists, else by any.
     """
     assert node.graph is not None
     if not op_type:
@@ -245,7 +245,7 @@ def _fit_outputs(edit: Transaction, node: Node, schema: schemas.Schema) -> None:
 
 
 def set_output_count(edit: Transaction, node: Node, count: int) -> None:
-    """Give a node more or fewer outputs (Split, optional outputs); refuses to drop one that is used."""
+    """Set the number of outputs of a node (Split, optional outputs); ModelError if a dropped one is used."""
     assert node.graph is not None
     for value in node.outputs[count:]:
         if value is not None and value.uses:
@@ -255,7 +255,7 @@ def set_output_count(edit: Transaction, node: Node, count: int) -> None:
 
 
 def produce_output(edit: Transaction, node: Node, index: int) -> Value:
-    """Let a node produce an output it left out so far, under a free name; those before it stay left out."""
+    """Produce an optional output that was left out, under a free name; earlier ones stay left out."""
     assert node.graph is not None
     outputs = [*node.outputs, *([None] * (index + 1 - len(node.outputs)))]
     present = outputs[index]
@@ -268,7 +268,7 @@ def produce_output(edit: Transaction, node: Node, index: int) -> Value:
 
 
 def drop_output(edit: Transaction, node: Node, index: int) -> None:
-    """Let a node leave an output out; refused while something uses it. A last one goes from the list."""
+    """Leave out an output; ModelError while it is used. A trailing one is removed from the list."""
     value = node.outputs[index]
     if value is not None and value.uses:
         raise ModelError(f"Output {value.name} is used", f"{node.title} cannot lose it while others use it.", value)
@@ -287,9 +287,9 @@ def insert_on_edge(
     domain: str = "",
     overload: str = "",
 ) -> Node:
-    """Put a node between a value and those who use it (all, or the given ones).
+    """Insert a node between a value and its users (all, or the given ones).
 
-    A graph output keeps its name: the value feeding the new node gets a fresh one.
+    A graph output keeps its name: the value that feeds the new node gets a new one.
     """
     graph = value.graph
     assert graph is not None
@@ -313,7 +313,7 @@ def insert_on_edge(
 
 
 def rename_node(edit: Transaction, node: Node, name: str) -> None:
-    """Change a node's name; refused when another node of the same graph tree has it."""
+    """Rename a node; ModelError when another node in the same tree of graphs has the name."""
     assert node.graph is not None
     if name and name != node.name and name in node_names(node.graph):
         raise ModelError(f"There is a node named {name} already", "Node names are unique in a model.", node)
@@ -323,7 +323,7 @@ def rename_node(edit: Transaction, node: Node, name: str) -> None:
 def set_device_configurations(
     edit: Transaction, node: Node, configurations: tuple[NodeDeviceConfiguration, ...]
 ) -> None:
-    """Replace how a node is spread over devices; each must name a configuration of the model, once."""
+    """Set the device configurations of a node; each must name a distinct configuration of the model."""
     known = {c.name for c in edit.model.configurations}
     named = [c.configuration_id for c in configurations]
     for identifier in named:
@@ -336,7 +336,7 @@ def set_device_configurations(
 
 
 def move_before(edit: Transaction, node: Node, before: Node | None) -> None:
-    """Change a node's place in the list of its graph; what runs when follows the wires, not this order."""
+    """Move a node in the node list of its graph; execution order follows the edges, not this order."""
     graph = node.graph
     assert graph is not None
     if before is not node and before is not node.next:
@@ -345,9 +345,9 @@ def move_before(edit: Transaction, node: Node, before: Node | None) -> None:
 
 
 def sort_nodes(edit: Transaction, graph: Graph, progress: Progress = SILENT) -> int:
-    """Bring the nodes of a graph and its bodies into an order in which each comes after what it needs.
+    """Sort the nodes of a graph and its subgraphs topologically (topological sort); returns how many were moved.
 
-    Returns how many were moved; of a graph that is in order none is.
+    Nodes keep their relative order where they can, so nothing moves in a graph that is in order.
     """
     moved = 0
     for inner in graph.walk():

@@ -1,4 +1,4 @@
-"""What a model says about itself: versions, producer, opset imports, texts, metadata, devices, training."""
+"""Model properties: versions, producer, opset imports, texts, metadata, devices, training."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _INT64_MAX = (1 << 63) - 1
 
 
 def set_ir_version(edit: Transaction, version: int) -> None:
-    """Change the IR version the file claims; contents are not converted."""
+    """Set the declared IR version; contents are not converted."""
     if not 1 <= version <= _INT64_MAX:
         raise ModelError(f"{version} is not an IR version", "IR versions are 1 and up.", edit.model)
     edit.do(SetField(edit.model, "ir_version", version))
 
 
 def set_opset(edit: Transaction, target: Model | Function, domain: str, version: int | None) -> None:
-    """Import a domain at a version, or (None) no longer import it. Nodes are not converted; see model.passes."""
+    """Import a domain at an opset version, or (None) remove the import. Nodes are not converted; see `model.convert`."""
     domain = "" if domain == "ai.onnx" else domain
     imports = dict(target.opset_imports)
     if version is None:
@@ -56,12 +56,12 @@ def set_metadata(
 
 
 def rename_metadata(edit: Transaction, target: Model | Graph | Function | Node | Value, old: str, new: str) -> None:
-    """Change a key, keeping its place among the others."""
+    """Rename a key, keeping its position."""
     edit.do(SetField(target, "metadata", with_key(target.metadata, old, new, target)))
 
 
 def _require_place(target: object) -> None:
-    """Refuse what no file could hold: the body of a function is no GraphProto, but a list of nodes in the function."""
+    """Raise ModelError for what no file can store: a function body is a list of nodes, not a GraphProto."""
     if isinstance(target, Graph) and isinstance(target.owner, Function):
         raise ModelError(
             "The body of a function says nothing of itself",
@@ -71,7 +71,7 @@ def _require_place(target: object) -> None:
 
 
 def with_entry(metadata: Mapping[str, str], key: str, text: str | None, place: object) -> Mapping[str, str]:
-    """Metadata with one entry set or (None) removed; `place` is whose it is."""
+    """Return metadata with one entry set or (None) removed; `place` describes the owner for messages."""
     if not key:
         raise ModelError("A metadata entry needs a key", "The key is empty.", place)
     entries = dict(metadata)
@@ -83,14 +83,14 @@ def with_entry(metadata: Mapping[str, str], key: str, text: str | None, place: o
 
 
 def with_key(metadata: Mapping[str, str], old: str, new: str, place: object) -> Mapping[str, str]:
-    """Metadata with another key for one entry, which keeps its place; `place` is whose it is."""
+    """Return metadata with one key renamed, its position kept; `place` describes the owner for messages."""
     if new != old and (not new or new in metadata):
         raise ModelError(f"{new or 'An empty key'} cannot be the new key", "It is taken or empty.", place)
     return {new if key == old else key: text for key, text in metadata.items()}
 
 
 def set_configurations(edit: Transaction, configurations: tuple[DeviceConfiguration, ...]) -> None:
-    """Replace the model's device configurations; names are unique and device lists as long as they claim."""
+    """Set the model's device configurations; ModelError for duplicate names and wrong device counts."""
     names = [c.name for c in configurations]
     if len(set(names)) < len(names):
         raise ModelError("Two device configurations share a name", ", ".join(sorted(names)), edit.model)
@@ -107,7 +107,7 @@ def set_configurations(edit: Transaction, configurations: tuple[DeviceConfigurat
 def set_quantization_annotations(
     edit: Transaction, graph: Graph, annotations: tuple[QuantizationAnnotation, ...]
 ) -> None:
-    """Replace which values hold the quantisation parameters of which; at most one annotation a value."""
+    """Set the quantization annotations of a graph; at most one per value."""
     values = [a.value for a in annotations]
     _require_place(graph)
     if len(set(values)) < len(values):
@@ -116,12 +116,12 @@ def set_quantization_annotations(
 
 
 def add_training(edit: Transaction, training: TrainingInfo) -> None:
-    """Add an initialization or training step to the model."""
+    """Add a training info with an initialization or a training step to the model."""
     edit.do(SetField(edit.model, "training_info", (*edit.model.training_info, training)))
 
 
 def remove_training(edit: Transaction, training: TrainingInfo) -> None:
-    """Take a training step away."""
+    """Remove a training step."""
     kept = tuple(t for t in edit.model.training_info if t is not training)
     edit.do(SetField(edit.model, "training_info", kept))
 
@@ -129,7 +129,7 @@ def remove_training(edit: Transaction, training: TrainingInfo) -> None:
 def set_training_graph(
     edit: Transaction, training: TrainingInfo, field: Literal["initialization", "algorithm"], graph: Graph | None
 ) -> None:
-    """Give a training step one of its graphs, or (None) take it away with the bindings to its outputs."""
+    """Set one of the graphs of a training step, or (None) remove it with the bindings to its outputs."""
     if graph is None:
         binding = "initialization_binding" if field == "initialization" else "update_binding"
         edit.do(SetField(training, binding, ()))
@@ -137,7 +137,7 @@ def set_training_graph(
 
 
 def _bindable(model: Model, graph: Graph | None, field: str) -> set[str]:
-    """What bindings of a training graph may take: its outputs, and for updates those of the main graph too."""
+    """Return what bindings of a training graph may refer to: its outputs, for updates also those of the main graph."""
     graphs = (graph, model.graph) if field == "update_binding" else (graph,)
     return {value.name for each in graphs if each is not None for value in each.outputs}
 
@@ -149,7 +149,7 @@ def set_bindings(
     initialization: Mapping[str, str] | None = None,
     update: Mapping[str, str] | None = None,
 ) -> None:
-    """Say which outputs of the training graphs set which initializers; refuses names that are not there."""
+    """Bind outputs of the training graphs to initializers; ModelError for unknown names."""
     model = edit.model
     targets = {v.name for v in model.graph.initializers}
     if training.algorithm is not None:

@@ -1,4 +1,4 @@
-"""Adding and removing fields by their path in the message, as the raw view does."""
+"""Add and remove fields by their path in the protobuf message, for the raw view."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _TEXTS = frozenset({"doc_string", "producer_name", "producer_version", "domain",
 
 
 def can_remove(model: Model, path: Path) -> bool:
-    """Whether `remove_field` knows what to do with a field."""
+    """Return whether `remove_field` supports a field."""
     return _removal(model, path) is not None
 
 
 def remove_field(edit: Transaction, path: Path) -> None:
-    """Take a field out of its message, of a repeated one the entry; ModelError says why it must stay."""
+    """Remove a field, or one entry of a repeated field, from its message; ModelError if it is required."""
     removal = _removal(edit.model, path)
     if removal is None:
         raise ModelError(f"{path[-1][0]} cannot be removed", "The message needs it.")
@@ -54,7 +54,7 @@ def remove_field(edit: Transaction, path: Path) -> None:
 
 
 def addable(model: Model, path: Path) -> dict[str, str]:
-    """The fields that can be added to the message at a path, each with what to ask for; nothing to ask is ``""``."""
+    """Return the fields that can be added to the message at a path, with the prompt for each (``""`` for none)."""
     place = place_of(model, path)
     if place is None:
         return {}
@@ -64,7 +64,7 @@ def addable(model: Model, path: Path) -> dict[str, str]:
 
 
 def missing_fields_of(place: FieldPath) -> dict[str, bool]:
-    """The fields a part of its own does not have yet, and whether each takes a text."""
+    """Return the missing fields of a message part, and whether each takes a text."""
     part = place.part
     assert part is not None
     try:
@@ -74,7 +74,7 @@ def missing_fields_of(place: FieldPath) -> dict[str, bool]:
 
 
 def add_field(edit: Transaction, path: Path, name: str, text: str = "") -> None:
-    """Add a field to the message at a path, of a repeated one an entry at its end."""
+    """Add a field to the message at a path; to a repeated field an entry at its end."""
     place = place_of(edit.model, path)
     if place is not None and place.part is not None:
         inner = place.part.path
@@ -87,7 +87,7 @@ def add_field(edit: Transaction, path: Path, name: str, text: str = "") -> None:
 
 
 def add_unknown_field(edit: Transaction, path: Path, number: str, text: str) -> None:
-    """Add a field that onnx.proto does not know to the message at a path: see `add_unknown`."""
+    """Add a field that onnx.proto does not define to the message at a path: see `add_unknown`."""
     host, inner = host_of(edit.model, (*path, ("", 0)))
     add_unknown(edit, host, inner, path, number, text)
 
@@ -207,7 +207,7 @@ def _drop_output(edit: Transaction, node: Node, index: int) -> None:
 
 
 def _attribute_without(attribute: Attribute, field: str, index: int) -> Attribute | None:
-    """An attribute without an entry of its list, its text or its reference."""
+    """Return an attribute without one entry of its list, its text or its reference."""
     if field == "doc_string":
         return replace(attribute, doc_string="")
     if field == "ref_attr_name":
@@ -219,7 +219,7 @@ def _attribute_without(attribute: Attribute, field: str, index: int) -> Attribut
 
 # -- adding ---------------------------------------------------------------------------------------------------
 
-_Additions = Mapping[str, tuple[str, Add]]  # by field: what to ask for, and what to do with it
+_Additions = Mapping[str, tuple[str, Add]]  # by field: the prompt, and the function that adds it
 
 
 def _additions(place: FieldPath) -> _Additions:
@@ -246,7 +246,7 @@ def _additions(place: FieldPath) -> _Additions:
 
 
 def _with_texts(target: Any, others: _Additions, texts: tuple[str, ...]) -> _Additions:
-    """What can be added, and the texts that are empty."""
+    """Return what can be added, and the texts that are empty."""
     found = dict(others)
     for field in texts:
         if not getattr(target, field):
@@ -389,7 +389,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _additions_below(place: FieldPath) -> _Additions:
-    """Entries of lists in attributes, and what else an attribute can have."""
+    """Return list entries of attributes that can be added, and other fields of an attribute."""
     target: Any = place.target
     name, index = place.rest[0]
     if len(place.rest) == 1 and name == "quantization_annotation" and index < len(target.quantization_annotations):

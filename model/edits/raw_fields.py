@@ -1,8 +1,8 @@
-"""Editing by message and field, as the raw view does: from a path in the message to an edit of the model.
+"""Set fields by their path in the protobuf message, for the raw view: maps a path to an edit of the model.
 
-A path is the fields from ModelProto down with their index among fields of the same name:
-``(("graph", 0), ("node", 3), ("op_type", 0))``. The numbers in a packed field and the bytes of data come in pages:
-``(…, ("float_data", 0), ("page", 2), ("element", 2017))``, ``(…, ("raw_data", 0), ("page", 0), ("bytes", 32))``.
+A path is the fields from ModelProto down with their index among fields of the same name: ``(("graph", 0), ("node", 3),
+("op_type", 0))``. The numbers in a packed field and the bytes of data come in pages: ``(…, ("float_data", 0), ("page",
+2), ("element", 2017))``, ``(…, ("raw_data", 0), ("page", 0), ("bytes", 32))``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Target = Model | Graph | Function | TrainingInfo | Node | Value
 
 
 def object_at(model: Model, path: Path) -> tuple[Target, Path]:
-    """The innermost model object on a path, and what is left of the path below it."""
+    """Return the innermost model object on a path, and the rest of the path below it."""
     target: Target = model
     rest = list(path)
     while rest:
@@ -81,7 +81,7 @@ def _step(target: Target, rest: list[tuple[str, int]]) -> tuple[Target, int] | N
 
 
 def _listed(graph: Graph, field: str) -> Sequence[Value]:
-    """The values a graph has messages for in a field."""
+    """Return the values that a repeated field of the graph holds messages for."""
     match field:
         case "input":
             return graph.inputs
@@ -98,7 +98,7 @@ def _at(items: Any, index: int) -> Any:
 
 
 def path_of(target: Node | Value | Graph | Function | Model) -> Path | None:
-    """The path to an object; None for what has no message of its own. Costs the place in its list."""
+    """Return the path to an object; None if it has no message of its own. Linear in the position in its list."""
     match target:
         case Model():
             return ()
@@ -157,12 +157,12 @@ def _path_of_value(value: Value) -> Path | None:
 
 
 def can_set(model: Model, path: Path) -> bool:
-    """Whether `set_field` knows what to do with a field."""
+    """Return whether `set_field` supports a field."""
     return _setter_at(model, path) is not None
 
 
 def set_field(edit: Transaction, path: Path, text: str) -> None:
-    """Change one scalar field to what a person wrote; ModelError when it is not of the field's kind."""
+    """Set one scalar field from the user's text; ModelError when it does not fit the field's type."""
     setter = _setter_at(edit.model, path)
     if setter is None:
         raise ModelError("This field is edited elsewhere", "Its message has an editor of its own.", path[-1][0])
@@ -184,9 +184,9 @@ def _setter_at(model: Model, path: Path) -> Setter | None:
 
 
 def host_of(model: Model, path: Path) -> tuple[Host, Path]:
-    """The innermost object that keeps changes of an unknown field, and the path from it to the field's message.
+    """Return the innermost object that stores changes of an unknown field, and the path from it to the field's message.
 
-    A value may be in several messages, so for one the path begins with the list of its graph that it is in.
+    A value may be in several messages, so for one the path begins with the list of its graph that contains it.
     """
     for length in range(len(path) - 1, 0, -1):
         target, rest = object_at(model, path[:length])
@@ -204,9 +204,9 @@ def host_of(model: Model, path: Path) -> tuple[Host, Path]:
 
 @dataclass(frozen=True, slots=True)
 class FieldPath:
-    """Where a path leads: the innermost object, the field it was met in, and the path below it.
+    """Resolved path: the innermost object, the field through which it was reached, and the path below it.
 
-    `part` is the message of its own that holds the field, where there is one.
+    `part` is the enclosing message part, if there is one.
     """
 
     target: Target
@@ -216,7 +216,7 @@ class FieldPath:
 
 
 def place_of(model: Model, path: Path) -> FieldPath | None:
-    """Where a path of the raw view leads; None for what cannot be told apart in the model."""
+    """Resolve a path of the raw view; None for what the model does not distinguish."""
     plain = plain_path(path)
     if plain is None:
         return None
@@ -230,7 +230,7 @@ def place_of(model: Model, path: Path) -> FieldPath | None:
 def plain_path(path: Path) -> Path | None:
     """A path without the pages and packed fields of the raw view: elements are entries of their field.
 
-    None for the second of two packed fields of one name, whose elements have no number of their own.
+    None for elements of the second of two packed fields of one name, whose elements have no number of their own.
     """
     steps = [step for step in path if step[0] != PAGE]
     if steps and steps[-1][0] == ELEMENT:
@@ -284,7 +284,7 @@ def _setter(target: Target, field: str, rest: Path) -> Setter | None:
 
 
 def _name_function(edit: Transaction, function: Function, name: str) -> None:
-    """Calls stay as they are, as everything does that raw messages say elsewhere."""
+    """Rename a function's key only; calls do not follow, as in every raw edit."""
     edit.do(SetField(function, "name", name))
     edit.do(SetField(function.body, "name", name))
 
@@ -364,7 +364,7 @@ def _attribute_setter(node: Node, attribute: Attribute, path: Path) -> Setter | 
 
 
 def with_reference(attribute: Attribute, name: str) -> Attribute:
-    """An attribute that takes its value from one of the function, or with no name the plainest of its own."""
+    """Return an attribute that refers to an attribute of the function, or without a name the simplest literal one."""
     return replace(attribute, reference=name, value=None if name else plainest(attribute.kind))
 
 
@@ -374,7 +374,7 @@ def _default_setter(function: Function, default: Attribute, rest: Path) -> Sette
 
 
 def _attribute_change(attribute: Attribute, path: Path) -> Callable[[str], Attribute] | None:
-    """How a text changes a field of an AttributeProto, for those of nodes and of functions."""
+    """Return the edit by which a text changes a field of an AttributeProto, of a node or a function."""
     field, index = path[0]
     value: Any = attribute.value
     if len(path) == 1 and field == "doc_string":
@@ -414,7 +414,7 @@ def _set_opset(edit: Transaction, target: Model | Function, index: int, version:
 
 
 def parse_item(kind: AttributeKind, text: str) -> Any:
-    """One entry of a list of a kind: what a person wrote, or the plainest for kinds that are no texts."""
+    """Parse one list entry of a kind from the user's text, or return the simplest entry for kinds without a text form."""
     names = {AttributeKind.INT: "i", AttributeKind.FLOAT: "f", AttributeKind.STRING: "s"}
     return _PARSERS[names[kind]](text) if kind in names else plainest(kind)
 

@@ -1,6 +1,6 @@
 """Fields of the messages below a model object: tensors, types, shardings, bindings, annotations.
 
-For `model.edits.raw_fields`. Each function says which edit sets a field, or None where it is edited elsewhere.
+For `model.edits.raw_fields`. Each function returns the edit that sets a field, or None where another module does it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Put = Callable[[Transaction, Any], None]
 
 
 def swapped(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
-    """Items with another one at a place."""
+    """Return items with one replaced."""
     return (*items[:index], item, *items[index + 1 :])
 
 
@@ -41,24 +41,24 @@ def swapped(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
 
 
 class Editable(Protocol):
-    """A copy of a message that can be changed by paths."""
+    """Mutable copy of a message, changed by paths."""
 
     def set(self, path: Path, text: str) -> None:
         """Set a scalar."""
 
     def remove(self, path: Path) -> None:
-        """Take out a field."""
+        """Remove a field."""
 
     def add(self, path: Path, name: str, text: str) -> None:
         """Add a field to the message at a path."""
 
     @property
     def message(self) -> Any:
-        """The message as it is now."""
+        """The changed message."""
 
 
 class _Plain:
-    """A message without values that stand elsewhere."""
+    """A message whose contents are all in the message itself."""
 
     def __init__(self, message: Any) -> None:
         self.message = message
@@ -75,21 +75,21 @@ class _Plain:
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """A part of the model that is a message of its own: `path` leads on inside it, `put` takes it back changed."""
+    """A part of the model with its own message: `path` is the path inside it, `put` stores the changed message."""
 
     open: Callable[[], Editable]
     put: Callable[[Transaction, Any], None]
     path: Path
 
     def change(self, edit: Transaction, how: Callable[[Editable], None]) -> None:
-        """Change a copy and put it in the place of the part."""
+        """Change a copy and replace the part by it."""
         copy = self.open()
         how(copy)
         self.put(edit, copy)
 
 
 def part_at(target: object, field: str, rest: Path) -> MessagePart | None:
-    """The part that holds a field below an object, which was met as a `field` of the message around it."""
+    """Return the part that holds a field below an object; `field` is the field through which the object was reached."""
     name, index = rest[0] if rest else ("", 0)
     match target, name:
         case Value(), "type" if field not in ("initializer", "sparse_initializer"):
@@ -160,7 +160,7 @@ _TENSOR_FIELDS = {
 def _attribute_part(
     attribute: Attribute, put: Callable[[Transaction, Attribute], None], path: Path
 ) -> MessagePart | None:
-    """A tensor or type in an attribute."""
+    """Return a tensor or type in an attribute."""
     field, index = path[0] if path else ("", 0)
     kind, value = attribute.kind, attribute.value
     if _TENSOR_FIELDS.get(field) is not kind or value is None:
@@ -189,7 +189,7 @@ def _put_attribute(edit: Transaction, node: Node, attribute: Attribute) -> None:
 
 
 def _device_part(node: Node, index: int, path: Path) -> MessagePart:
-    """One of a node's device configurations; what is not possible there is refused as in the inspector."""
+    """Return one of a node's device configurations; invalid changes raise the same ModelError as in the inspector."""
     old = node.device_configurations[index]
 
     def read() -> Editable:
@@ -216,7 +216,7 @@ def _device_part(node: Node, index: int, path: Path) -> MessagePart:
 
 
 def import_setter(target: Model | Function, index: int) -> Setter | None:
-    """The domain of an opset import."""
+    """Return the setter for the domain of an opset import."""
     domains = list(target.opset_imports)
     if index >= len(domains):
         return None
@@ -232,7 +232,7 @@ def import_setter(target: Model | Function, index: int) -> Setter | None:
 
 
 def configuration_setter(model: Model, path: Path) -> Setter | None:
-    """A field of one of the model's device configurations."""
+    """Return the setter for a field of one of the model's device configurations."""
     index, names = path[0][1], tuple(name for name, _ in path[1:])
     if index >= len(model.configurations):
         return None
@@ -255,7 +255,7 @@ def configuration_setter(model: Model, path: Path) -> Setter | None:
 
 
 def function_setter(function: Function, path: Path) -> Setter | None:
-    """A formal input, output or attribute."""
+    """Return the setter for a formal input, output or attribute."""
     index = path[0][1]
     match tuple(name for name, _ in path):
         case ("input" | "output" as side,):
@@ -271,7 +271,7 @@ def function_setter(function: Function, path: Path) -> Setter | None:
 
 
 def annotation_setter(graph: Graph, path: Path) -> Setter | None:
-    """A field of a quantisation annotation: the value it is of, or a parameter's key or value."""
+    """Return the setter for a field of a quantization annotation: its value, or a parameter's key or value."""
     index = path[0][1]
     if index >= len(graph.quantization_annotations):
         return None
@@ -297,7 +297,7 @@ def annotation_setter(graph: Graph, path: Path) -> Setter | None:
 
 
 def value_of(graph: Graph, name: str) -> Value:
-    """The value of a name that is visible in a graph; ModelError when there is none."""
+    """Return the value of a name visible in a graph; ModelError when there is none."""
     value = visible_values(graph).get(name)
     if value is None:
         raise ModelError(f"There is no value {name!r} here", "Name one that the graph has or can see.", graph)
@@ -305,7 +305,7 @@ def value_of(graph: Graph, name: str) -> Value:
 
 
 def binding_setter(training: TrainingInfo, path: Path) -> Setter | None:
-    """One side of a binding."""
+    """Return the setter for one side of a binding."""
     match tuple(name for name, _ in path):
         case ("initialization_binding" | "update_binding" as field, "key" | "value" as part):
             pairs: tuple[tuple[str, str], ...] = getattr(training, field)

@@ -1,6 +1,6 @@
-"""Editing sparse tensors as a whole: what a dense tensor can be edited with, without their zeros being stored.
+"""Edit sparse tensors as a whole with the operations of dense tensors, without storing their zeros.
 
-Functions are pure and may take long, as those of `model.edits.tensors`, whose edits they borrow.
+Pure functions that may take long, like those of `model.edits.tensors`, which they use.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def on_dense(tensor: SparseTensor, change: Callable[[Tensor], Tensor]) -> SparseTensor:
-    """The sparse tensor with an edit of dense tensors done to it; refused where dense takes more than 2 GiB."""
+    """Apply an edit of dense tensors to a sparse tensor; ModelError where the dense form takes more than 2 GiB."""
     return from_dense(tensor, change(to_dense(tensor)))
 
 
 def from_dense(old: SparseTensor, dense: Tensor) -> SparseTensor:
-    """The values of a dense tensor in the place of a sparse one: under its names, with indices of the form it had."""
+    """Store the values of a dense tensor in sparse form, with the old tensor's names and index format."""
     made = to_sparse(dense)
     kind = kind_of(made.values)
     before = SparseTensor(remade(old.values, made.values.numpy(), kind), old.indices, old.shape, old.source)
@@ -36,7 +36,7 @@ def from_dense(old: SparseTensor, dense: Tensor) -> SparseTensor:
 
 
 def reshape(tensor: SparseTensor, shape: tuple[int, ...]) -> SparseTensor:
-    """The same entries in another dense shape of as many elements; one dimension may be -1. Needs no dense array."""
+    """Reshape without densifying, to as many elements; one dimension may be -1."""
     size = prod(tensor.shape)
     positions = linear_indices(tensor)
     known = prod(d for d in shape if d != -1)
@@ -51,7 +51,7 @@ def reshape(tensor: SparseTensor, shape: tuple[int, ...]) -> SparseTensor:
 def retype(
     tensor: SparseTensor, kind: ElementType, cast: Callable[[NDArray[Any], ElementType], NDArray[Any]]
 ) -> tuple[SparseTensor, RoundingReport]:
-    """The sparse tensor in another element type, and what its entries lose; `cast` is exec's, handed in."""
+    """Convert the element type; also returns the loss. `cast` is the ONNX cast of exec, passed in."""
     if kind is ElementType.STRING:
         raise ModelError("Strings cannot be sparse", "Sparse tensors hold numbers.")
     values, report = retype_dense(tensor.values, kind, cast)
@@ -61,7 +61,7 @@ def retype(
 def _put_together(
     old: SparseTensor, values: NDArray[Any], positions: NDArray[Any], shape: tuple[int, ...]
 ) -> SparseTensor:
-    """Entries under the old tensor's names, with indices of the form it had: linear, or one a dimension."""
+    """Return a sparse tensor of these entries with the old names and index format: linear, or one index per dimension."""
     indices = np.asarray(positions, np.int64)
     if old.indices.numpy().ndim == 2:
         places = np.unravel_index(indices, shape) if len(indices) else ()

@@ -1,7 +1,7 @@
-"""What a part that was cut out of a graph remembers of the whole, so that merging the parts gives the whole back.
+"""Metadata of a part split from a model, so that merging the parts restores the original order and types.
 
-Neither the order in which nodes, inputs and outputs of different parts stood, nor which types only the cut declared,
-can be seen from the parts. A part says it in one entry of its metadata, which merging takes away when all is back.
+Neither the order of nodes, inputs and outputs across parts nor which types only the split declared can be derived from
+the parts. Each part stores it in one metadata entry, which merging removes once everything is back.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ KEY = "onnx_workbench.whole"
 
 @dataclass(frozen=True, slots=True)
 class SplitOrigin:
-    """The graph that parts were cut out of, and where the nodes of one part stood in it."""
+    """The original graph of split parts, and the positions of one part's nodes in it."""
 
     nodes: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    made: tuple[str, ...]  # outputs of the part that the whole has not got, or has inside
-    undeclared: tuple[str, ...]  # values whose type the whole does not declare, as an input or output of a part must
-    runs: tuple[tuple[int, str], ...]  # place of the first node of each run of neighbours, and the name of its output
+    made: tuple[str, ...]  # outputs of the part that are internal to the original
+    # values without a declared type in the original, which inputs and outputs of a part must have
+    undeclared: tuple[str, ...]
+    # position of the first node of each run of neighbours, and the name of its output
+    runs: tuple[tuple[int, str], ...]
     functions: tuple[str, ...] = ()  # labels of all functions, in order
-    apart: str = ""  # what no part has: see `remnants`
-    shapeless: tuple[str, ...] = ()  # values whose type the whole declares without a shape, where a part needs one
+    apart: str = ""  # what no part contains: see `split_remainder`
+    shapeless: tuple[str, ...] = ()  # values declared without a shape in the original, where a part needs one
 
     def is_that_of(self, other: SplitOrigin | None) -> bool:
-        """Whether two parts are of one whole."""
+        """Return whether two parts have the same origin."""
         return other is not None and (self.nodes, self.inputs, self.outputs) == (
             other.nodes,
             other.inputs,
@@ -55,7 +57,7 @@ class SplitOrigin:
         undeclared: Iterable[str],
         shapeless: Iterable[str],
     ) -> SplitOrigin:
-        """The same whole, as a part with these nodes remembers it."""
+        """Return the same origin with the positions of the nodes of a part."""
         runs: list[tuple[int, str]] = []
         expected = -1
         for node, place in zip(nodes, places, strict=True):
@@ -66,11 +68,11 @@ class SplitOrigin:
         return replace(self, made=made, undeclared=undeclared, shapeless=shapeless, runs=tuple(runs))
 
     def text(self) -> str:
-        """As it stands in the metadata."""
+        """Encode for the metadata entry."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
     def places(self, nodes: Iterable[Node]) -> list[int]:
-        """Where the nodes of the part stood; those that came since follow the ones before them."""
+        """Return the positions of the part's nodes; nodes added later follow their predecessor."""
         starts = {name: place for place, name in self.runs}
         found: list[int] = []
         for node in nodes:
@@ -80,7 +82,7 @@ class SplitOrigin:
 
 
 def whole_of(model: Model) -> SplitOrigin | None:
-    """What a model remembers of a whole; None where it is no part, or the entry cannot be understood."""
+    """Decode the origin of a model; None if it is not a part or the entry is malformed."""
     try:
         told: Any = json.loads(model.metadata.get(KEY, ""))
         inputs, outputs, made, undeclared = (
@@ -103,9 +105,9 @@ def remembering(
     undeclared: Iterable[str],
     shapeless: Iterable[str],
 ) -> Mapping[str, str]:
-    """The metadata of a part of `model`: that of the model, and where the nodes stand in its main graph.
+    """Return the metadata of a part of `model`: the model's own, and the positions of the nodes in its main graph.
 
-    What a part of a part remembers is the first whole. Parts of bodies and functions are not put back.
+    A part of a part refers to the first original. Parts of subgraphs and functions store nothing.
     """
     metadata = {key: text for key, text in model.metadata.items() if key != KEY}
     if graph is not model.graph:
@@ -123,9 +125,9 @@ def remembering(
 
 
 def forgotten(model: Model, parts: Sequence[Model]) -> list[str]:
-    """What of a model is in none of its parts, nor remembered by them as it is too large or cannot be read.
+    """Return what of a model is lost by splitting it: in no part, and too large or unreadable for the metadata.
 
-    Names, first "training graphs"; of parts of bodies and functions, which remember nothing, none.
+    Names, "training graphs" first; empty for parts of subgraphs and functions.
     """
     wholes = [whole_of(part) for part in parts]
     if any(whole is None or whole.apart for whole in wholes):
@@ -138,7 +140,7 @@ def forgotten(model: Model, parts: Sequence[Model]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Two parts of one whole that are about to become one: remembers where the nodes of both stood."""
+    """Two parts of one original during their merge, with the positions of the nodes of both."""
 
     graph: Graph
     whole: SplitOrigin
@@ -149,16 +151,18 @@ class Joint:
     coming: Sequence[int]
 
     def without(self, coming: Iterable[Node], shared: Collection[Node]) -> Joint:
-        """The same where some of the nodes that were to come in are here already."""
+        """Return the same without nodes that exist here already."""
         kept = [place for node, place in zip(coming, self.coming, strict=True) if node not in shared]
         return replace(self, coming=kept)
 
     def gives(self, value: Value) -> bool:
-        """Whether a value is an output of the whole, not only of a part."""
+        """Return whether a value is an output of the original, not only of a part."""
         return value.name in self.whole.outputs
 
     def insertion_points(self, copies: Sequence[Node]) -> list[Node | None]:
-        """Before which node here each node that comes in stands: where it stood, but after all that it uses."""
+        """Return the node before which each new node goes: its original position, but after the producers of its
+        inputs.
+        """
         present = list(self.here)
         places = list(self.here.values())
         index = {node: i for i, node in enumerate(present)}
@@ -171,9 +175,9 @@ class Joint:
         return found
 
     def finish(self, edit: Transaction, copies: Sequence[Node], *, keep_outputs: bool) -> None:
-        """Put inputs and outputs in order, and take back types that only the cut declared.
+        """Restore the order of inputs and outputs, and remove types that only the split declared.
 
-        Where all inputs and outputs of the whole are back, it is no part any more; else it remembers the whole.
+        Once all inputs and outputs of the original are back, the metadata entry is removed.
         """
         graph, whole = self.graph, self.whole
         given = {value.name for value in graph.outputs}
@@ -202,7 +206,7 @@ class Joint:
 
 
 def joint(graph: Graph, model: Model, other: Model) -> Joint | None:
-    """What is known of two models that are to be merged, the second into `graph`, when both are parts of one whole."""
+    """Return the joint of two models, the second to be merged into `graph`, if both are parts of one original."""
     ours, theirs = (whole_of(m) for m in (model, other))
     if graph is not model.graph or ours is None or theirs is None or not ours.is_that_of(theirs):
         return None
@@ -214,7 +218,7 @@ def joint(graph: Graph, model: Model, other: Model) -> Joint | None:
 
 
 def _in_order(values: Collection[Value], names: Sequence[str]) -> list[Value]:
-    """Inputs or outputs in the order of the whole; those it has not got come first."""
+    """Sort inputs or outputs in the order of the original; unknown ones come first."""
     place = {name: index for index, name in enumerate(names)}
     return sorted(values, key=lambda value: place.get(value.name, -1))
 

@@ -1,7 +1,7 @@
-"""What belongs to a model and to no part of it: training graphs, and functions, inputs and constants without a use.
+"""Content of a model that belongs to no split part: training graphs, and unused functions, inputs and constants.
 
-Training graphs speak of values that a part has not got, so it could be neither checked nor run with them; and what
-nothing uses, nobody chooses. A part remembers it all as text.
+Training graphs refer to values that a part lacks, so a part could be neither checked nor run with them; unused objects
+are in no selection. A part stores them as text.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from onnx_workbench.model.history.steps import SetField, SetGraphInputs, SetInit
 from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.graph import Function, Graph, Model, TrainingInfo, Value
 
-_LARGEST = 1 << 24  # bytes; metadata are no place for more
+_LARGEST = 1 << 24  # bytes; metadata should not grow beyond this
 
 
 def packed(model: Model) -> str:
-    """What no part of a model takes along, as text; empty where there is nothing of the kind, or too much."""
+    """Encode the remainder of a model as text; empty if there is none, or it is too large."""
     from onnx_workbench.model.io.writer.save import to_bytes
     from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 
@@ -43,19 +43,19 @@ def packed(model: Model) -> str:
 
 
 def uncalled(model: Model) -> tuple[Function, ...]:
-    """The functions that the main graph needs none of."""
+    """Return the functions that the main graph does not need, directly or indirectly."""
     called = set(functions_used(model, list(model.graph.nodes)))
     return tuple(f for f in model.functions if f not in called)
 
 
 def unused(model: Model) -> list[Value]:
-    """The inputs and constants of the main graph that it uses nowhere."""
+    """Return the unused inputs and constants of the main graph."""
     used = {v for graph in model.graph.walk() for node in graph.nodes for v in node.inputs}.union(model.graph.outputs)
     return [v for v in dict.fromkeys((*model.graph.inputs, *model.graph.initializers)) if v not in used]
 
 
 def bring_back(edit: Transaction, text: str, order: Iterable[str]) -> None:
-    """Put into a model what `packed` took from it; `order` has the labels of all its functions."""
+    """Restore into a model what `packed` encoded; `order` has the labels of all its functions."""
     model = edit.model
     rest = _unpacked(text)
     if rest is not None:
@@ -76,7 +76,7 @@ def bring_back(edit: Transaction, text: str, order: Iterable[str]) -> None:
 
 
 def _add(do: Callable[[Step], object], graph: Graph, values: Iterable[Value]) -> None:
-    """Give a graph copies of values, as constants and as inputs."""
+    """Add copies of values to a graph, as constants and as inputs."""
     cloner, inputs = Cloner(), list(graph.inputs)
     for value in values:
         copy = cloner.value(value)
@@ -107,7 +107,7 @@ def _unpacked(text: str) -> Model | None:
 
 
 def _linked(training: TrainingInfo, here: dict[str, Value], model: Model) -> TrainingInfo:
-    """A copy that uses the values of the model, where it used names that are not its own."""
+    """Return a copy that uses values of the model for the names it does not define."""
     copies = [_copy(graph, here) for graph in (training.initialization, training.algorithm)]
     result = TrainingInfo(*copies)
     result.initialization_binding, result.update_binding = training.initialization_binding, training.update_binding

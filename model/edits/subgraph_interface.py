@@ -1,4 +1,4 @@
-"""Inputs and outputs of bodies: by the specification each belongs to one of the node, and goes with it."""
+"""Keep the inputs and outputs of subgraphs and of their nodes (If, Loop, Scan) in step, as the specification ties them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _Thing = TypeVar("_Thing")
 
 @dataclass(frozen=True, slots=True)
 class _Tie:
-    """Which input and output of a node stand for those of its body."""
+    """Correspondence between inputs and outputs of a node and those of its subgraph."""
 
-    output: int = 0  # of the body, that is the node's first
-    carried: int = 0  # values that each step hands to the next: as many inputs as outputs, the first ones
-    input: int = 0  # of the body, that is the first carried one
-    fed: int = 0  # input of the node that gives this one
+    output: int = 0  # first input of the subgraph that is tied to an input of the node
+    carried: int = 0  # loop-carried values: each iteration passes them to the next; the first inputs and outputs
+    input: int = 0  # first carried output of the subgraph
+    fed: int = 0  # input of the node that is tied to this one
 
 
 def _tie(node: Node) -> _Tie | None:
-    """None for operators that nobody knows, and where an attribute that counts is missing."""
+    """Return the correspondence; None for unknown operators, and where a relevant attribute is missing."""
     if node.domain:
         return None
     match node.op_type:
@@ -45,9 +45,9 @@ def _tie(node: Node) -> _Tie | None:
 
 
 def add_body_inputs(edit: Transaction, body: Graph, node: Node, values: Sequence[Value]) -> None:
-    """Let a body take more; its node gets an input for each, to be connected to what it is to be.
+    """Add inputs to a subgraph; its node gets one unconnected input for each.
 
-    Of a Loop they are handed on from step to step as they are, until the body returns something else in their place.
+    In a Loop they are loop-carried: passed on unchanged until the subgraph returns something else for them.
     """
     tie = _tie(node)
     before = len(body.inputs) - tie.input if tie is not None else 0
@@ -64,7 +64,7 @@ def add_body_inputs(edit: Transaction, body: Graph, node: Node, values: Sequence
 
 
 def _hand_on(edit: Transaction, body: Graph, node: Node, tie: _Tie, values: Sequence[Value]) -> None:
-    """Let a body return values behind those it carries, and its node give what they are at last."""
+    """Return carried values from a subgraph, and add the matching outputs to its node."""
     place, count = tie.output + tie.carried, len(node.outputs)
     edit.do(SetGraphOutputs(body, (*body.outputs[:place], *values, *body.outputs[place:])))
     set_output_count(edit, node, count + len(values))
@@ -74,9 +74,10 @@ def _hand_on(edit: Transaction, body: Graph, node: Node, tie: _Tie, values: Sequ
 
 
 def lacks_inputs_alone(node: Node, body: Graph) -> bool:
-    """Whether a Loop is given more than its body takes, which hands on all that it takes and collects nothing.
+    """Return whether a Loop node only lacks inputs in its subgraph, which passes on all it takes and has no scan
+    outputs.
 
-    Where it collects values, none can tell which of its outputs are those.
+    With scan outputs it would be ambiguous which outputs those are.
     """
     tie = _tie(node)
     if tie is None or node.op_type != "Loop":
@@ -86,7 +87,7 @@ def lacks_inputs_alone(node: Node, body: Graph) -> bool:
 
 
 def take_all(edit: Transaction, body: Graph, node: Node) -> None:
-    """Let the body of a Loop that `lacks_inputs_alone` take all that its node gives, and hand it on as it is."""
+    """Add the missing inputs to the subgraph of a Loop that `lacks_inputs_alone`, and pass them on unchanged."""
     names, taken = names_taken(body), []
     for given in node.inputs[len(body.inputs) :]:
         name = unique_name(given.name if given is not None else "input", names)
@@ -97,7 +98,7 @@ def take_all(edit: Transaction, body: Graph, node: Node) -> None:
 
 
 def hand_on_all(edit: Transaction, body: Graph, node: Node) -> None:
-    """Let a body that returns less than is handed from step to step return the others as they are."""
+    """Make a subgraph that returns fewer carried values than it takes pass the others on unchanged."""
     tie = _tie(node)
     assert tie is not None
     handed = len(body.outputs) - tie.output
@@ -107,7 +108,7 @@ def hand_on_all(edit: Transaction, body: Graph, node: Node) -> None:
 
 
 def carried_input(node: Node, body: Graph, index: int) -> Value | None:
-    """What a body takes in its first step from an input of its node, and in the others from the step before."""
+    """Return the subgraph input that gets an input of its node in the first iteration, and a carried value afterwards."""
     tie = _tie(node)
     place = index - tie.fed if tie is not None else -1
     if tie is None or not 0 <= place < tie.carried or tie.input + place >= len(body.inputs):
@@ -116,7 +117,7 @@ def carried_input(node: Node, body: Graph, index: int) -> Value | None:
 
 
 def add_body_outputs(edit: Transaction, body: Graph, node: Node, values: Collection[Value]) -> None:
-    """Let a body return more; the node gives it too, of an If once both branches return it."""
+    """Add outputs to a subgraph; its node gets them too, an If once both branches have them."""
     tie = _tie(node)
     before = _given_by(node, body, tie)
     edit.do(SetGraphOutputs(body, (*body.outputs, *values)))
@@ -127,13 +128,13 @@ def add_body_outputs(edit: Transaction, body: Graph, node: Node, values: Collect
 
 
 def least_outputs(node: Node) -> int:
-    """How many outputs the body of a node returns at least: those that say or hand on what the next step needs."""
+    """Return the minimum number of outputs of a subgraph: the condition and the carried values."""
     tie = _tie(node)
     return 0 if tie is None else tie.output + tie.carried
 
 
 def _given_by(node: Node, body: Graph, tie: _Tie | None) -> int:
-    """How many outputs its bodies have for a node."""
+    """Return the number of outputs of a node that its subgraphs determine."""
     return 0 if tie is None else min(len(branch.outputs) for branch in _together(node, body)) - tie.output
 
 
@@ -142,9 +143,9 @@ def _together(node: Node, body: Graph) -> tuple[Graph, ...]:
 
 
 def remove_body_outputs(edit: Transaction, body: Graph, node: Node, places: Collection[int]) -> None:
-    """Let a body return less, its node and the other branch of an If too; what is carried on goes as an input too.
+    """Remove outputs of a subgraph, its node and the other branch of an If; for a carried one also the input.
 
-    Refused while something uses what would be lost.
+    ModelError while something uses them.
     """
     tie = _tie(node)
     if tie is None:
@@ -163,7 +164,7 @@ def remove_body_outputs(edit: Transaction, body: Graph, node: Node, places: Coll
 
 
 def _remove_carried(edit: Transaction, body: Graph, node: Node, tie: _Tie, carried: Collection[int]) -> None:
-    """Take away the inputs of what is no longer carried from step to step."""
+    """Remove the inputs of values that are no longer loop-carried."""
     gone = {place + tie.input for place in carried}
     _refuse_used(node, [value for place, value in enumerate(body.inputs) if place in gone], "what the last step gave")
     if carried:
@@ -178,7 +179,7 @@ def _refuse_used(node: Node, leaving: Sequence[Value | None], what: str) -> None
 
 
 def remove_body_inputs(edit: Transaction, body: Graph, node: Node, places: Collection[int]) -> None:
-    """Let a body take less, its node too; what each step hands to the next goes as an output too."""
+    """Remove inputs of a subgraph and of its node; for a carried one also the output."""
     tie = _tie(node)
     if tie is None or node.op_type == "If":
         edit.do(SetGraphInputs(body, _without(body.inputs, places)))
@@ -194,7 +195,7 @@ def remove_body_inputs(edit: Transaction, body: Graph, node: Node, places: Colle
 
 
 def _remove_taken(edit: Transaction, body: Graph, node: Node, places: Collection[int]) -> None:
-    """Take inputs of a body away that are given anew to each step, and those of the node that give them."""
+    """Remove inputs of a subgraph that are sliced per iteration (Scan), and those of the node."""
     edit.do(SetGraphInputs(body, _without(body.inputs, places)))
     tie = _tie(node)
     taken = {place + tie.fed for place in places} if tie and node.op_type != "Loop" else set()
@@ -209,7 +210,7 @@ def _remove_taken(edit: Transaction, body: Graph, node: Node, places: Collection
 
 
 def _shorten(edit: Transaction, node: Node, names: Iterable[str], places: Collection[int]) -> None:
-    """Take elements out of attributes that have one for each of such inputs or outputs."""
+    """Remove elements from attributes with one element per such input or output."""
     for attribute in filter(None, map(node.attributes.get, names)):
         if isinstance(attribute.value, tuple):
             value: Any = _without(attribute.value, places)
@@ -217,7 +218,7 @@ def _shorten(edit: Transaction, node: Node, names: Iterable[str], places: Collec
 
 
 def _lengthen(edit: Transaction, node: Node, names: Iterable[str], count: int) -> None:
-    """Add elements to attributes that have one for each of such outputs: what they are where nothing is said."""
+    """Append default elements to attributes with one element per such output."""
     for attribute in filter(None, map(node.attributes.get, names)):
         if isinstance(attribute.value, tuple):
             value: Any = (*attribute.value, *[0] * count)

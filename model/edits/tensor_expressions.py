@@ -1,7 +1,7 @@
 """Arithmetic on tensors as a person types it: ``x*0.5``, ``clip(x, 0, 1)``, ``where(x < 0, 0, x)``.
 
-The text is parsed with Python's own parser and walked node by node; only what is listed here has a meaning, and
-nothing is ever evaluated as code. Numbers become numpy scalars at once, so no power of constants runs away.
+The text is parsed with Python's own parser and walked node by node; only what is listed here has a meaning, and nothing
+is ever evaluated as code. Numbers become numpy scalars at once, so that no power of integer constants explodes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _relu(x: Any) -> Any:
     return np.maximum(x, 0)
 
 
-#: Functions of numbers, with how many arguments each takes.
+#: Functions of numbers, with the number of arguments of each.
 FUNCTIONS: Final[Mapping[str, tuple[Callable[..., Any], int]]] = MappingProxyType({
     "abs": (np.abs, 1), "sign": (np.sign, 1), "sqrt": (np.sqrt, 1), "exp": (np.exp, 1), "log": (np.log, 1),
     "log2": (np.log2, 1), "log10": (np.log10, 1), "sin": (np.sin, 1), "cos": (np.cos, 1), "tan": (np.tan, 1),
@@ -67,7 +67,7 @@ HINT: Final = (
 
 
 class TensorExpression:
-    """A parsed expression. ModelError when the text is not one, naming what is wrong with it."""
+    """A parsed expression. ModelError on malformed text names the problem."""
 
     def __init__(self, text: str) -> None:
         self.text = text.strip()
@@ -122,14 +122,16 @@ class TensorExpression:
         return repr((segment or type(node).__name__)[:40])
 
     def reduce(self, whole: NDArray[Any]) -> dict[str, Any]:
-        """The values of min(x), mean(x) … that the expression asks for; {} when it asks for none."""
+        """Compute the reductions min(x), mean(x) … that the expression uses; {} when it uses none."""
         if not whole.size and self.reductions:
             raise ModelError("The tensor is empty", f"{min(self.reductions)}(x) has no value.")
         wide = np.complex128 if whole.dtype.kind == "c" else np.float64
         return {n: REDUCTIONS[n](whole, **({} if n in ("min", "max") else {"dtype": wide})) for n in self.reductions}
 
     def __call__(self, x: NDArray[Any], i: NDArray[Any], reduced: Mapping[str, Any]) -> NDArray[Any]:
-        """The values for a block of elements, of the block's shape; `reduced` from `reduce` over all of them."""
+        """Evaluate for a block of elements; `reduced` comes from `reduce` over the whole tensor. Same shape as the
+        block.
+        """
         try:
             with np.errstate(all="ignore"):
                 result = np.asarray(self._value(self._tree, {"x": x, "i": i, **_CONSTANTS}, reduced))
@@ -163,7 +165,7 @@ class TensorExpression:
 
 
 def _apply(op: ast.AST, a: Any, b: Any) -> Any:
-    """One operator; powers of whole numbers to negative ones become fractions, and bools count as numbers."""
+    """Apply one operator; negative powers of integers give fractions, and bools count as numbers."""
     if isinstance(op, (ast.Add, ast.Sub, ast.Mult, ast.Pow)):
         a, b = (np.asarray(v).astype(np.int64) if np.asarray(v).dtype.kind == "b" else v for v in (a, b))
     if isinstance(op, ast.Pow) and np.asarray(b).dtype.kind in "iu" and np.any(np.asarray(b) < 0):

@@ -1,4 +1,4 @@
-"""What a tensor says of itself beside its values: name, description and metadata. The values stay where they are."""
+"""Name, description and metadata of a tensor; its values do not change and are not read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
-#: Which of the two tensors a sparse one is made of; a dense one is its values.
+#: Which of the two tensors of a sparse one (values, indices); a dense one is its values.
 Part = Literal["values", "indices"]
 
 
 def set_tensor_name(edit: Transaction, place: TensorLocation, text: str, part: Part = "values") -> None:
-    """Name a tensor; refused for an initializer, which goes by the name of its value."""
+    """Set a tensor's name; ModelError for an initializer, whose name is that of its value."""
     if isinstance(place.owner, Value) and part == "values":
         raise ModelError("An initializer has the name of its value", "Rename the value instead.", place.owner)
     _put(edit, place, part, _part(place, part).with_texts(name=text))
@@ -36,7 +36,7 @@ def set_tensor_metadata(
 
 
 def rename_tensor_metadata(edit: Transaction, place: TensorLocation, old: str, new: str, part: Part = "values") -> None:
-    """Change a key of a tensor's metadata_props, keeping its place among the others."""
+    """Rename a key of a tensor's metadata_props, keeping its position."""
     _put_metadata(edit, place, part, with_key(_part(place, part).metadata, old, new, place.owner))
 
 

@@ -1,7 +1,7 @@
-"""Changing the values of tensors, wherever they stand: initializers, Constant nodes, tensor attributes.
+"""Change the values of tensors: initializers, Constant nodes and tensor attributes.
 
-Functions that work out a new tensor are pure and may take long: off the thread that owns the model, for large
-tensors. `put` is the edit that sets the result.
+Functions that compute a new tensor are pure and may take long: run them off the GUI thread for large tensors. `put` is
+the edit that stores the result.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Region = tuple[int | slice, ...]
 _BLOCK = 1 << 18
 _GROUPED = re.compile(r"\s*[-+−]?\d{1,3}(,\d{3})+\.\d+\s*")  # as spreadsheets show numbers, thousands apart
 _WHOLE_OR_DECIMAL = re.compile(r"[-+−]?\d+(?:,\d+)?(?:[eE][-+]?\d+)?")
-_MOST_DENSE = 1 << 31  # bytes that are made of a sparse tensor
+_MOST_DENSE = 1 << 31  # limit in bytes for the dense form of a sparse tensor
 
 
 @dataclass(frozen=True, slots=True)
 class TensorLocation:
-    """Where a tensor stands: an initializer, a Constant node, or an attribute of a node (one of a list by `index`)."""
+    """Location of a tensor: an initializer, a Constant node, or an attribute of a node (one of a list by `index`)."""
 
     owner: Value | Node
     attribute: str = ""
@@ -55,7 +55,7 @@ class TensorLocation:
 
 
 def tensor_at(place: TensorLocation) -> Tensor | SparseTensor | None:
-    """The tensor that stands there now, or None."""
+    """Return the tensor at a location, or None."""
     owner = place.owner
     if isinstance(owner, Value):
         return owner.initializer
@@ -69,7 +69,7 @@ def tensor_at(place: TensorLocation) -> Tensor | SparseTensor | None:
 
 
 def put(edit: Transaction, place: TensorLocation, tensor: Tensor | SparseTensor) -> None:
-    """Replace the tensor at a place; declared types that would be wrong follow."""
+    """Replace the tensor at a location; declared types that no longer fit follow."""
     owner = place.owner
     if isinstance(owner, Value):
         set_tensor(edit, owner, tensor)
@@ -115,13 +115,13 @@ def _declare(edit: Transaction, constant: Node, tensor: Tensor | SparseTensor) -
 
 
 def set_element(tensor: Tensor, index: tuple[int, ...], text: str) -> ArrayTensor:
-    """The tensor with one element as a person typed it; ModelError says why a text is not accepted."""
+    """Set one element from text; ModelError says why a text is not accepted."""
     value = parse_element(text, kind_of(tensor))
     return _changed(tensor, lambda array: array.__setitem__(index, value))
 
 
 def fill(tensor: Tensor, regions: Sequence[Region], text: str) -> ArrayTensor:
-    """The tensor with every element of some parts (none: all of it) as a person typed it."""
+    """Set every element of some regions (none: the whole tensor) from one text."""
     value = parse_element(text, kind_of(tensor))
 
     def change(array: NDArray[Any]) -> None:
@@ -134,9 +134,9 @@ def fill(tensor: Tensor, regions: Sequence[Region], text: str) -> ArrayTensor:
 def paste(
     tensor: Tensor, rows: Sequence[Sequence[str]], index_of: Callable[[int, int], tuple[int, ...]]
 ) -> ArrayTensor:
-    """The tensor with a block of texts; `index_of` says which element a row and column of the block is.
+    """Set a block of elements from texts; `index_of` maps row and column of the block to the element's index.
 
-    ModelError names the first text that is not accepted and its place in the block; nothing is changed then.
+    ModelError names the first invalid text and its cell; the whole paste is then refused.
     """
     kind = kind_of(tensor)
     values = []
@@ -156,12 +156,12 @@ def paste(
 
 
 def read_block(text: str, room: int | None = None, *, cells: bool = False) -> list[list[str]]:
-    """A block of numbers as spreadsheets copy it: tabs between columns, else semicolons, commas or blanks.
+    """Parse a block of numbers in spreadsheet clipboard format: separated by tabs, else semicolons, commas or blanks.
 
-    1,500.25 stays one cell, which is then refused as no number, rather than becoming 1 and 500.25. Between tabs or
-    semicolons 0,5 is a half, where all is written like that; 1,500 alone may be a thousand and a half, and is refused.
-    So it is in a single column: where there is `room` for one only, or some lines have a comma and others none.
-    Of `cells` it is known that a spreadsheet wrote them, with nothing but tabs between.
+    1,500.25 stays one cell, which is then refused, rather than becoming 1 and 500.25. Between tabs or semicolons 0,5 is
+    a half if all numbers are written so; 1,500 alone is ambiguous and refused. The same holds in a single column: where
+    `room` has one column only, or only some lines have a comma. `cells` is True for text known to come from a
+    spreadsheet, which separates by tabs only.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
     if cells:
@@ -175,7 +175,7 @@ def read_block(text: str, room: int | None = None, *, cells: bool = False) -> li
 
 
 def _is_column(lines: list[str], room: int | None) -> bool:
-    """Whether several lines are one column of numbers, some with a decimal comma."""
+    """Return whether several lines are one column of numbers, some with a decimal comma."""
     cells = [line.strip() for line in lines]
     with_comma = sum("," in cell for cell in cells)
     is_sure = room == 1 or with_comma < len(cells)
@@ -183,22 +183,24 @@ def _is_column(lines: list[str], room: int | None) -> bool:
 
 
 def read_texts(text: str) -> list[list[str]]:
-    """A block of texts as spreadsheets copy it: tabs between columns, in quotes what holds tabs, lines or quotes."""
+    """Parse a block of texts in spreadsheet clipboard format: tab-separated, quoted where a cell has tabs, lines or
+    quotes.
+    """
     return list(csv.reader(io.StringIO(text, newline=""), delimiter="\t"))
 
 
 def block_source(rows: Iterable[Sequence[str]]) -> str:
-    """A block as `read_texts` and spreadsheets read it."""
+    """Format a block so that `read_texts` and spreadsheets read it."""
     written = io.StringIO(newline="")
     csv.writer(written, delimiter="\t", lineterminator="\n").writerows(rows)
     return written.getvalue().removesuffix("\n")
 
 
 def compute(tensor: Tensor, text: str, regions: Sequence[Region] = ()) -> tuple[ArrayTensor, int]:
-    """The tensor with an expression applied to some parts (none: all of it), and how many results were rounded.
+    """Apply an expression to some regions (none: the whole tensor); returns the tensor and the number of rounded
+    results.
 
-    Whole-number types take whole numbers: fractions are rounded to the nearest. ModelError when a result does not
-    fit the type; nothing wraps around.
+    Integers are rounded to the nearest. ModelError when a result does not fit the type; nothing wraps around.
     """
     kind = kind_of(tensor)
     if kind is ElementType.STRING:
@@ -229,7 +231,7 @@ def _evaluated(
 ) -> NDArray[Any]:
     result = expression(_wide(block, kind), positions, reduced)
     if kind.is_integer and result.dtype.kind in "iu":
-        # Whole numbers of 64 bits wrap around silently; the same in floating point tells whether they did.
+        # 64-bit integers overflow silently; the same computation in floating point detects it.
         check = expression(block.astype(np.float64), positions.astype(np.float64), reduced)
         near = np.abs(check.astype(np.float64) - result.astype(np.float64)) <= 1e-6 * np.abs(check) + 1
         if not near.all():
@@ -238,7 +240,7 @@ def _evaluated(
 
 
 def _wide(array: NDArray[Any], kind: ElementType) -> NDArray[Any]:
-    """Values in a type to reckon with."""
+    """Convert to the type in which expressions are computed."""
     if kind is ElementType.BOOL:
         return array
     if kind.is_integer:
@@ -247,12 +249,12 @@ def _wide(array: NDArray[Any], kind: ElementType) -> NDArray[Any]:
 
 
 def all_of(tensor: Tensor) -> Region:
-    """The region that is the whole tensor."""
+    """Return the region that covers the whole tensor."""
     return (slice(None),) * len(tensor.shape)
 
 
 def kind_of(tensor: Tensor) -> ElementType:
-    """The element type; ModelError when it is one nobody knows or its values are not there."""
+    """Return the element type; ModelError when it is unknown or the values cannot be read."""
     kind = tensor.element_type
     if tensor.problem:
         raise ModelError("The values are not available", tensor.problem, tensor.name)
@@ -268,7 +270,7 @@ def _changed(tensor: Tensor, change: Callable[[NDArray[Any]], object]) -> ArrayT
 
 
 def remade(tensor: Tensor, array: NDArray[Any], kind: ElementType | None = None, *, source: Any = None) -> ArrayTensor:
-    """Other values under the tensor's name and texts; what was in a data file will be saved in one again."""
+    """Return a tensor of other values with the same name and texts, stored externally if it was before."""
     return ArrayTensor(
         array,
         kind_of(tensor) if kind is None else kind,
@@ -298,7 +300,7 @@ def reshape(tensor: Tensor, shape: tuple[int, ...]) -> ArrayTensor:
 def retype(
     tensor: Tensor, kind: ElementType, cast: Callable[[NDArray[Any], ElementType], NDArray[Any]]
 ) -> tuple[ArrayTensor, RoundingReport]:
-    """The tensor in another element type and what that loses; `cast` is exec's, handed in."""
+    """Convert the element type; also returns the loss. `cast` is the ONNX cast of exec, passed in."""
     kind_of(tensor)
     try:
         made, report = convert(tensor, kind, cast)
@@ -310,7 +312,7 @@ def retype(
 
 
 def store(tensor: Tensor, *, external: bool) -> ArrayTensor:
-    """The tensor, to be saved in a data file beside the model, or inside it. Reads the values."""
+    """Return the tensor marked to be saved as external data, or inside the model. Reads the values."""
     from onnx_workbench.model.io.tensors.array_files import storage_mark
 
     if external and kind_of(tensor) is ElementType.STRING:
@@ -322,12 +324,12 @@ def store(tensor: Tensor, *, external: bool) -> ArrayTensor:
 
 
 def set_sparse_element(tensor: SparseTensor, index: tuple[int, ...], text: str) -> SparseTensor:
-    """The sparse tensor with one element set; zero takes its entry away. Entries end up in the order of indices."""
+    """Set one element of a sparse tensor; zero removes its entry. Entries end up sorted by index."""
     kind = kind_of(tensor.values)
     value = parse_element(text, kind)
     flat = _flat(index, tensor.shape)
     positions, values = linear_indices(tensor), tensor.values.numpy().reshape(-1)
-    kept = np.argsort(positions, kind="stable")  # as they must be; files may have them otherwise
+    kept = np.argsort(positions, kind="stable")  # as the specification demands; files may violate it
     kept = kept[positions[kept] != flat]
     positions, values = positions[kept], values[kept]
     if value != 0 if kind is not ElementType.STRING else value != "":
@@ -344,7 +346,7 @@ def set_sparse_element(tensor: SparseTensor, index: tuple[int, ...], text: str) 
 
 
 def linear_indices(tensor: SparseTensor) -> NDArray[np.int64]:
-    """Where the entries are in row-major order of the dense shape; ModelError when one lies outside it."""
+    """Return the row-major linear index of each entry; ModelError when one is out of bounds."""
     size = prod(tensor.shape)
     if size >= 1 << 63 or any(d < 0 for d in tensor.shape):
         raise ModelError(
@@ -365,7 +367,7 @@ def linear_indices(tensor: SparseTensor) -> NDArray[np.int64]:
 
 
 def to_dense(tensor: SparseTensor) -> ArrayTensor:
-    """The same values as a dense tensor; refused when that takes more than 2 GiB."""
+    """Convert to a dense tensor; ModelError when that takes more than 2 GiB."""
     kind = kind_of(tensor.values)
     dtype = kind.numpy_dtype
     if prod(tensor.shape) * dtype.itemsize > _MOST_DENSE:
@@ -378,7 +380,7 @@ def to_dense(tensor: SparseTensor) -> ArrayTensor:
 
 
 def to_sparse(tensor: Tensor) -> SparseTensor:
-    """The same values as a sparse tensor with linear indices."""
+    """Convert to a sparse tensor with linear indices."""
     kind = kind_of(tensor)
     if kind is ElementType.STRING:
         raise ModelError("Strings cannot be sparse", "Sparse tensors hold numbers.")
@@ -396,7 +398,7 @@ def _flat(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
 
 
 def places(owner: Value | Node) -> Iterator[TensorLocation]:
-    """Every tensor that stands at a value or node."""
+    """Return the locations of all tensors of a value or node."""
     if isinstance(owner, Value):
         if owner.initializer is not None:
             yield TensorLocation(owner)

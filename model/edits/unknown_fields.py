@@ -1,7 +1,7 @@
-"""Adding, changing and removing fields that onnx.proto does not know, by their path in the message.
+"""Add, change and remove protobuf fields that onnx.proto does not define, by their path in the message.
 
-The protobuf runtime keeps such fields as they are, so a change is kept beside the object whose message they are in,
-as `model.graph.UnknownChange`, and made when the model is written.
+The protobuf runtime keeps such fields as they are, so a change is kept beside the object whose message they are in, as
+`model.graph.UnknownChange`, and made when the model is written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Host = Model | Function | Node | Value
 
 
 def is_unknown(path: Path) -> bool:
-    """Whether a path of the raw view ends at a field that onnx.proto does not know."""
+    """Return whether a path of the raw view ends at an unknown field."""
     return bool(path) and _UNKNOWN.fullmatch(path[-1][0]) is not None
 
 
@@ -34,8 +34,8 @@ def change_unknown(edit: Transaction, host: Host, inner: Path, path: Path, text:
     """Change what the unknown field at a path from the model holds, or (None) take it out of its message.
 
     `inner` leads from the message of `host`, the innermost object around the field, to the field's message: see
-    `UnknownChange`. What is written is a number, or bytes in hexadecimal, as the file has one or the other. Costs as
-    much as writing the model without its weights.
+    `UnknownChange`. The text is a number, or bytes in hexadecimal, by the field's wire type. Costs as much as writing
+    the model without its weights.
     """
     contents = contents_of(edit.model)
     old = new = b""
@@ -50,9 +50,9 @@ def change_unknown(edit: Transaction, host: Host, inner: Path, path: Path, text:
 
 
 def add_unknown(edit: Transaction, host: Host, inner: Path, path: Path, number: str, text: str) -> None:
-    """Add an unknown field of a number to the message at a path from the model.
+    """Add an unknown field with a number to the message at a path from the model.
 
-    `text` is a whole number, or bytes in hexadecimal behind ``bytes``. `host` and `inner` as for `change_unknown`.
+    `text` is an integer, or ``bytes`` followed by hexadecimal. `host` and `inner` as for `change_unknown`.
     """
     contents = contents_of(edit.model)
     keys, held, beside = _held(contents, path)
@@ -70,7 +70,7 @@ def add_unknown(edit: Transaction, host: Host, inner: Path, path: Path, number: 
 
 
 def _held(contents: RawContents, path: Path) -> tuple[list[str], RawField, list[RawField]]:
-    """What the messages on a path go by, the one at its end, and the fields in that."""
+    """Return the keys of the messages on a path, the message at its end, and its fields."""
     keys: list[str] = []
     held, found = root(contents), list(fields(contents, root(contents)))
     for step in path:
@@ -86,7 +86,7 @@ def _held(contents: RawContents, path: Path) -> tuple[list[str], RawField, list[
 
 
 def _key(contents: RawContents, message: RawField, found: list[RawField], count: int) -> str:
-    """What a message of these fields goes by, in a list of so many: see `UnknownChange`."""
+    """Return the key of a message with these fields in a list of `count`: see `UnknownChange`."""
     if message.schema is None or message.message is None:
         return ""
     known = identifying(message.message)
@@ -99,12 +99,12 @@ def _key(contents: RawContents, message: RawField, found: list[RawField], count:
 
 
 def _named(inner: Path, keys: list[str]) -> tuple[tuple[str, int, str], ...]:
-    """The last steps of a path with what the messages there go by."""
+    """Return the last steps of a path with the keys of the messages there."""
     return tuple((*step, key) for step, key in zip(inner, keys[len(keys) - len(inner) :], strict=True))
 
 
 def _message(contents: RawContents, path: Path) -> tuple[list[str], list[RawField]]:
-    """The fields beside the one at a path, with it, and what the messages on the way go by."""
+    """Return the sibling fields, the field at a path, and the keys of the messages on the way."""
     keys, _, found = _held(contents, path[:-1])
     if not any(field.key == path[-1] and field.schema is None for field in found):
         raise ModelError(f"There is no {path[-1][0]} here", "The model changed meanwhile.")
@@ -112,12 +112,12 @@ def _message(contents: RawContents, path: Path) -> tuple[list[str], list[RawFiel
 
 
 def _encoded(field: RawField, text: str) -> bytes:
-    """An unknown field with another content."""
+    """Return an unknown field with another content."""
     return _field(field.number, field.wire_type, text)
 
 
 def _field(number: int, kind: int, text: str) -> bytes:
-    """A field on the wire that holds what a person wrote."""
+    """Encode the user's text as a field in wire format."""
     tag = encode_tag(number, kind)
     if kind == VARINT:
         held = integer(text) if text.strip().startswith("-") else integer(text, signed=False)

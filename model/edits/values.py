@@ -1,4 +1,4 @@
-"""Wires: connecting, disconnecting, renaming and typing values."""
+"""Values and edges: connect, disconnect, rename and declare types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 
 def why_not_connect(node: Node, value: Value) -> str:
-    """Why `value` must not feed `node`, in words; empty when it may. For refusing and for showing while dragging."""
+    """Return the reason why `value` must not feed `node`; empty if it may. For errors and for feedback while dragging."""
     if node.graph is None or not is_visible(value, node.graph):
         return f"{value.name} is not visible here: a node sees values of its own graph and of the graphs around it."
     if makes_cycle(node, value):
@@ -26,9 +26,9 @@ def why_not_connect(node: Node, value: Value) -> str:
 
 
 def type_mismatch(node: Node, index: int, value: Value, type_: Type | None = None) -> str:
-    """Why `value` does not fit this input, in words; empty when it does or nobody knows.
+    """Return the reason why `value` does not fit this input; empty if it does or the types are unknown.
 
-    `type_` is what the value is known to be; without it what is declared counts.
+    `type_` is the value's known type; without it the declared one is used.
     """
     graph, known = node.graph, type_ or value.type
     if graph is None or known is None:
@@ -41,9 +41,9 @@ def type_mismatch(node: Node, index: int, value: Value, type_: Type | None = Non
 
 
 def connect(edit: Transaction, node: Node, index: int, value: Value) -> None:
-    """Connect input `index` of a node to a value, growing the list where the operator takes more inputs.
+    """Connect a value to input `index` of a node, extending a variadic input list if needed.
 
-    Refuses cycles and values the node cannot see. Nodes are moved where the file's order would be broken.
+    ModelError for cycles and values out of scope. Nodes are moved where the topological order would be violated.
     """
     reason = why_not_connect(node, value)
     if reason:
@@ -67,12 +67,12 @@ def _require_room(node: Node, index: int) -> None:
 
 
 def disconnect(edit: Transaction, node: Node, index: int) -> None:
-    """Leave an input out; one of a variadic list, or a trailing one, goes away altogether."""
+    """Disconnect an input; one of a variadic list, or a trailing one, is removed from the list."""
     disconnect_inputs(edit, node, [index])
 
 
 def disconnect_inputs(edit: Transaction, node: Node, indices: Iterable[int]) -> None:
-    """Leave inputs of a node out, as `disconnect` does, which for very many costs much less than one by one."""
+    """Disconnect inputs of a node like `disconnect`; linear, where one by one would be quadratic."""
     assert node.graph is not None
     schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
     parameters = {index: schema.input(index) if schema is not None else None for index in indices}
@@ -87,7 +87,7 @@ def disconnect_inputs(edit: Transaction, node: Node, indices: Iterable[int]) -> 
 
 
 def ensure_order(edit: Transaction, value: Value, node: Node) -> None:
-    """Keep the file's order legal after `node` came to use `value`: move the producer and what it needs before it."""
+    """Restore the topological order after `node` started to use `value`: move its producers before it."""
     producer, graph = value.producer, value.graph
     if producer is None or graph is None:
         return
@@ -101,7 +101,7 @@ def ensure_order(edit: Transaction, value: Value, node: Node) -> None:
 
 
 def rename_value(edit: Transaction, value: Value, name: str) -> None:
-    """Change a value's name; every use follows by itself, texts that name it (bindings, sharding) are adapted."""
+    """Rename a value; uses follow, and texts that name it (bindings, sharding) are updated."""
     old, graph = value.name, value.graph
     if name == old:
         return
@@ -126,16 +126,16 @@ def _where(value: Value) -> str:
 
 
 def follow_names(edit: Transaction, before: Mapping[Value, str]) -> None:
-    """Adapt the texts that name values (bindings, sharding) after they were renamed; `before` is what they were called.
+    """Update texts that name values (bindings, sharding) after renames; `before` maps values to their old names.
 
-    All at once, for values may take each other's names. Costs the number of values and of their uses.
+    In one call, because values may swap names. Linear in the number of values and of their uses.
     """
     follow_in_sharding(edit, before)
     _follow_in_bindings(edit, before)
 
 
 def follow_in_sharding(edit: Transaction, before: Mapping[Value, str]) -> None:
-    """Let nodes say by the new names how their inputs and outputs are spread over devices."""
+    """Update the names in the shardings of nodes."""
     renamed: dict[Node, dict[str, str]] = {}
     for value, old in before.items():
         users = (user for user, _ in value.uses if isinstance(user, Node))
@@ -166,12 +166,12 @@ def _follow_in_bindings(edit: Transaction, before: Mapping[Value, str]) -> None:
 
 
 def set_type(edit: Transaction, value: Value, type: Type | None) -> None:
-    """Declare a value's type, or (None) take the declaration back."""
+    """Declare a value's type, or (None) remove the declaration."""
     set_types(edit, {value: type})
 
 
 def set_types(edit: Transaction, types: Mapping[Value, Type | None], progress: Progress = SILENT) -> None:
-    """Declare the types of many values; costs no more than looking at each list of declarations once."""
+    """Declare the types of many values in one pass over each list of declarations."""
     unlisted: dict[Graph, list[Value]] = {}
     for value, type in progress.paced(types.items()):
         edit.do(SetField(value, "type", type))
