@@ -1,6 +1,6 @@
-"""Every rule of the ONNX IR specification and of operator signatures.
+"""Validation against the ONNX IR specification and operator schemas.
 
-`check_model` finds all problems at once; `Checker` keeps them up to date while a document is edited.
+`check_model` finds all problems at once; `Checker` updates them incrementally while a document is edited.
 """
 
 from onnx_workbench.model.checks.checker import Checker

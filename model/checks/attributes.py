@@ -1,4 +1,4 @@
-"""Rules about the attributes of one node: what its file holds of them, their kinds, references and values."""
+"""Rules about the attributes of one node: their protobuf fields, kinds, references and values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _VALUE_FIELDS = frozenset(_FIELDS.values())
 
 
 def check_attributes(node: Node, model: Model) -> Iterator[Problem]:
-    """What is wrong with the attributes of a node whatever its operator is."""
+    """Check the attributes of a node, independent of its operator."""
     protos = node._source.attribute if node._source is not None else ()
     if not (protos or node._attributes):
         return
@@ -53,7 +53,7 @@ def check_attributes(node: Node, model: Model) -> Iterator[Problem]:
 
 
 def _check_names(node: Node) -> Iterator[Problem]:
-    """Attributes have names, which nothing else about the node has."""
+    """Check that attribute names are not empty and unique."""
     if "" in node.attributes:
         yield error("attribute-name", f"An attribute of {node.title} has no name", node, "Each needs one.")
     values = (value.name for value in (*node.inputs, *node.outputs) if value is not None)
@@ -71,7 +71,7 @@ def _check_names(node: Node) -> Iterator[Problem]:
 
 
 def _lacks_type(attribute: Attribute) -> bool:
-    """Whether the message that an attribute was read from, and would be written as, does not say its type."""
+    """Return whether the message of an attribute, as read and as it would be written, lacks the field `type`."""
     proto = _message_of(attribute)
     return proto is not None and not proto.type and attribute.source.kind is attribute.kind
 
@@ -92,14 +92,14 @@ def _without_type(node: Node, attribute: Attribute) -> Problem:
 
 
 def _check_repeated(node: Node, protos: Any) -> Iterator[Problem]:
-    """Attributes that only the file has twice: a node holds the first of each name."""
+    """Report duplicate attributes of the file: a node in memory holds only the first of each name."""
     if len(protos) <= len(node.attributes):
         return
     names = [proto.name for proto in protos]
     held = [_message_of(attribute) for attribute in node.attributes.values()]
     first = dict(zip(reversed(names), reversed(protos), strict=True))
     if len(held) != len(first) or any(all(proto is not other for other in first.values()) for proto in held):
-        return  # they were edited, and are written anew
+        return  # they were edited, and will be written from scratch
     for name, count in Counter(names).items():
         if count > 1 and (attribute := node.attributes.get(name)) is not None:
             yield error(
@@ -116,7 +116,7 @@ def _message_of(attribute: Attribute) -> Any:
 
 
 def _short(attribute: Attribute) -> str:
-    """Its value, or what kind it has where that is no text."""
+    """Return the value as text, or the kind where it has no text form."""
     if not has_text(attribute.kind) or attribute.value is None:
         return f"the {attribute.kind.name}"
     said = attribute_source(attribute, 8)
@@ -124,16 +124,16 @@ def _short(attribute: Attribute) -> str:
 
 
 def _write_anew(edit: Transaction, node: Node, name: str) -> None:
-    """Put an attribute in its own place, from no message: what else the file has with it goes."""
+    """Set an attribute from itself without its message, which drops all else that the file stores for it."""
     if name not in node.attributes:
-        return  # gone by then
+        return  # removed in the meantime
     attribute, index = node.attributes[name], list(node.attributes).index(name)
     edit.do(SetAttribute(node, name, None))
     edit.do(SetAttribute(node, name, replace(attribute, source=None), index))
 
 
 def _check_fields(node: Node, attribute: Attribute) -> Iterator[Problem]:
-    """One value, in the field that the attribute's type names; a reference has none."""
+    """Check that the value is in the one field that `type` names; a reference has none."""
     origin = attribute.source
     proto = _message_of(attribute)
     if proto is None or origin.kind is not attribute.kind or not is_same(origin.value, attribute.value):
@@ -182,12 +182,12 @@ def _check_reference(node: Node, attribute: Attribute) -> Iterator[Problem]:
 
 
 def parameters_of(function: Function) -> set[str]:
-    """The names of the attributes that calls of a function may give."""
+    """Return the names of the attributes that calls of a function may give."""
     return {*function.attributes, *(a.name for a in function.attribute_defaults)}
 
 
 def check_given(node: Node, function: Function) -> Iterator[Problem]:
-    """What a call gives of a function's attributes."""
+    """Check the attributes that a call gives to its function."""
     known = parameters_of(function)
     for name in function.attributes:
         if name not in node.attributes:
@@ -205,7 +205,7 @@ def check_given(node: Node, function: Function) -> Iterator[Problem]:
 
 
 def check_against(node: Node, schema: Schema) -> Iterator[Problem]:
-    """The attributes of a node against the signature of its operator."""
+    """Check the attributes of a node against its operator's schema."""
     attributes = node.attributes
     for name, formal in schema.attributes.items():
         if formal.required and name not in attributes:
@@ -229,7 +229,7 @@ def check_against(node: Node, schema: Schema) -> Iterator[Problem]:
 
 
 def _conversion(node: Node, attribute: Attribute, kind: AttributeKind) -> Fix | None:
-    """The same value as another kind; None where it would be another value."""
+    """Return the same value as another kind; None where the value would change."""
     if attribute.reference or not (has_text(attribute.kind) and has_text(kind)) or attribute.value is None:
         return None
     fresh = Attribute(attribute.name, kind, convert_value(attribute, kind), attribute.doc_string)
@@ -264,7 +264,7 @@ def _odd_choice(node: Node, attribute: Attribute, choices: tuple[str | int, ...]
 
 
 def _respelled(node: Node, attribute: Attribute, choices: tuple[str | int, ...]) -> Fix | None:
-    """The choice that differs in large and small letters only, if there is one."""
+    """Return the choice that differs in case only, if there is one."""
     said = attribute.value.casefold() if isinstance(attribute.value, str) else None
     found = [choice for choice in choices if isinstance(choice, str) and choice.casefold() == said]
     if len(found) != 1:

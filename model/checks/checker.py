@@ -1,4 +1,4 @@
-"""Problems kept up to date while a document is edited, in small steps that never stall a window."""
+"""Problems of a document, updated incrementally in time slices."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from onnx_workbench.model.history.steps import (
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo
 from onnx_workbench.model.ir.name_index import NameIndex
 
-#: What no rule speaks of, whatever it describes.
+#: Steps that no rule depends on.
 _DESCRIPTIONS = frozenset({
     "doc_string", "metadata", "producer_name", "producer_version", "model_version", "unknown_changes",
 })  # fmt: skip
 
-#: Nodes, values and names that are checked at once after an edit; with more, their graphs wait for `work`.
+#: Most nodes, values and names that are checked immediately after an edit; beyond that their graphs wait for `work`.
 _AT_ONCE = 400
-#: Steps of an edit that are looked at one by one; with more, everything waits for `work`.
+#: Most steps of an edit that are examined one by one; beyond that everything waits for `work`.
 _MOST_STEPS = 5_000
 
 
 class Checker:
-    """The problems of a document. After an edit, what it touched is checked at once; what that cannot tell, bit by bit.
+    """The problems of a document. After an edit, touched objects are checked immediately, the rest incrementally.
 
     Call `work` from an idle timer until it returns True. An edit re-checks the nodes, values and names it touched and
-    what uses them; one that touches very much, a function's signature or the whole model re-checks the graphs this
-    is in, one of thousands of steps everything. Runs on the thread that owns the model.
+    their users; one that touches very many, a function's signature or the whole model re-checks the graphs concerned,
+    and one of thousands of steps everything. Runs on the thread that owns the model.
     """
 
     def __init__(self, document: Document, listener: Callable[[], None] = lambda: None) -> None:
@@ -52,13 +52,13 @@ class Checker:
         self._listener = listener
         self._properties: list[Problem] = []
         self._found_properties: list[Problem] = []
-        self._standing: dict[Graph, IncrementalCheck | None] = {}  # of all graphs of the model; None was never checked
+        self._standing: dict[Graph, IncrementalCheck | None] = {}  # of all graphs of the model; None: not checked yet
         self._pending: dict[Graph, None] = {}
         self._running: Iterator[None] | None = None
         self._filling: IncrementalCheck | None = None
         self._checking_properties: Iterator[Problem | None] | None = None
         self._check_properties = True
-        self.revision = 0  # goes up whenever `problems` may be others
+        self.revision = 0  # incremented whenever `problems` may have changed
         self._end = document.subscribe(self._changed)
         self.check_all()
 
@@ -68,18 +68,18 @@ class Checker:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is known to be wrong now, errors first."""
+        """The problems known now, errors first."""
         standing = (s for s in self._standing.values() if s is not None)
         found = chain(self._properties, *(s.problems() for s in standing))
         return errors_first(concerning(self._document.model, found))
 
     @property
     def finished(self) -> bool:
-        """Whether `problems` is complete for the model as it is now."""
+        """Whether `problems` is complete for the current model."""
         return not (self._check_properties or self._pending or self._running)
 
     def check_all(self) -> None:
-        """Check everything anew."""
+        """Check everything from scratch."""
         self._check_properties, self._checking_properties = True, None
         self._find_graphs()
         self._stop_running()
@@ -145,11 +145,11 @@ class Checker:
     # -- after an edit ---------------------------------------------------------------------------------------
 
     def _changed(self, change: Change) -> None:
-        self._checking_properties = None  # it walks over what may stand elsewhere now
+        self._checking_properties = None  # it iterates over what may have moved
         if len(change.steps) > _MOST_STEPS:
             before = self._standing
             self.check_all()
-            self.revision += self._standing.keys() != before.keys()  # else all that is known stays until it is checked
+            self.revision += self._standing.keys() != before.keys()  # else all known problems stay until it is checked
             self._listener()
             return
         self.revision += 1
@@ -168,13 +168,13 @@ class Checker:
         self._listener()
 
     def _recheck(self, change: Change) -> None:
-        """Bring graphs up to date where that costs little; let the others wait."""
+        """Update the graphs where that is cheap; leave the others to `work`."""
         found = TouchedObjects.by(change)
         size = len(found.nodes) + len(found.values) + len(found.names) + len(found.node_names)
         nodes = found.concerned(_AT_ONCE) if size <= _AT_ONCE else None
         affected = self._affected(found, nodes)
         roots = {graph.root for graph in affected}
-        if self._filling is not None and self._filling.graph.root in roots:  # it has read what is otherwise now
+        if self._filling is not None and self._filling.graph.root in roots:  # it has read an older state
             self._pending[self._filling.graph] = None
             self._stop_running()
         bodies = {b for s in (*change.steps, *change.inverses) for b in _bodies_that_move(s)}
@@ -189,7 +189,7 @@ class Checker:
                 self._pending[graph] = None
 
     def _affected(self, found: TouchedObjects, nodes: set[Node] | None) -> set[Graph]:
-        """The graphs something is to be checked in, and those around them, whose nodes bodies may need."""
+        """Return the graphs to check and the graphs around them, whose nodes subgraphs may need."""
         affected = {graph for graph in found.graphs if graph in self._standing}
         if nodes is None:
             affected |= found.graphs_concerned()
@@ -205,7 +205,7 @@ class Checker:
 
 
 def _concerns_model(step: Step) -> bool:
-    """Whether rules about the model as a whole may be kept or broken by it: imports, recursion, devices, bindings."""
+    """Return whether a step may affect rules about the whole model: imports, recursion, devices, bindings."""
     match step:
         case InsertNode() | RemoveNode():
             graph = step.graph if isinstance(step, InsertNode) else step.node.graph
@@ -224,7 +224,7 @@ def _concerns_model(step: Step) -> bool:
 
 
 def _concerns_all(step: Step) -> bool:
-    """Whether it may make nodes of any graph right or wrong: versions, functions, signatures of functions."""
+    """Return whether a step may affect nodes of any graph: versions, functions, signatures of functions."""
     match step:
         case SetGraphInputs() | SetGraphOutputs():
             return isinstance(step.graph.owner, Function)
@@ -241,7 +241,7 @@ def _holds_graphs(step: SetAttribute) -> bool:
 
 
 def _bodies_that_move(step: Step) -> Iterator[Graph]:
-    """Graphs in which everything is to be checked, and those around them: bodies that a step brings or takes."""
+    """Return the subgraphs that a step adds or removes and the graphs around them, to be checked fully."""
     match step:
         case SetAttribute() if _holds_graphs(step) and step.node.graph is not None:
             assert step.attribute is not None
@@ -253,7 +253,7 @@ def _bodies_that_move(step: Step) -> Iterator[Graph]:
 
 
 def _changes_graphs(step: Step, inverse: Step) -> bool:
-    """Whether graphs may have come or gone."""
+    """Return whether graphs may have been added or removed."""
     match step:
         case InsertNode() | RemoveNode():
             return bool(step.node.bodies)

@@ -1,4 +1,4 @@
-"""Rules about device configurations: those of the model, and what nodes say of their part in them."""
+"""Rules about the model's device configurations and the nodes' references to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnx_workbench.model.ir.types import TensorType
 
 
 def check_configurations(model: Model) -> Iterator[Problem]:
-    """The sets of devices a model names."""
+    """Check the model's device configurations."""
     seen: set[str] = set()
     for configuration in model.configurations:
         name, rule = configuration.name, "device-configuration"
@@ -50,7 +50,7 @@ def _count(edit: Transaction, configuration: DeviceConfiguration) -> None:
 
 
 def check_devices_of(node: Node, model: Model) -> Iterator[Problem]:
-    """A node's part in device configurations. Nothing is decoded of a node that has none."""
+    """Check a node's device configurations and shardings. Decodes nothing for a node without any."""
     if not node.is_spread:
         return
     known = {c.name for c in model.configurations}
@@ -80,7 +80,7 @@ def _without(node: Node, used: NodeDeviceConfiguration) -> Fix:
 
 
 def _rank(value: Value) -> int | None:
-    """The number of dimensions, where they are declared."""
+    """Return the number of declared dimensions, None if undeclared."""
     declared = declared_type(value)
     return declared.shape.rank if isinstance(declared, TensorType) and declared.shape is not None else None
 

@@ -1,4 +1,4 @@
-"""Metadata that a file has twice under one key, whatever it is metadata of."""
+"""Duplicate metadata keys in a file, on any object."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from onnx_workbench.model.ir.tensors import Tensor
 
 
 def check_keys(place: Model | Function | Graph | Node | Value, what: str) -> Iterator[Problem]:
-    """Keys that the message of a part of the model has twice; `what` it is called. An edit writes each key once."""
+    """Report duplicate metadata keys in the message of an object, which `what` names. An edit writes each key once."""
     yield from _repeated(place, what, place._source, place)
 
 
 def check_tensor_keys(value: Value, tensor: Tensor) -> Iterator[Problem]:
-    """The same for the tensor of an initializer."""
+    """Report the same for the tensor of an initializer."""
     yield from _repeated(value, f"The tensor of {value.name}", tensor.source, tensor)
 
 
@@ -46,7 +46,7 @@ def _repeated(place: Any, what: str, source: Any, holder: Any) -> Iterator[Probl
 
 
 def _part(edit: Transaction, place: Any, holder: Any, entries: Any) -> None:
-    """Give entries that do not count keys that nothing has; nothing is lost, and who asks for a key gets the same."""
+    """Rename duplicate keys to unused ones; nothing is lost, and a lookup by key gives the same as before."""
     pairs = [(entry.key, entry.value) for entry in entries]
     last = {key: number for number, (key, _) in enumerate(pairs)}
     kept: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Rules about a graph: names, order, definedness, constants, dead weight. See `standing` for which apply when."""
+"""Rules about a graph: names, order, definedness, constants, dead nodes. `incremental` decides which to re-check."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ _UNCOMPUTED = "Remove outputs that nothing computes"
 SPARSE_SINCE = 6
 _QUANTIZATION_KEYS = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")
 
-#: Why a name that is no identifier of C is worth a remark and no more.
+#: Why a name that is not a C identifier is only an info.
 OTHER_NAMES = "The specification asks for letters, digits and underscores; other programs take other names as well."
 
 _MOST_LISTED = 8  # names in one message
 
-#: Nodes or values between two chances for the caller to go on with something else.
+#: Nodes or values between two yields, at which the caller may do something else.
 BREATH = 64
 
 
 def check_names(graph: Graph) -> Iterator[Problem | None]:
-    """Names of values: given, given once, and not hiding one around the graph."""
+    """Check value names: present, unique, and not shadowing one of an outer graph."""
     outer, known = set(enclosing(graph)) - {graph}, NameIndex.of(graph)
     seen: dict[str, Value] = {}
     for count, value in enumerate(graph.values()):
@@ -74,7 +74,7 @@ def check_names(graph: Graph) -> Iterator[Problem | None]:
 
 
 def check_name(graph: Graph, name: str) -> Iterator[Problem]:
-    """What `check_names` finds of one name that is not empty. Costs the values that have it."""
+    """Check one non-empty value name, as `check_names` does. Linear in the values that have it."""
     outer, known = set(enclosing(graph)) - {graph}, NameIndex.of(graph)
     own = [value for value in known.values(name) if value.graph is graph and value.is_defined]
     if len(own) > 1:
@@ -86,7 +86,7 @@ def check_name(graph: Graph, name: str) -> Iterator[Problem]:
 
 
 def _place(graph: Graph, value: Value) -> tuple[int, int, int]:
-    """Where a value is defined, in the order in which names are met."""
+    """Return the position of a value's definition, as a sort key."""
     if value in graph.inputs:
         return 0, graph.inputs.index(value), 0
     if value.producer is None or value.initializer is not None:
@@ -115,7 +115,7 @@ def _name_problem(graph: Graph, value: Value, first: Value, outer: set[Graph], k
 
 
 def check_node_names(graph: Graph) -> Iterator[Problem | None]:
-    """Nodes that share a name."""
+    """Report nodes with the same name."""
     seen: dict[str, Node] = {}
     for count, node in enumerate(graph.nodes):
         if not count % BREATH:
@@ -125,7 +125,7 @@ def check_node_names(graph: Graph) -> Iterator[Problem | None]:
 
 
 def check_node_name(graph: Graph, name: str) -> Iterator[Problem]:
-    """What `check_node_names` finds of one name that is not empty. Costs the nodes that have it."""
+    """Check one non-empty node name, as `check_node_names` does. Linear in the nodes that have it."""
     own = sorted((n for n in NameIndex.of(graph).nodes(name) if n.graph is graph), key=graph.nodes.place)
     for node in own[1:]:
         yield _shared_name(graph, node)
@@ -158,7 +158,7 @@ def _name(edit: Transaction, graph: Graph, value: Value) -> None:
 
 
 def check_order(graph: Graph) -> Iterator[Problem | None]:
-    """Nodes that come before what they use, or a node on a cycle."""
+    """Report nodes before their producers (violated topological order), or a node on a cycle."""
     if NameIndex.of(graph).is_sorted:
         return
     done: set[Node] = set()
@@ -184,7 +184,7 @@ def check_order(graph: Graph) -> Iterator[Problem | None]:
 
 
 def sort_nodes(edit: Transaction, graph: Graph) -> None:
-    """Put the nodes of a graph in an order in which each comes after what it uses."""
+    """Sort the nodes of a graph topologically."""
     order = run_order(graph)
     following: Node | None = None
     for node in reversed(order):
@@ -195,24 +195,24 @@ def sort_nodes(edit: Transaction, graph: Graph) -> None:
 
 
 def is_identifier(name: str) -> bool:
-    """Whether a name is empty or what C takes as one, which the specification asks of all names."""
+    """Return whether a name is empty or a C identifier, as the specification demands of all names."""
     return not name or (name.isidentifier() and name.isascii())
 
 
 def odd_names(graph: Graph, count: int) -> Problem:
-    """Names of values and nodes that are no identifiers, as those of nearly every exporter: one note for all."""
+    """Report names of values and nodes that are no C identifiers (nearly every exporter writes some) as one info."""
     of = graph.name or "the graph"
     said = f"1 name of {of} is not a C identifier" if count == 1 else f"{count:,} names of {of} are not C identifiers"
     return info("identifier", said, graph, OTHER_NAMES)
 
 
 def odd_sizes(value: Value) -> tuple[str, ...]:
-    """The names of open sizes in the declared type of a value that are no identifiers."""
+    """Return the symbols in the declared type of a value that are no C identifiers."""
     return tuple(dim for dim in symbols_of(value.type) if not is_identifier(dim))
 
 
 def odd_size_names(graph: Graph, names: set[str]) -> Problem:
-    """Names of open sizes that are no identifiers: one note for all, with the first few of them."""
+    """Report symbols that are no C identifiers as one info with the first few."""
     found = sorted(names)
     listed = ", ".join(found[:_MOST_LISTED]) + (" …" if len(found) > _MOST_LISTED else "")
     said = f"The size {listed} is not named by a C identifier"
@@ -222,7 +222,7 @@ def odd_size_names(graph: Graph, names: set[str]) -> Problem:
 
 
 def check_declared(graph: Graph) -> Iterator[Problem]:
-    """Values whose type the graph declares (value_info) more than once. Costs as many as it declares."""
+    """Report values with more than one value_info. Linear in the number of declarations."""
     if len(set(graph.declared)) == len(graph.declared):
         return
     for value, count in Counter(graph.declared).items():
@@ -241,7 +241,7 @@ def _declare_once(edit: Transaction, graph: Graph) -> None:
 
 
 def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
-    """Name, inputs and outputs of a graph. Costs as many as there are."""
+    """Check name, inputs and outputs of a graph. Linear in their number."""
     if not graph.name and not isinstance(graph.owner, Function):
         yield error(
             "graph-name",
@@ -252,7 +252,7 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
         )
     if isinstance(graph.owner, Function):
         yield from _check_function_body(graph)
-    else:  # a function's body has the name and the metadata of the function
+    else:  # a function body has the name and the metadata of the function
         yield from check_keys(graph, f"Graph {graph.name}")
         if not is_identifier(graph.name):
             yield info("identifier", f"The graph's name, {graph.name}, is not a C identifier", graph, OTHER_NAMES)
@@ -313,7 +313,7 @@ def _check_function_body(body: Graph) -> Iterator[Problem]:
 
 
 def _check_annotations(graph: Graph) -> Iterator[Problem]:
-    """Quantization annotations, which speak of values that there are, in words that everybody knows."""
+    """Check that quantization annotations refer to existing values and use the parameter names of the specification."""
     for annotation in graph.quantization_annotations:
         what = f"A quantization annotation of {annotation.value.name}"
         missing = [v.name for v in (annotation.value, *(v for _, v in annotation.parameters)) if not v.is_defined]
@@ -328,7 +328,7 @@ def _check_annotations(graph: Graph) -> Iterator[Problem]:
 
 
 def _annotate_rest(graph: Graph, annotation: QuantizationAnnotation, edit: Transaction) -> None:
-    """Keep of an annotation what there is, or nothing."""
+    """Remove dangling references from an annotation, or the annotation itself."""
     there = tuple((key, value) for key, value in annotation.parameters if value.is_defined)
     kept = (replace(annotation, parameters=there),) if there and annotation.value.is_defined else ()
     others = (kept if other is annotation else (other,) for other in graph.quantization_annotations)
@@ -336,7 +336,7 @@ def _annotate_rest(graph: Graph, annotation: QuantizationAnnotation, edit: Trans
 
 
 def _check_place(body: Graph) -> Iterator[Problem]:
-    """Constants that a body lists among its inputs, as up to IR version 3: after those that the operator gives."""
+    """Check that constants among a subgraph's inputs (IR version < 4) come after those that the operator passes."""
     given = [value.initializer is None for value in body.inputs]
     if given != sorted(given, reverse=True):
         first = body.inputs[given.index(False)]
@@ -349,7 +349,7 @@ def _check_place(body: Graph) -> Iterator[Problem]:
 
 
 def _check_given(body: Graph) -> Iterator[Problem]:
-    """Inputs of a body, none of which has a value of its own from IR version 4 on."""
+    """Check that no input of a subgraph has an initializer from IR version 4 on."""
     for value in body.inputs:
         if value.initializer is not None:
             yield error(
@@ -370,7 +370,7 @@ def _make_constants(edit: Transaction, graph: Graph) -> None:
 
 
 def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Problem]:
-    """Every rule that one initializer of a graph breaks."""
+    """Check all rules about one initializer of a graph."""
     tensor, is_input = value.initializer, value.is_input
     if tensor is None:
         return
@@ -402,7 +402,7 @@ def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Prob
             "unused-initializer",
             f"Initializer {value.name} is not used",
             value,
-            _bytes(tensor.nbytes) if tensor.nbytes else "",  # what strings take is not known
+            _bytes(tensor.nbytes) if tensor.nbytes else "",  # the size of strings is not known
             Fix(f"Remove {value.name}", partial(_do, step=SetInitializer(graph, value, None))),
         )
 
@@ -460,7 +460,7 @@ def _check_element_type(value: Value, tensor: Tensor | SparseTensor, model: Mode
 
 
 def living(graph: Graph) -> Iterator[set[Node]]:
-    """The nodes whose results reach an output of the graph; yielded as far as known, last when all are."""
+    """Find the live nodes, whose results reach an output of the graph; yields the set so far, complete at the end."""
     alive = {v.producer for v in chain(graph.outputs, used_by_training(graph)) if v.producer is not None}
     pending = list(alive)
     while pending:
@@ -473,7 +473,7 @@ def living(graph: Graph) -> Iterator[set[Node]]:
 
 
 def used_by_training(graph: Graph) -> Iterator[Value]:
-    """What the algorithms of training use of the main graph, which runs with them. Costs a walk over these."""
+    """Return what the training algorithms use of the main graph. Walks over their graphs."""
     model = graph.model
     for training in model.training_info if model is not None and graph is model.graph else ():
         for inner in training.algorithm.walk() if training.algorithm is not None else ():
@@ -482,7 +482,7 @@ def used_by_training(graph: Graph) -> Iterator[Value]:
 
 
 def dead_node(node: Node) -> Problem:
-    """A node none of whose results reaches an output of its graph."""
+    """Report a dead node: none of its results reaches an output of its graph."""
     return info(
         "dead-node",
         f"{node.title} computes nothing that is used",
@@ -493,9 +493,9 @@ def dead_node(node: Node) -> Problem:
 
 
 def _remove_dead(edit: Transaction, node: Node) -> None:
-    """Remove a dead node with what takes its results, which is as dead and would refer to what nothing produces."""
+    """Remove a dead node and its users, which are dead as well and would refer to undefined values."""
     graph = node.graph
-    if graph is None:  # it went with one that it took from
+    if graph is None:  # removed with one of its producers
         return
     for other in [node, *downstream([v for v in node.outputs if v is not None])]:
         if isinstance(other, Node) and other.graph is graph:

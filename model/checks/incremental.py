@@ -1,6 +1,6 @@
-"""What is wrong with one graph, kept so that after an edit only what the edit touched is looked at again.
+"""Incremental check of one graph: after an edit only the touched objects are checked again.
 
-`check_graph` is the same work for a model that nobody edits.
+`check_graph` does the same work once, without keeping state.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ from onnx_workbench.model.ir.name_index import NameIndex, ancestor_in
 
 
 def check_graph(graph: Graph, model: Model) -> Iterator[Problem | None]:
-    """Every rule broken in a graph and its nodes, not in its bodies. Yields None now and then, for a breath."""
+    """Check all rules of a graph and its nodes, without subgraphs. Yields None regularly so that the caller can
+    pause.
+    """
     standing = IncrementalCheck(graph, model)
     yield from standing.fill()
     yield from standing.problems()
@@ -53,7 +55,7 @@ def check_graph(graph: Graph, model: Model) -> Iterator[Problem | None]:
 
 @dataclass(slots=True)
 class TouchedObjects:
-    """What an edit changed, and the names that came or went."""
+    """Objects that an edit changed, and names that appeared or disappeared."""
 
     nodes: dict[Node, None] = field(default_factory=dict)
     values: dict[Value, None] = field(default_factory=dict)
@@ -63,7 +65,7 @@ class TouchedObjects:
 
     @classmethod
     def by(cls, change: Change) -> TouchedObjects:
-        """Everything the steps of a change or their inverses speak of."""
+        """Collect what the steps of a change and their inverses refer to."""
         found = cls()
         for step, inverse in zip(change.steps, change.inverses, strict=True):
             found._add(step, inverse)
@@ -97,7 +99,9 @@ class TouchedObjects:
             names[step.value] = None
 
     def concerned(self, most: int) -> set[Node] | None:
-        """The nodes to check again: those touched and what makes or uses a touched value; None for more than `most`."""
+        """Return the nodes to check again: touched ones and producers and users of touched values; None for more than
+        `most`.
+        """
         found = {node for node in self.nodes if node.graph is not None}
         users = chain.from_iterable((user for user, _ in value.uses) for value in self.values)
         makers = (value.producer for value in self.values if value.producer is not None)
@@ -110,39 +114,40 @@ class TouchedObjects:
         return found
 
     def graphs_concerned(self) -> set[Graph]:
-        """The graphs of all that `concerned` looks at, however many these are."""
+        """Return the graphs of everything `concerned` would look at, whatever its number."""
         users = (user for value in self.values for user, _ in value.uses)
         levels = (user if isinstance(user, Graph) else user.graph for user in chain(self.nodes, users))
         return {graph for graph in levels if graph is not None}
 
 
 def _changed(after: Collection[Value | None], before: Collection[Value | None]) -> Iterable[Value | None]:
-    """Those that are in one list only; all when they are the same in another order."""
+    """Return the items in one list only; all if only their order differs."""
     return set(after).symmetric_difference(before) or after
 
 
 class IncrementalCheck:
-    """The problems of one graph. Fill it first; then `update` after each edit, while `is_current`."""
+    """Incremental problems of one graph. Call `fill` first; then `update` after each edit, while `is_current`."""
 
     def __init__(self, graph: Graph, model: Model) -> None:
         self.graph = graph
         self._model = model
-        self._rest: list[Problem] = []  # names that are empty, order
+        self._rest: list[Problem] = []  # empty names, order
         self._names: dict[str, list[Problem]] = {}
         self._node_names: dict[str, list[Problem]] = {}
         self._nodes: dict[Node, list[Problem]] = {}
         self._initializers: dict[Value, list[Problem]] = {}
         self._interface: list[Problem] = []
         self._dead: dict[Node, Problem] = {}
-        self._odd_names: set[str] = set()  # of values and nodes, which are no identifiers
+        self._odd_names: set[str] = set()  # of values and nodes that are no C identifiers
         self._odd_sizes: dict[Value, tuple[str, ...]] = {}
         self._declared: list[Problem] = []
-        self._declared_seen: object = None  # the list that was looked at: it may be long, and edits seldom replace it
+        # identity of the list that was examined: it may be long, and edits seldom replace it
+        self._declared_seen: object = None
         self._alive: set[Node] = set()
-        self._may_be_dead = False  # without outputs nothing is called dead
+        self._may_be_dead = False  # without outputs no node counts as dead
 
     def problems(self) -> Iterator[Problem]:
-        """All of them."""
+        """All problems of the graph."""
         yield from self._rest
         yield from self._interface
         yield from self._declared
@@ -164,7 +169,7 @@ class IncrementalCheck:
     # -- everything ------------------------------------------------------------------------------------------
 
     def fill(self) -> Iterator[None]:
-        """Check everything, with breaths."""
+        """Check everything, yielding regularly."""
         graph, model = self.graph, self._model
         yield from NameIndex.prepare(graph)
         for problem in check_names(graph):
@@ -208,14 +213,14 @@ class IncrementalCheck:
                 self._update_sizes(named)
 
     def _update_name(self, name: str) -> None:
-        """Whether a name that came or went is one to speak of."""
+        """Update whether a name is reported as no C identifier."""
         known = NameIndex.of(self.graph)
         if not is_identifier(name):
             things: Iterable[Value | Node] = chain(known.values(name), known.nodes(name))
             (self._odd_names.add if any(map(self._gives, things)) else self._odd_names.discard)(name)
 
     def _update_sizes(self, value: Value) -> None:
-        """Note which sizes in the type of a value have names to speak of."""
+        """Update which symbols in the type of a value are reported."""
         odd = odd_sizes(value) if self._gives(value) else ()
         if odd:
             self._odd_sizes[value] = odd
@@ -228,7 +233,7 @@ class IncrementalCheck:
             self._declared = list(check_declared(self.graph))
 
     def _gives(self, named: Value | Node) -> bool:
-        """Whether the graph has it. A value that only bodies ask for is nothing of its own."""
+        """Return whether the graph has the object; a value referred to by subgraphs only is not part of it."""
         return named.graph is self.graph and (isinstance(named, Node) or named.is_defined)
 
     def _fill_dead(self) -> Iterator[None]:
@@ -261,7 +266,7 @@ class IncrementalCheck:
     # -- after an edit ---------------------------------------------------------------------------------------
 
     def update(self, touched: TouchedObjects, nodes: Iterable[Node]) -> None:
-        """Check again what an edit touched: `nodes` are those it concerns, of any graph. Costs no more than these."""
+        """Check again what an edit touched; `nodes` are the nodes concerned, of any graph. Linear in their number."""
         for name in touched.names:
             self._keep(self._names, name, list(check_name(self.graph, name)))
             self._update_name(name)
@@ -279,7 +284,7 @@ class IncrementalCheck:
         for node in nodes:
             if node.graph is self.graph:
                 self._check_node(node)
-        if touched.values or self.graph in touched.graphs:  # of old files every weight is an input
+        if touched.values or self.graph in touched.graphs:  # in old files every weight is an input
             self._interface = list(check_interface(self.graph, self._model))
         if self._may_be_dead:
             self._update_dead(touched)
@@ -292,7 +297,7 @@ class IncrementalCheck:
             kept.pop(name, None)
 
     def _update_dead(self, touched: TouchedObjects) -> None:
-        """First what has come to life with all it needs, then what has died with all that only it needed."""
+        """Update liveness: first newly live nodes with their producers, then nodes that only they needed."""
         gone = [node for node in touched.nodes if node.graph is not self.graph]
         for node in gone:
             self._alive.discard(node)
@@ -325,7 +330,7 @@ class IncrementalCheck:
         return [maker for maker in makers if maker is not None and maker.graph is self.graph]
 
     def _is_needed(self, node: Node) -> bool:
-        """Whether the graph returns a result of a node or a living node uses one, itself or in a body, or training."""
+        """Return whether the graph, a live node, one of its subgraphs or training uses a result of a node."""
         for value in node.outputs:
             for user, _ in value.uses if value is not None else ():
                 if user is self.graph:

@@ -1,4 +1,4 @@
-"""Problems that show once types are inferred: nodes that do not take what they get, in functions for each call."""
+"""Problems found with inferred types: inputs that an operator does not accept, for each call of a function."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ if TYPE_CHECKING:
 
 
 def check_inferred(inferred: InferredTypes) -> Iterator[Problem]:
-    """What inference came upon. Costs as much as there is to tell."""
+    """Return the problems that inference found. Linear in their number."""
     return (_problem(misfit) for misfit in inferred.misfits if misfit.node.graph is not None)
 
 
 def is_other_kind(declared: Type, found: Type) -> bool:
-    """Whether a declared type has other elements than the inferred one, which no program takes; else sizes differ."""
+    """Return whether declared and inferred element types differ, which no runtime accepts; otherwise only sizes
+    differ.
+    """
     texts = type_text(declared), type_text(found)
     return None not in texts and texts[0] != texts[1]
 
 
 def beside(known: Collection[Problem], found: Iterable[Problem]) -> Iterator[Problem]:
-    """What was found with inferred types, but for the nodes that are known not to fit their declared ones."""
+    """Return the problems found with inferred types, without nodes already reported by declared types."""
     told = {problem.place for problem in known if problem.rule == "type"}
     return (problem for problem in found if problem.rule != "type" or problem.place not in told)
 
@@ -36,7 +38,7 @@ def _problem(misfit: TypeMismatch) -> Problem:
     node = misfit.node
     assert node.graph is not None
     where = f" in the call {' › '.join(call.title for call in misfit.calls)}" if misfit.calls else ""
-    pairs = zip(node.inputs, misfit.types, strict=False)  # an edit may have come since
+    pairs = zip(node.inputs, misfit.types, strict=False)  # an edit may have happened since
     types = {value: kind for value, kind in pairs if value is not None and kind is not None}
     given = ", ".join(f"{value.name} is {kind}" for value, kind in types.items())
     if misfit.is_type:

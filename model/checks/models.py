@@ -22,25 +22,25 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, TrainingInfo
 NEWEST_IR_VERSION = 14
 
 _REVERSE_DOMAIN = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+")
-_Key = tuple[str, str, str]  # what a function is called by
+_Key = tuple[str, str, str]  # key of a function
 
 
 def check_model(model: Model) -> list[Problem]:
-    """Every rule the model breaks, worst first within each graph's order. Cost: the size of the model."""
+    """Check the whole model; problems by graph, worst first. Linear in the size of the model."""
     return errors_first(concerning(model, (p for p in steps_of_check(model) if p is not None)))
 
 
 def steps_of_check(model: Model) -> Iterator[Problem | None]:
-    """The same as it is found; None now and then lets a caller on the GUI thread stop and go on later."""
+    """Yield the same problems as they are found; None regularly, so that a caller on the GUI thread can pause."""
     yield from check_properties(model)
     for graph in model.graphs():
         yield from check_graph(graph, model)
 
 
 def check_properties(model: Model) -> Iterator[Problem | None]:
-    """Rules about versions, imports, functions, devices and training; None now and then, for a breath.
+    """Check versions, imports, functions, devices and training; yields None regularly, so that the caller can pause.
 
-    Cheap, but for models with functions, device configurations or imports that nothing uses: a walk over the nodes.
+    Cheap, except for a walk over all nodes in models with functions, device configurations or unused imports.
     """
     if model.ir_version < 1:
         least = least_ir_version(model)
@@ -77,7 +77,9 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
 
 
 def _check_graph_names(model: Model) -> Iterator[Problem | None]:
-    """Graphs that share a name, which the specification wants unique in a model, as many exporters do not have it."""
+    """Report graphs that share a name, which the specification requires to be unique although many exporters repeat
+    it.
+    """
     seen: dict[str, Graph] = {}
     told: set[str] = set()
     for count, graph in enumerate(model.graphs()):
@@ -121,7 +123,9 @@ def _check_imports(model: Model) -> Iterator[Problem | None]:
 
 
 def _unused_domains(model: Model) -> Generator[None, None, Iterable[str]]:
-    """Imported domains that no function has and no node outside of functions, which import their own."""
+    """Return imported domains without a function and without nodes outside of functions, which have their own
+    imports.
+    """
     having = {f.domain for f in model.functions}
     unused = {d: None for d in model.opset_imports if d and d not in having}
     if not unused:
@@ -140,7 +144,7 @@ def _unused_domains(model: Model) -> Generator[None, None, Iterable[str]]:
 
 
 def _import_fix(title: str, domain: str, version: int | None) -> Fix:
-    """Import a domain, or (None) no longer; other imports stay as they are by then."""
+    """Return the fix that imports a domain or (None) removes the import, leaving the imports of that time alone."""
 
     def apply(edit: Transaction) -> None:
         imports = {d: v for d, v in edit.model.opset_imports.items() if d != domain}
@@ -187,7 +191,7 @@ def _check_functions(model: Model) -> Iterator[Problem | None]:
 
 
 def _check_words(function: Function, names: list[str]) -> Iterator[Problem]:
-    """The names that calls of a function use."""
+    """Check the parameter names of a function."""
     values = {value.name for value in (*function.body.inputs, *function.body.outputs)}
     for name in sorted(values.intersection(names)):
         yield info(
@@ -211,7 +215,7 @@ def _removal_of(function: Function) -> Fix:
 
 
 def _list_once(edit: Transaction, function: Function) -> None:
-    """What has a default keeps it."""
+    """List each attribute once; one with a default keeps it."""
     defaults = {a.name: a for a in reversed(function.attribute_defaults)}
     kept = tuple(a for a in function.attribute_defaults if defaults[a.name] is a)
     without = tuple(dict.fromkeys(name for name in function.attributes if name not in defaults))

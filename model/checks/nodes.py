@@ -1,4 +1,4 @@
-"""Rules about one node: its operator, inputs, outputs, attributes, types and bodies."""
+"""Rules about one node: its operator, inputs, outputs, attributes, types and subgraphs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from onnx_workbench.model.schemas.schema import type_text
 
 
 def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator[Problem]:
-    """Every rule that one node breaks. Cost: its own size (plus, the first time, loading the signatures)."""
+    """Check all rules of one node. Linear in its size (the first call also loads the schemas)."""
     if not node.op_type:
         yield error("op-type", f"Node {node.name!r} has no operator type", node, "op_type must not be empty.")
         return
@@ -72,7 +72,7 @@ def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator
 
 
 def _check_version_outside(node: Node, schema: Schema | None, model: Model) -> Iterator[Problem]:
-    """In a function, which imports its own: whether the model's import has the same operator."""
+    """Check that the model's import defines the same operator as that of the function which contains the node."""
     version = model.opset_imports.get(node.domain)
     outside = schemas.find(node.op_type, version, node.domain) if version is not None else schema
     if outside is not schema:
@@ -193,7 +193,7 @@ def _check_arity(node: Node, schema: Schema) -> Iterator[Problem]:
 
 
 def _trim(node: Node, what: str, most: int) -> Fix | None:
-    """Dropping inputs beyond the signature is safe when they are left out anyway; outputs, when nothing uses them."""
+    """Return the fix that drops surplus inputs if they are left out anyway, or surplus outputs if they are unused."""
     if what == "input" and all(v is None for v in node.inputs[most:]) and len(node.inputs) > most:
         return Fix(f"Drop empty inputs of {node.title}", lambda edit: edit.do(SetInputs(node, node.inputs[:most])))
     if what == "output" and len(node.outputs) > most and not any(v and v.uses for v in node.outputs[most:]):
@@ -202,7 +202,9 @@ def _trim(node: Node, what: str, most: int) -> Fix | None:
 
 
 def check_types(node: Node, schema: Schema, type_of: TypeOf = declared_type) -> Iterator[Problem]:
-    """Types, else the declared ones, against the constraints, and against each other where they share one."""
+    """Check types against the schema's constraints and shared type variables; inferred types if known, else
+    declared.
+    """
     bound: dict[str, tuple[str, str]] = {}
     slots = (
         ("input", node.inputs, schema.input),
@@ -252,7 +254,7 @@ def _check_bodies(node: Node) -> Iterator[Problem]:
 
 
 def _check_fed(node: Node, first: int) -> Iterator[Problem]:
-    """What a body gets from the inputs of its node from one on."""
+    """Check what a subgraph gets from the inputs of its node from index `first` on."""
     for index, value in enumerate(node.inputs[first:], first):
         if value is None:
             told = f"Input {index} of {node.title} is not connected"
@@ -260,7 +262,9 @@ def _check_fed(node: Node, first: int) -> Iterator[Problem]:
 
 
 def _begin_with_zeros(node: Node, index: int) -> Fix | None:
-    """What is handed from step to step may begin with anything; of what is scanned nobody knows how long it is."""
+    """Connect zeros as the initial value of a carried input; scanned inputs are left open, as their length is
+    unknown.
+    """
     taken = carried_input(node, node.bodies[0], index) if node.bodies else None
     make = zeros_of(taken.type) if taken is not None else None
     if taken is None or make is None:
@@ -294,7 +298,8 @@ def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Proble
     body = attribute.graphs[0]
     model = body.model
     given: Sequence[Value] = body.inputs
-    if model is not None and model.ir_version < 4:  # which wants every initializer among the inputs, after the others
+    # which requires every initializer among the inputs, after the others
+    if model is not None and model.ir_version < 4:
         given = [value for value in given if value.initializer is None]
     if len(given) != inputs:
         told = f"{name} of {node.title} has {len(given)} inputs"
@@ -316,7 +321,7 @@ def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Proble
 
 
 def _fit_inputs(node: Node, body: Graph, given: Sequence[Value], want: int) -> tuple[str, Fix | None]:
-    """What is expected, and how a body takes as much as its node is given, where it is plain what was meant."""
+    """Return what is expected, and a fix that adapts the subgraph's inputs to the node's, where it is unambiguous."""
     expected = f"{node.op_type} expects {want}."
     extra = given[want:]
     if extra and not any(value.uses for value in extra):
@@ -335,7 +340,7 @@ def _fit_inputs(node: Node, body: Graph, given: Sequence[Value], want: int) -> t
 
 
 def _fit_outputs(node: Node, body: Graph, want: int) -> Fix | None:
-    """Let a node and its body give as much, without taking away what anything uses."""
+    """Give a node and its subgraph equally many outputs, without removing used ones."""
     count = len(body.outputs) - want
     if count < 0:
         return _give_less(node, -count)
@@ -346,7 +351,7 @@ def _fit_outputs(node: Node, body: Graph, want: int) -> Fix | None:
 
 
 def _give_less(node: Node, count: int) -> Fix | None:
-    """Take away the last outputs of a node, which its body does not give, where nothing uses them."""
+    """Remove unused trailing outputs of a node that its subgraph does not return."""
     kept, extra = node.outputs[:-count], node.outputs[-count:]
     if count > len(node.outputs) or any(value is not None and value.uses for value in extra):
         return None
@@ -354,7 +359,7 @@ def _give_less(node: Node, count: int) -> Fix | None:
 
 
 def _return_less(body: Graph, count: int) -> Fix:
-    """Take away the last outputs of a body, which its node does not give."""
+    """Remove trailing outputs of a subgraph that its node does not have."""
     extra = ", ".join(value.name for value in body.outputs[count:])
     title = f"No longer return {extra}, which the node does not give"
     return Fix(title, lambda edit: edit.do(SetGraphOutputs(body, body.outputs[:count])))

@@ -1,4 +1,4 @@
-"""What the rules ask of a model that the file of a lone graph, function, node or tensor has no place for."""
+"""Filter for files that hold a lone graph, function, node or tensor, which cannot store everything the rules demand."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from onnx_workbench.model.ir.graph import Model, Node
 
 
 def concerning(model: Model, problems: Iterable[Problem]) -> Iterator[Problem]:
-    """The problems that what the model is kept as can have."""
+    """Return the problems that apply to the model's root message."""
     message = message_of(model)
-    if message == "ModelProto":  # has a place for everything
+    if message == "ModelProto":  # can store everything
         return iter(problems)
     return (problem for problem in problems if _can_have(message, problem, model))
 
 
 def _can_have(message: str, problem: Problem, model: Model) -> bool:
     match message, problem.rule:
-        case "FunctionProto", "opset-import":  # of its own for its nodes, but none for itself
+        case "FunctionProto", "opset-import":  # for its nodes, but has no field of its own for it
             return isinstance(problem.place, Node)
         case _, "opset-import" | "model-domain":
             return False

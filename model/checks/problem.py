@@ -1,4 +1,4 @@
-"""What a check finds: a rule that is broken, where, and how it can be mended."""
+"""The result of a check: the broken rule, its location, and a fix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Severity = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A safe repair as an ordinary edit; `title` becomes the history entry."""
+    """An automatic repair as an ordinary edit; `title` becomes the history entry."""
 
     title: str
     apply: Callable[[Transaction], None]
@@ -21,7 +21,7 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One broken rule. `rule` is its stable short name, `place` the model object a click goes to."""
+    """A broken rule. `rule` is its stable short name, `place` the model object to show."""
 
     rule: str
     severity: Severity
@@ -32,22 +32,22 @@ class Problem:
 
 
 def error(rule: str, message: str, place: Any, detail: str = "", fix: Fix | None = None) -> Problem:
-    """The model is not legal ONNX."""
+    """Report that the model is not valid ONNX."""
     return Problem(rule, "error", message, place, detail, fix)
 
 
 def warning(rule: str, message: str, place: Any, detail: str = "", fix: Fix | None = None) -> Problem:
-    """Legal, but likely not what was meant."""
+    """Report something valid that is probably unintended."""
     return Problem(rule, "warning", message, place, detail, fix)
 
 
 def info(rule: str, message: str, place: Any, detail: str = "", fix: Fix | None = None) -> Problem:
-    """Legal and harmless; could be tidier."""
+    """Report something valid and harmless."""
     return Problem(rule, "info", message, place, detail, fix)
 
 
 def errors_first(problems: Iterable[Problem]) -> list[Problem]:
-    """The same by severity, those of the same in the order they were found."""
+    """Sort by severity; stable."""
     kinds: dict[Severity, list[Problem]] = {severity: [] for severity in get_args(Severity)}
     for problem in problems:
         kinds[problem.severity].append(problem)

@@ -1,4 +1,4 @@
-"""Rules about the tensors of initializers and attributes: whether the values are there, once and in order."""
+"""Rules about tensors of initializers and attributes: values present, in one field, and indices sorted."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from onnx_workbench.model.ir.types import ElementType
 _DATA = frozenset({
     "raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data",
 })  # fmt: skip
-#: Bytes of indices that are looked at; more could keep a window waiting.
+#: Limit on the bytes of indices that are read; more could block the window.
 _MOST_INDICES = 1 << 18
 
 
 def check_tensor(tensor: Tensor | SparseTensor, what: str, place: Any) -> Iterator[Problem]:
-    """Every rule that a tensor breaks; `what` it is called. Reads no values but some indices of sparse ones."""
+    """Check a tensor, which messages call `what`. Reads no values, only few indices of sparse tensors."""
     if tensor.problem:
         yield error("tensor", f"The values of {what} are not available", place, tensor.problem)
     elif isinstance(tensor, SparseTensor):
@@ -30,7 +30,7 @@ def check_tensor(tensor: Tensor | SparseTensor, what: str, place: Any) -> Iterat
 
 
 def _check_fields(tensor: Tensor, what: str, place: Any) -> Iterator[Problem]:
-    """Values stand in one field of the message, or in an external file."""
+    """Check that the values are in exactly one field of the message, or in an external file."""
     list_fields = getattr(tensor.source, "ListFields", None)
     filled = [f.name for f, held in list_fields() if f.name in _DATA and len(held)] if list_fields is not None else []
     is_external = tensor.storage == "external" if filled else False
@@ -46,7 +46,7 @@ def _check_fields(tensor: Tensor, what: str, place: Any) -> Iterator[Problem]:
 
 
 def _disorder(tensor: SparseTensor) -> str:
-    """What is wrong with the indices; empty when nothing is, or when they are too many to look at."""
+    """Return what is wrong with the indices; empty if nothing, or if there are too many to read."""
     count, rank = math.prod(tensor.values.shape), len(tensor.shape)
     indices = tensor.indices
     if indices.element_type is not ElementType.INT64:

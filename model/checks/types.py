@@ -1,4 +1,4 @@
-"""Rules about the types that values are declared with."""
+"""Rules about declared types."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _OPTIONAL_SINCE = 8
 
 
 def check_type(value: Value) -> Iterator[Problem]:
-    """What is wrong with the declared type of a value, if it has one."""
+    """Check the declared type of a value, if any."""
     declared = value.type
     if isinstance(declared, TensorType) and declared.shape is not None:
         yield from _check_sizes(value, declared, declared.shape)
     if isinstance(declared, TensorType) and type(declared.element_type) is ElementType and declared.element_type:
-        return  # as nearly always
+        return  # the usual case
     reason = "" if declared is None else _reason(declared)
     if reason:
         yield error("value-type", f"{value.name} is declared {declared}", value, reason)
 
 
 def _check_sizes(value: Value, declared: TensorType, shape: Shape) -> Iterator[Problem]:
-    """Sizes are no less than zero; programs that write -1 mean an open one."""
+    """Check that sizes are not negative; programs that write -1 mean an unknown dimension."""
     if not any(type(dim) is int and dim < 0 for dim in shape.dims):
         return
     dims = tuple(None if isinstance(dim, int) and dim < 0 else dim for dim in shape.dims)
@@ -57,7 +57,7 @@ def _check_sizes(value: Value, declared: TensorType, shape: Shape) -> Iterator[P
 
 
 def _reason(declared: Type) -> str:
-    """Why no value can have this type; empty when some can."""
+    """Return why no value can have this type; empty if one can."""
     level: Type | None = declared
     for _ in range(_MOST_LEVELS):
         match level:
@@ -85,13 +85,13 @@ def _element_reason(element_type: ElementType | int) -> str:
 
 
 def symbols_of(declared: Type | None) -> Iterator[str]:
-    """The names of open sizes in the type of a tensor."""
+    """Return the symbols in a tensor type."""
     if isinstance(declared, (TensorType, SparseTensorType)) and declared.shape is not None:
         yield from (dim for dim in declared.shape.dims if isinstance(dim, str))
 
 
 def check_interface_types(graph: Graph, model: Model) -> Iterator[Problem]:
-    """Inputs and outputs of the main graph, which must say their types and how many dimensions they have."""
+    """Check that inputs and outputs of the main graph declare types and ranks."""
     for value in dict.fromkeys((*graph.inputs, *graph.outputs)):
         if value.initializer is not None:
             continue
@@ -114,7 +114,7 @@ def check_interface_types(graph: Graph, model: Model) -> Iterator[Problem]:
 
 
 def _since(declared: Type | None) -> int:
-    """The IR version that a type came with; 1 where it was always there."""
+    """Return the IR version that introduced a type; 1 if it always existed."""
     since = 1
     for _ in range(_MOST_LEVELS):
         match declared:

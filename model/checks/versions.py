@@ -1,4 +1,4 @@
-"""Which IR version what a model holds came with, against the one it says it is."""
+"""Check the declared IR version against the features that the model uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPE_SINCE = {
 
 
 def check_contents(model: Model) -> Iterator[Problem]:
-    """What came with a later IR version, which readers of the stated one leave out. Costs a look at what is listed."""
+    """Report features newer than the declared IR version, which readers of that version ignore. Cheap."""
     for since, what in _contents(model):
         if 1 <= model.ir_version < since:
             yield warning(
@@ -33,12 +33,14 @@ def check_contents(model: Model) -> Iterator[Problem]:
 
 
 def least_ir_version(model: Model) -> int:
-    """The lowest IR version that has what the model lists; at least 4, with which initializers stand alone."""
+    """Return the lowest IR version that has all features the model uses; at least 4, which made initializers
+    independent of inputs.
+    """
     return max(4, *(since for since, _ in _contents(model)))
 
 
 def raise_ir_version(version: int) -> Fix:
-    """State another IR version, unless a later one is stated by then."""
+    """Return the fix that declares another IR version, unless a later one is declared by then."""
 
     def apply(edit: Transaction) -> None:
         edit.do(SetField(edit.model, "ir_version", max(version, edit.model.ir_version)))

@@ -1,4 +1,4 @@
-"""Making a model fit into another one before it is merged: operator sets, and functions whose names are taken."""
+"""Adapt a model to another one before merging: opset versions, and functions whose names are taken."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Key = tuple[str, str, str]
 
 
 def clashing_functions(here: Model, other: Model) -> set[Key]:
-    """Functions of the other model that have the name of one here which does something else."""
+    """Return functions of the other model that share a key with a different function here."""
     found = set()
     for function in other.functions:
         present = here.function(*function.key)
@@ -30,7 +30,7 @@ def clashing_functions(here: Model, other: Model) -> set[Key]:
 
 
 def _alone(function: Function) -> Model:
-    """A model of nothing but a copy of a function."""
+    """Return a model with nothing but a copy of a function."""
     model = Model()
     model.functions = (Cloner().function(function),)
     model.functions[0].model = model
@@ -38,7 +38,7 @@ def _alone(function: Function) -> Model:
 
 
 def means_something_else(other: Model, imports: Mapping[str, int]) -> bool:
-    """Whether a node of the main graph would mean something else with other operator sets. Functions have their own."""
+    """Return whether a node of the main graph changes meaning under other opset imports. Functions have their own."""
     for graph in other.graph.walk():
         for node in graph.nodes:
             old, new = other.opset_imports.get(node.domain), imports.get(node.domain)
@@ -52,9 +52,9 @@ def means_something_else(other: Model, imports: Mapping[str, int]) -> bool:
 def fit(
     document: Document, imports: Mapping[str, int], clashes: Collection[Key], progress: Progress = SILENT
 ) -> ConversionReport:
-    """Convert the document's model to a version of ai.onnx that is imported elsewhere, and rename functions.
+    """Convert the document's model to the given version of ai.onnx, and rename clashing functions.
 
-    Not for the GUI thread: types are inferred. ModelError names what the version cannot say.
+    Infers types: not for the GUI thread. ModelError names what the version cannot express.
     """
     model = document.model
     report = ConversionReport()

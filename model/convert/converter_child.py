@@ -1,4 +1,4 @@
-"""onnx's version converter, in a limited child process: it crashes on some files."""
+"""onnx's version converter in a sandboxed child process: it crashes on some files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx_workbench.model.inference.onnx_library import library
 
 
 def run(payload: bytes) -> bytes:
-    """From a version and models to one answer each: the model it becomes, or why onnx refuses to convert it."""
+    """Convert models to a version; one answer each: the converted model, or the reason for refusal."""
     version, models = json.loads(payload)
     return json.dumps([_converted(b64decode(model), version) for model in models]).encode()
 

@@ -1,4 +1,4 @@
-"""Named dimensions made numbers, and numbers made names, everywhere in a model at once."""
+"""Replace symbolic dimensions (dynamic axes) by numbers and numbers by symbols, throughout a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def symbols(model: Model) -> dict[str, int]:
-    """The names that stand for dimensions, with how many values declare them; those of inputs first."""
+    """Return the symbols and how many values declare each; those of inputs first."""
     found: dict[str, int] = {}
     values = (v for graph in model.graphs() for v in (*graph.inputs, *graph.outputs, *graph.declared))
     for value in dict.fromkeys(values):
@@ -33,7 +33,7 @@ def symbols(model: Model) -> dict[str, int]:
 
 
 def symbols_of(nodes: Collection[Node], model: Model, type_of: TypeOf = declared_type) -> list[str]:
-    """The names of dimensions that sizes of values depend on which the nodes take or make."""
+    """Return the symbols that sizes of the nodes' inputs and outputs depend on."""
     values = dict.fromkeys(v for node in nodes for v in (*node.inputs, *node.outputs) if v is not None)
     sizes = dict.fromkeys(size for value in values for size in _names_in(type_of(value)))
     return [name for name in symbols(model) if any(parse(size, {name: 1}) != parse(size) for size in sizes)]
@@ -51,10 +51,10 @@ def freeze(
     among: Collection[Node] | None = None,
     type_of: TypeOf = declared_type,
 ) -> ConversionReport:
-    """Give named dimensions numbers in every declared type; ModelError for a name that nothing declares.
+    """Replace symbols by numbers in every declared type; ModelError for an undeclared symbol.
 
-    With `among` for a name that sizes at these nodes do not depend on, too. A name stands for one size, so it becomes
-    the number in all of the graph that the nodes are in.
+    With `among` also for a symbol that sizes at these nodes do not depend on. A symbol stands for one size, so it is
+    replaced in the whole graph that contains the nodes.
     """
     report = ConversionReport()
     known = symbols(edit.model) if among is None else symbols_of(among, edit.model, type_of)
@@ -75,10 +75,10 @@ def freeze(
 def change_batch(
     edit: Transaction, graph: Graph, batch: Dimension, type_of: TypeOf = declared_type
 ) -> ConversionReport:
-    """Give the first dimension of all inputs and outputs of a graph another number or name.
+    """Set the first dimension of all inputs and outputs of a graph to another number or symbol.
 
-    Reshapes to a constant shape that begins with the old number leave it open, which gives the same for that number.
-    `type_of` gives types as they are before the edit, inferred ones where there are some.
+    Reshapes to a constant shape that begins with the old number infer it instead, with the same result for that number.
+    `type_of` gives types as they are before the edit, inferred where available.
     """
     report = ConversionReport()
     check_dimension(batch, graph)
@@ -94,7 +94,7 @@ def change_batch(
 
 
 def _batch_of(graph: Graph) -> int | None:
-    """The number all inputs begin with, if they agree on one."""
+    """Return the first dimension of all inputs, if they agree."""
     found = {_first_dimension(v, declared_type) for v in graph.required_inputs} - {None}
     only = found.pop() if len(found) == 1 else None
     return only if isinstance(only, int) else None
@@ -108,7 +108,7 @@ def _first_dimension(value: Value | None, type_of: TypeOf) -> Dimension:
 
 
 def constant_shape(node: Node) -> NDArray[Any] | None:
-    """The shape a Reshape or Expand is given, where a constant holds it."""
+    """Return the shape input of a Reshape or Expand, if it is constant."""
     is_shaped = node.op_type in ("Reshape", "Expand") and node.domain == "" and len(node.inputs) > 1
     shape = node.inputs[1] if is_shaped else None
     if shape is None:
@@ -125,7 +125,7 @@ def _begins_with(node: Node, batch: int) -> bool:
 
 
 def _loosen(edit: Transaction, node: Node, keeps_first: bool, report: ConversionReport) -> None:
-    """Leave the first size of a constant shape open: the rest (-1), or what the input begins with (0)."""
+    """Make the first size of a constant shape inferred (-1) or copied from the input (0)."""
     sizes, literal = constant_shape(node), node.attributes.get("allowzero")
     if sizes is None or node.graph is None:
         return
@@ -142,7 +142,7 @@ def _loosen(edit: Transaction, node: Node, keeps_first: bool, report: Conversion
 
 
 def give_shape(edit: Transaction, node: Node, sizes: Sequence[int]) -> None:
-    """Let a Reshape or Expand have another constant shape; those that share it keep theirs."""
+    """Set another constant shape for a Reshape or Expand; other users of the old one keep it."""
     import numpy as np
 
     shape, graph = node.inputs[1], node.graph

@@ -1,7 +1,7 @@
-"""From a newer operator set to an older one, where the older can say the same.
+"""Adapters from newer to older opset versions, where the older one can express the same.
 
-The key is the operator and the version that is left. What needs no adapter is a version that only allows more: what
-of that is used is refused by name.
+The key is the operator and the version that is left. A version that only allows more needs no adapter: if the new
+possibilities are used, the conversion is refused by name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from onnx_workbench.model.ir.types import ElementType
 
 
 def _ints_back(hands: NodeRewriter, name: str, index: int) -> None:
-    """A constant input becomes an attribute of integers; inputs behind it must be handled before."""
+    """Turn a constant input into an integer attribute; inputs behind it must be handled before."""
     if hands.has(index):
         hands.set(name, tuple(int(i) for i in hands.constant(index).reshape(-1)))
     hands.keep_inputs(index)
@@ -32,7 +32,7 @@ def _axes_back(hands: NodeRewriter) -> None:
 
 
 def _split_from_18(hands: NodeRewriter) -> None:
-    """A number of parts stood for sizes of which the last may be smaller; before, all had to be equal."""
+    """Since 18 a number of parts may stand for sizes of which the last is smaller; before, all had to be equal."""
     import numpy as np
 
     count = len(hands.node.outputs)
@@ -101,7 +101,7 @@ def _dropout_from_12(hands: NodeRewriter) -> None:
 
 
 def _single_axis(hands: NodeRewriter) -> None:
-    """Along the last axis both mean the same; another one is moved there."""
+    """Both versions agree along the last axis; another axis is transposed to the end."""
     rank = hands.known_rank(0)
     axis = hands.attribute("axis", -1) % max(rank, 1)
     hands.set("axis", max(rank - 1, 0))
@@ -112,7 +112,7 @@ def _single_axis(hands: NodeRewriter) -> None:
 
 
 def _resize_from_13(hands: NodeRewriter) -> None:
-    """What may be left out since then is an empty tensor before."""
+    """Inputs that may be left out since then were empty tensors before."""
     import numpy as np
 
     for index, word in ((1, "roi"), (2, "scales")):
@@ -164,7 +164,7 @@ def _dft_from_20(hands: NodeRewriter) -> None:
 
 
 def _reshape_from_14(hands: NodeRewriter) -> None:
-    """A 0 in the shape then copies the input's dimension, as without allowzero."""
+    """Before, a 0 in the shape always copied the input's dimension, as without allowzero."""
     if hands.attribute("allowzero", 0):
         shape = hands.constant_or_none(1)
         if shape is not None and not shape.all():
@@ -175,7 +175,7 @@ def _reshape_from_14(hands: NodeRewriter) -> None:
 
 
 def _shape_from_15(hands: NodeRewriter) -> None:
-    """A part of the shape is the shape, sliced."""
+    """Express a part of the shape as a slice of the shape."""
     import numpy as np
 
     start, end = hands.attribute("start", 0), hands.attribute("end")
@@ -198,7 +198,7 @@ def _constant_from_12(hands: NodeRewriter) -> None:
 
 
 def _constant_from_9(hands: NodeRewriter) -> None:
-    """Before, a Constant held floating-point numbers: others are cast from them, if they are none too large."""
+    """Before, a Constant held floats: other types are cast from them, unless they are too large."""
     import numpy as np
 
     attribute = hands.node.attributes.get("value")
@@ -213,16 +213,17 @@ def _constant_from_9(hands: NodeRewriter) -> None:
 
 
 _FLOATS = (ElementType.FLOAT16, ElementType.FLOAT, ElementType.DOUBLE)
-_EXACT = 1 << 53  # whole numbers up to here are exact in double precision
+_EXACT = 1 << 53  # integers up to here are exact in double precision
 
 
 def _counted_from_start(hands: NodeRewriter) -> None:
-    """Before version 11 axes were not counted from the end."""
+    """Before version 11 axes could not be negative."""
     for name in ("axis", "axes"):
         given = hands.attribute(name)
         axes = given if isinstance(given, tuple) else () if given is None else (given,)
         if any(axis < 0 for axis in axes):
-            added = len(axes) if hands.node.op_type in ("OneHot", "Unsqueeze") else 0  # counted in the output
+            # relative to the rank of the output
+            added = len(axes) if hands.node.op_type in ("OneHot", "Unsqueeze") else 0
             rank = hands.known_rank(0) + added
             counted = tuple(axis % max(rank, 1) for axis in axes)
             hands.set(name, counted if isinstance(given, tuple) else counted[0])
@@ -234,7 +235,7 @@ def _one_hot_from_11(hands: NodeRewriter) -> None:
 
 
 def _only(name: str, default: str, *known: str) -> Adapter:
-    """Refuse a choice that the older version does not have."""
+    """Refuse a value that the older version does not support."""
 
     def adapter(hands: NodeRewriter) -> None:
         chosen = hands.attribute(name, default)
@@ -251,13 +252,13 @@ def _scatter_from_16(hands: NodeRewriter) -> None:
 
 
 def _roi_align_from_16(hands: NodeRewriter) -> None:
-    """Coordinates were not shifted by half a pixel."""
+    """Coordinates had no half-pixel shift."""
     _only("coordinate_transformation_mode", "half_pixel", "output_half_pixel")(hands)
     hands.drop("coordinate_transformation_mode")
 
 
 def _per_tensor(hands: NodeRewriter) -> None:
-    """Quantization had one scale for all."""
+    """Quantization had a single scale per tensor."""
     dims = hands.dims(1)
     if dims is None or any(size != 1 for size in dims):
         raise hands.refuse("its scale is not known to be a single number, which it was before version 13")
@@ -265,14 +266,14 @@ def _per_tensor(hands: NodeRewriter) -> None:
 
 
 def _same_shapes(hands: NodeRewriter) -> None:
-    """Sum, Max, Min and Mean brought no shapes together."""
+    """Sum, Max, Min and Mean did not broadcast."""
     shapes = [hands.dims(index) for index in range(len(hands.node.inputs))]
     if len(shapes) > 1 and (None in shapes or len(set(shapes)) > 1 or any(d is None for d in shapes[0] or ())):
         raise hands.refuse("its inputs are not known to have the same shape, which they needed before version 8")
 
 
 def _broadcast_from_7(hands: NodeRewriter) -> None:
-    """The second shape had to be one number or the end of the first, and that was to be said."""
+    """The second shape had to be a scalar or a suffix of the first, and broadcasting was an attribute."""
     first, second = hands.dims(0), hands.dims(1)
     if first is None or second is None or None in (*first, *second):
         raise hands.refuse("its shapes are not known, and before version 7 it had to be said how they meet")
@@ -289,7 +290,7 @@ def _slope_from_7(hands: NodeRewriter) -> None:
 
 
 def _set(name: str, value: int) -> Adapter:
-    """Say what later versions do not have to be told."""
+    """Set an attribute that later versions do not need."""
     return lambda hands: hands.set(name, value)
 
 

@@ -1,4 +1,4 @@
-"""Any size of any input made a name, and all that follows from it in the model with it."""
+"""Make fixed input sizes symbolic (dynamic axes), and propagate the symbols through the model."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Place = tuple[str, int]  # name of an input, and axis
 def free_dimensions(
     edit: Transaction, graph: Graph, wanted: Mapping[Place, str], type_of: TypeOf = declared_type
 ) -> ConversionReport:
-    """Give sizes of a graph's inputs names; what is declared of other values, and constant shapes, follow.
+    """Make dimensions of a graph's inputs symbolic; declared types and constant shapes follow.
 
-    Each Reshape and Expand to a constant shape gets one that is the same for the old sizes; the report warns of those
-    for which there is none. `type_of` gives types as they are before the edit, inferred ones where there are some.
-    ModelError for an input or axis that does not exist, and for one name for sizes that differ.
+    Each Reshape and Expand to a constant shape gets one that is the same for the old sizes; the report warns where
+    there is none. `type_of` gives types as they are before the edit, inferred where available. ModelError for an input
+    or axis that does not exist, and for one symbol for different sizes.
     """
     freeing = _Freeing(edit, graph, type_of)
     freeing.name_inputs(wanted)
@@ -45,12 +45,12 @@ def free_dimensions(
 
 
 def batch_places(inputs: Iterable[Value], type_of: TypeOf = declared_type) -> list[Place]:
-    """The first axis of each of these inputs that has one."""
+    """Return the first axis of each of these inputs that has one."""
     return [(v.name, 0) for v in inputs if _dims(v, type_of)]
 
 
 def inputs_of(graph: Graph, among: Collection[Node] | None = None) -> list[Value]:
-    """The inputs of a graph that are fed; with `among` those that what these nodes take is computed from."""
+    """Return the inputs of a graph that are fed; with `among` those that these nodes depend on."""
     fed = graph.required_inputs
     if among is None:
         return fed
@@ -62,7 +62,7 @@ def inputs_of(graph: Graph, among: Collection[Node] | None = None) -> list[Value
 class _Freeing:
     def __init__(self, edit: Transaction, graph: Graph, type_of: TypeOf) -> None:
         self.report = ConversionReport()
-        self.numbers: dict[str, int] = {}  # by name, what the size was
+        self.numbers: dict[str, int] = {}  # by symbol, the former size
         self._names: set[str] = set()
         self._renamed: dict[str, str] = {}
         self._edit, self._graph = edit, graph
@@ -101,7 +101,7 @@ class _Freeing:
     # -- what follows ----------------------------------------------------------------------------------------------
 
     def follow(self) -> None:
-        """Go through the nodes in run order, adapt constant shapes, and learn what sizes come out."""
+        """Go through the nodes in topological order, adapt constant shapes, and compute the new output sizes."""
         facts = self._facts
         held = {v: v.initializer for v in self._graph.initializers if not v.is_input}
         constants = {v: t for v, t in held.items() if isinstance(t, Tensor)}
@@ -125,7 +125,7 @@ class _Freeing:
             self._warn_of_fixed(node)
 
     def _warn_of_fixed(self, node: Node) -> None:
-        """A free size that meets a number, such as that of a weight, cannot be any other number."""
+        """Warn where a symbolic dimension meets a fixed one, such as that of a weight, and thus cannot vary."""
         shapes = [dims for value in node.inputs if (dims := self._facts.dims(value)) is not None]
         if node.domain or len(shapes) < 2:
             return
@@ -141,7 +141,7 @@ class _Freeing:
                 self.report.warn(f"{node.op_type} needs {free[0]} to be {numbers[0]}", node)
 
     def _assume(self, value: Value | None) -> None:
-        """A size that no rule tells is what it was; one that is like a freed size only, is that."""
+        """Assume a size that no rule determines: unchanged, or the symbol of the only equal former size."""
         dims, old = self._facts.dims(value), self._old.get(value) if value is not None else None
         if value is None or dims is None or old is None or len(dims) != len(old):
             return
@@ -157,7 +157,7 @@ class _Freeing:
         return symbolic.symbol(self._renamed.get(str(dim), str(dim)))
 
     def _fitting(self, node: Node) -> list[int] | None:
-        """Another constant shape for a Reshape or Expand; None where the one it has will do."""
+        """Return another constant shape for a Reshape or Expand; None if the present one is still right."""
         shape = constant_shape(node)
         source, target = node.inputs[0] if node.inputs else None, node.outputs[0] if node.outputs else None
         if shape is None or source is None or target is None:
@@ -181,7 +181,7 @@ class _Freeing:
         return list(entries)
 
     def _reshaped(self, have: Dims, old: Sequence[Dimension], out: Sequence[Dimension] | None) -> Dims | None:
-        """What comes out now, part by part: those that held the same number of elements."""
+        """Return the new output shape, factor by factor: parts with equal element counts correspond."""
         before, after = [d for d in old if isinstance(d, int)], [d for d in out or () if isinstance(d, int)]
         if out is None or len(before) < len(old) or len(after) < len(out) or 0 in (*before, *after):
             return None
@@ -194,7 +194,7 @@ class _Freeing:
         return tuple(result)
 
     def _solved(self, whole: AnySize, numbers: Sequence[int]) -> list[AnySize] | None:
-        """Sizes that were these numbers and multiply to the whole: named ones where there are, else numbers."""
+        """Return sizes that were these numbers and multiply to the whole: symbols where possible, else numbers."""
         found: list[AnySize] = list(numbers)
         for place, number in enumerate(numbers):
             for name in (n for n, was in self.numbers.items() if was == number):
@@ -215,7 +215,7 @@ class _Freeing:
     # -- what is declared --------------------------------------------------------------------------------------------
 
     def declare(self) -> None:
-        """Say in declared types what is known now; numbers that depend on a free size are taken back."""
+        """Update declared types; numbers that depend on a symbolic dimension are removed."""
         graph = self._graph
         inner = chain.from_iterable(level.values() for level in graph.walk() if level is not graph)
         declared = dict.fromkeys((*graph.declared, *graph.outputs, *inner))
@@ -231,7 +231,7 @@ class _Freeing:
                     set_type(self._edit, value, replace(kind, shape=Shape(dims, kind.shape.denotations)))
 
     def _declared(self, before: Dimension, size: AnySize | None) -> Dimension:
-        if size is None:  # nobody knows what it depends on
+        if size is None:  # its dependencies are unknown
             return None if before in self.numbers.values() else before
         if before in (None, UNNAMED) and str(size) in self._names:
             return str(size)
@@ -252,7 +252,7 @@ def _without_sizes(kind: TensorType) -> TensorType:
 
 
 def _expanded(have: Dims, old: Sequence[Dimension], given: list[int]) -> list[int] | None:
-    """1 where the shape repeats what the input has."""
+    """Replace sizes that only repeat the input's by 1."""
     offset = len(have) - len(given)
     entries = [
         1 if place + offset >= 0 and not isinstance(have[place + offset], int) and old[place + offset] == size else size
@@ -262,7 +262,7 @@ def _expanded(have: Dims, old: Sequence[Dimension], given: list[int]) -> list[in
 
 
 def _parts(before: Sequence[int], after: Sequence[int]) -> list[tuple[slice, slice]]:
-    """Cut two shapes of as many elements into the smallest parts of as many elements each."""
+    """Factor two shapes with equal element counts into the smallest parts with equal element counts."""
     parts, i, j = [], 0, 0
     while i < len(before) or j < len(after):
         first, second = i, j

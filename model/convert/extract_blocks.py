@@ -1,4 +1,4 @@
-"""What a model repeats, told once: every repeated block becomes a function that is called where the block was."""
+"""Turn repeated blocks of a model into functions and their occurrences into calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 DOMAIN = "local"
 _FUNCTIONS_SINCE = 8  # IR version
-LEAST_NODES = 3  # a block of fewer is not worth a function
+LEAST_NODES = 3  # smaller blocks are not worth a function
 
 
 def extract_blocks(
@@ -32,14 +32,13 @@ def extract_blocks(
     least_nodes: int = LEAST_NODES,
     among: Collection[Node] | None = None,
 ) -> ConversionReport:
-    """Replace every block that the main graph or a body in it repeats by calls of a function.
+    """Replace every block that the main graph or a subgraph repeats by calls of a function.
 
-    With `among` those that these nodes hold twice or more, also where they are nodes of functions.
+    With `among` only blocks that these nodes contain at least twice, also inside functions.
 
-    Weights, and all else that the block takes from outside, become inputs of the function; types that are not the
-    same in all occurrences are left out of it. Inlining gives back the nodes. Nodes with constants in attributes or
-    bodies that cannot be read are in no block, and are warned of. Cost: nodes + edges, a few times, and reading those
-    constants once.
+    Weights and other outer values become inputs of the function; types that differ between occurrences are dropped.
+    Inlining restores the nodes. Nodes with unreadable constants in attributes or subgraphs are in no block, with a
+    warning. Cost: nodes + edges, a few times, and reading those constants once.
     """
     report = ConversionReport()
     content_of = _Contents(progress)
@@ -59,7 +58,7 @@ def extract_blocks(
 
 
 class _Contents:
-    """What constants are told apart by here: all of their elements. Each is read once."""
+    """Hash digests of constants by all their elements. Each is read once."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -75,7 +74,7 @@ class _Contents:
 
 
 def _tell_left_out(nodes: Iterable[Node], content_of: ContentOf, report: ConversionReport) -> None:
-    """Name the nodes that could not be compared."""
+    """Warn about the nodes that could not be compared."""
     for node in nodes:
         if node.op_type != "Constant" and exact_label(node, content_of) is None:
             held = "its attributes or bodies hold what cannot be compared, as constants that are not available"
@@ -101,9 +100,10 @@ def _extract(edit: Transaction, graph: Graph, block: Repeat, report: ConversionR
 
 
 def _inputs(block: Repeat) -> tuple[list[tuple[Value, ...]], dict[tuple[Node, int], int]]:
-    """What comes in, by occurrence the value there, and which of these each input of the first occurrence's nodes is.
+    """Return the block's inputs: per occurrence the outer values, and for each node input of the first occurrence its
+    index.
 
-    What bodies take from outside follows the inputs of their node. What is one value in every occurrence is one input.
+    Outer values of subgraphs follow the inputs of their node. Values that coincide in every occurrence are one input.
     """
     found: dict[tuple[Value, ...], int] = {}
     wires = {}
@@ -119,7 +119,7 @@ def _inputs(block: Repeat) -> tuple[list[tuple[Value, ...]], dict[tuple[Node, in
 
 
 def _outputs(block: Repeat) -> list[tuple[Value, ...]]:
-    """What is used outside of at least one occurrence: by occurrence, the value there."""
+    """Return, per occurrence, the values that are used outside of at least one occurrence."""
     inside = [set(occurrence) for occurrence in block.occurrences]
     found = []
     for nodes in zip(*block.occurrences, strict=True):
@@ -131,7 +131,7 @@ def _outputs(block: Repeat) -> list[tuple[Value, ...]]:
 
 
 def _forget_other_types(function: Function, block: Repeat) -> None:
-    """A function stands for all occurrences, so it declares only what holds in all of them."""
+    """Remove declared types that do not hold in all occurrences."""
     for nodes, copy in zip(zip(*block.occurrences, strict=True), function.body.nodes, strict=True):
         for index, own in enumerate(copy.outputs):
             outputs = (node.outputs[index] for node in nodes)
@@ -147,13 +147,13 @@ def _forget_other_types(function: Function, block: Repeat) -> None:
 
 
 def _defined(graph: Graph) -> list[Value]:
-    """The values of a graph, in an order that is the same for graphs which compute the same."""
+    """Yield the values of a graph, in the same order for equivalent graphs."""
     made = (value for node in graph.nodes for value in node.outputs if value is not None)
     return [*graph.inputs, *graph.initializers, *made]
 
 
 def _name(model: Model, block: Repeat) -> str:
-    """After the scope that the first occurrence's nodes are named by, without its number."""
+    """Name the function by the scope of the first occurrence's nodes, without its number."""
     scopes = [node.name.replace("::", "/").split("/")[:-1] for node in block.occurrences[0]]
     shared = [parts[0] for parts in zip(*scopes, strict=False) if len(set(parts)) == 1]
     words = [word for scope in shared if (word := re.sub(r"[\W\d]+", "_", scope).strip("_"))]

@@ -1,4 +1,4 @@
-"""Operators that an older operator set lacks, written out as the nodes their specification defines them by."""
+"""Expand operators that an older opset lacks into the function bodies of their specification."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _BY_ELEMENT_TYPE = frozenset({"CastLike"})
 
 
 def write_out(hands: NodeRewriter, version: int) -> list[tuple[Node, int]]:
-    """Replace a node of an operator set by what it means; each new node with the operator set it is written in.
+    """Expand a node; returns each new node with the opset version it is written in.
 
-    Refuses an operator that the specification defines by no others.
+    ModelError for an operator without a function body.
     """
     function = _body(hands, version)
     node, graph = hands.node, hands.graph
@@ -38,10 +38,10 @@ def write_out(hands: NodeRewriter, version: int) -> list[tuple[Node, int]]:
 
 
 def _body(hands: NodeRewriter, version: int) -> Function | None:
-    """The function body of the operator in an operator set, for the attributes and input types at hand."""
+    """Return the function body of the operator for an opset, given its attributes and input types."""
     from onnx import FunctionProto, defs
 
-    schema: Any = defs.get_schema(hands.node.op_type, version, "")  # its type hints leave the functions out
+    schema: Any = defs.get_schema(hands.node.op_type, version, "")  # its type hints omit the functions
     if schema.has_context_dependent_function:
         versions = [v for v in schema.context_dependent_function_opset_versions if v <= version]
         types = [_type(hands, index).SerializeToString() for index in range(len(hands.node.inputs))]
@@ -62,7 +62,7 @@ def _body(hands: NodeRewriter, version: int) -> Function | None:
 
 
 def _read(proto: FunctionProto, schema: Any) -> Function:
-    """The message as a function of ours, with the operator's defaults as its own."""
+    """Convert a FunctionProto to a Function with the operator's attribute defaults."""
     from onnx import GraphProto, ModelProto
 
     from onnx_workbench.model.io.reader.read import load
@@ -93,7 +93,7 @@ def _type(hands: NodeRewriter, index: int) -> TypeProto:
 
 
 def call_message(hands: NodeRewriter) -> NodeProto:
-    """The node as a message, its inputs called i0, i1 and so on, its outputs o0; refuses tensors as attributes."""
+    """Encode the node as NodeProto with inputs i0, i1 …, and outputs o0 …; ModelError for tensors as attributes."""
     from onnx import helper
 
     node = hands.node

@@ -1,4 +1,4 @@
-"""Functions whose calls decide of which types their insides are, which another precision cannot turn as one."""
+"""Functions whose inner types depend on the call, which a precision conversion cannot convert as one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TYPE_ATTRIBUTES = {
     "SequenceEmpty": "dtype", "BlackmanWindow": "output_datatype", "HannWindow": "output_datatype",
     "HammingWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
 }  # fmt: skip
-#: Attributes that hold what a node makes, and so its type.
+#: Attributes that hold what a node gives, and so its type.
 _VALUES = {"Constant": ("value", "value_float", "value_floats"), "ConstantOfShape": ("value",)}
 
 
@@ -30,7 +30,7 @@ _MOST_NAMED = 3
 
 
 def is_told_by_calls(node: Node) -> bool:
-    """Whether the type of what a node makes stands in an attribute that each call of its function gives."""
+    """Return whether a node's output type is an attribute that each call of its function gives."""
     if node.domain or not node.attributes:
         return False
     deciding = _VALUES.get(node.op_type, (TYPE_ATTRIBUTES.get(node.op_type),))
@@ -38,7 +38,9 @@ def is_told_by_calls(node: Node) -> bool:
 
 
 def functions_that_differ(model: Model, source: ElementType, type_of: TypeOf) -> list[Function]:
-    """Those that get or give the source type in some calls and another type in others. Costs a walk over all nodes."""
+    """Return the functions that take or give the source type in some calls and another in others. Walks over all
+    nodes.
+    """
     deciding, calls = _deciding(model), callers(model)
     return [
         function
@@ -49,7 +51,7 @@ def functions_that_differ(model: Model, source: ElementType, type_of: TypeOf) ->
 
 
 def _is_split(given: Sequence[Sequence[_Kind]], source: ElementType) -> bool:
-    """Whether one of the inputs is of the source type in some calls and known to be of another in others."""
+    """Return whether an input has the source type in some calls and a known different type in others."""
     return any(source in kinds and len(set(kinds) - {None}) > 1 for kinds in zip_longest(*given))
 
 
@@ -59,7 +61,7 @@ def _differ(outputs: Sequence[Sequence[Value | None]], source: ElementType, type
 
 
 def _deciding(model: Model) -> dict[Operator, Function]:
-    """The functions with attributes that say a type, be it that of a function they call."""
+    """Return the functions with attributes that determine a type, directly or through calls."""
     nodes = {f.key: [node for graph in f.body.walk() for node in graph.nodes] for f in model.functions}
     found = {f.key: f for f in model.functions if any(map(is_told_by_calls, nodes[f.key]))}
     while True:
@@ -77,7 +79,7 @@ def _deciding(model: Model) -> dict[Operator, Function]:
 def inline_calls_that_differ(
     edit: Transaction, source: ElementType, type_of: TypeOf, progress: Progress = SILENT
 ) -> ConversionReport:
-    """Put what such functions do in the place of their calls. Types are to be inferred anew then."""
+    """Inline the calls of such functions. Types must be inferred again afterwards."""
     report, differing = ConversionReport(), functions_that_differ(edit.model, source, type_of)
     if differing:
         count = inline_calls(edit, callers_of(edit.model, {f.key for f in differing}), progress)
@@ -88,7 +90,7 @@ def inline_calls_that_differ(
 
 
 def innermost(kind: Type | None) -> _Kind:
-    """The element type of a tensor, and of those in a sequence or an optional."""
+    """Return the element type of a tensor, also inside a sequence or an optional."""
     while isinstance(kind, (SequenceType, OptionalType)):
         kind = kind.element
     return kind.element_type if isinstance(kind, TensorType) else None

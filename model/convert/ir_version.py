@@ -1,4 +1,4 @@
-"""The IR version a model claims, and what in it is newer than that."""
+"""Set the IR version, and find the features that are newer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, OptionalType, SparseTensorType, TensorType
 
-Feature = tuple[int, str, Any]  # the IR version it came with, what it is, and where
+Feature = tuple[int, str, Any]  # the IR version that introduced it, what it is, and where
 
 
 def claim_ir_version(edit: Transaction, version: int) -> ConversionReport:
-    """Let the model claim a version. Nothing is converted: the report warns of each kind of thing that is newer."""
+    """Declare an IR version. Nothing is converted: the report warns of each kind of newer feature."""
     report = ConversionReport()
     model, before = edit.model, edit.model.ir_version
     set_ir_version(edit, version)
@@ -33,7 +33,7 @@ def claim_ir_version(edit: Transaction, version: int) -> ConversionReport:
 
 
 def features(model: Model) -> Iterator[Feature]:
-    """Everything in a model that not every IR version has. Reads no tensor data; cost: the size of the model."""
+    """Return the features that not every IR version has. Reads no tensor data; linear in the size of the model."""
     for value in model.graph.initializers:
         if not value.is_input:
             yield 4, "initializers that are not inputs", value

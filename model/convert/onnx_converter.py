@@ -1,7 +1,7 @@
-"""The other way to another operator set: onnx's version converter, node by node.
+"""Opset conversion node by node with onnx's version converter.
 
-It gets a node alone, as a model of its own with the types of its inputs and with small constants, so that neither
-weights nor anything else of the model goes through it. What it makes of the node takes its place.
+Each node is converted in a model of its own with the types of its inputs and small constants, so that neither weights
+nor the rest of the model pass through it. The result replaces the node.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from onnx_workbench.model.ir.graph import Function, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import GIB, run_isolated
 
-_LARGEST = 1024  # bytes of a constant that comes along
+_LARGEST = 1024  # most bytes of a constant that is included
 _SECONDS = 30
 _IR_VERSION = 10
 
-#: In what the outputs of the second model differ from those of the first; empty where they do not, or cannot be told.
+#: How the outputs of the second model differ from those of the first; empty if they do not, or it is unknown.
 Differ = Callable[[Model, Model], str]
 
 
 class OnnxConverter:
-    """onnx's version converter to one version. What is equal in nodes is asked once: models repeat most of it.
+    """onnx's version converter to one version, with a cache for equal nodes: models repeat most of them.
 
-    ModelErrors say what it did, as of "it". Starts processes and waits for them.
+    ModelErrors describe what it did, as "it". Starts child processes and waits for them.
     """
 
     def __init__(self, version: int, differ: Differ | None = None, progress: Progress = SILENT) -> None:
@@ -44,17 +44,17 @@ class OnnxConverter:
         self._answers: dict[bytes, Function | ModelError] = {}
 
     def prepare(self, nodes: Iterable[NodeRewriter], current: int) -> None:
-        """Ask for nodes of a version in one process, as starting one takes longer than converting many."""
+        """Convert nodes of a version in one child process, as starting one takes longer than converting many."""
         given: dict[bytes, None] = {}
         for hands in nodes:
-            with suppress(ModelError):  # it is raised again when the node's turn comes
+            with suppress(ModelError):  # raised again when the node itself is converted
                 given[_model(hands, current)] = None
         self._ask([message for message in given if message not in self._answers])
 
     def convert(self, hands: NodeRewriter, current: int) -> list[Node]:
-        """Replace a node by what it makes of it; the new nodes, of the other version.
+        """Replace a node by its conversion; returns the new nodes, of the other version.
 
-        ModelError where it refuses, crashes, takes too long, gives other outputs, or leaves the node as it is.
+        ModelError where the converter refuses, crashes, times out, changes the outputs, or leaves the node as it is.
         """
         given = _model(hands, current)
         if given not in self._answers:
@@ -72,7 +72,7 @@ class OnnxConverter:
         return copies
 
     def _ask(self, given: Sequence[bytes]) -> None:
-        """Get answers. What a process ends at is looked for among halves of what it was given."""
+        """Convert in a child process; a crash is located by bisection."""
         if not given:
             return
         try:
@@ -111,7 +111,7 @@ class OnnxConverter:
 
 
 def _converted(given: Sequence[bytes], version: int, progress: Progress) -> list[bytes | ModelError]:
-    """What became of each; ModelError where the process came to no end."""
+    """Return the result for each model; ModelError where the child process did not finish."""
     reply = run_isolated(
         "onnx_workbench.model.convert.converter_child:run",
         json.dumps([version, [b64encode(model).decode() for model in given]]).encode(),
@@ -124,12 +124,12 @@ def _converted(given: Sequence[bytes], version: int, progress: Progress) -> list
 
 
 def _refusal(reason: str) -> ModelError:
-    """An error of onnx's without the place in its sources."""
+    """Return an error message of onnx without its source location."""
     return ModelError("it refuses the node", reason.rpartition("failed: ")[2])
 
 
 def _model(hands: NodeRewriter, current: int) -> bytes:
-    """The node as a model: its inputs are i0, i1 and so on, its outputs o0. ModelError where it cannot be one."""
+    """Return the node as a model with inputs i0, i1 …, and outputs o0 …. ModelError where that is impossible."""
     from onnx import numpy_helper
 
     if hands.node.bodies:
@@ -157,7 +157,7 @@ def _declare(declaration: Any, hands: NodeRewriter, value: Value) -> None:
 
 
 def _function(found: Any, given: Any) -> Function:
-    """What came out as a function of all inputs the node has; constants that are new are nodes in it."""
+    """Return the converted model as a function of all inputs of the node; new constants become nodes in it."""
     from onnx_workbench.model.io.reader.read import load
 
     (node,) = given.graph.node

@@ -1,9 +1,9 @@
-"""Another version of the standard operator set, with every node meaning what it meant.
+"""Convert to another version of the standard opset, preserving the meaning of every node.
 
-Unless told otherwise adapters here come first, and onnx's own converter gets the nodes that none of them knows how to
-convert. The two were compared in 8,736 conversions of 457 models, those of onnx's backend tests, to each of 20
-versions: 83 % came out right here and 65 % there, and of what the target version allows none came out right there
-alone. Where onnx's cannot convert one node it gives up the model, and some of the models that it gives are not valid.
+By default the adapters here come first, and onnx's own converter gets the nodes that none of them can convert. Compared
+in 8,736 conversions of the 457 models of onnx's backend tests to each of 20 versions, the adapters got 83 % right and
+onnx's converter 65 %; nothing that the target version can express was right with onnx's alone. Where it cannot convert
+one node, onnx's converter gives up on the model, and some of its results are invalid.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: Who converts nodes: adapters here and then onnx's version converter, adapters alone, or onnx's and then adapters.
+#: Which converter handles nodes: adapters then onnx's, adapters alone, or onnx's then adapters.
 Converter = Literal["auto", "own", "onnx"]
 
-#: Attributes of the first versions that never meant anything for what is computed.
+#: Attributes of the first versions that never affected the result.
 _DEAD = ("consumed_inputs",)
 
 
-#: Versions below which an operator means something else that no adapter can say: it is written out as if missing.
+#: Versions below which an operator means something that no adapter can express: it is expanded as if missing.
 _OTHER_BELOW = {"GroupNormalization": 21}
 
 
@@ -55,11 +55,10 @@ def convert_opset(
 ) -> ConversionReport:
     """Convert the whole model, functions too, to a version of ai.onnx. `type_of` should know inferred types.
 
-    Operators that the version lacks are written out by their specification's function bodies; `infer` is then
-    called to know the types of what is in them. What onnx's converter makes of a node is only taken if the version
-    has it so and `differ` finds the same outputs; the report says of which nodes it was.
-    ModelError names the first node whose meaning the version cannot say; the caller's edit is then taken back.
-    Starts processes and waits for them; any thread but the GUI's.
+    Operators that the version lacks are expanded to their specification's function bodies; `infer` is then called for
+    the types of the new nodes. A result of onnx's converter is accepted only if it is valid in the version and `differ`
+    finds equal outputs; the report names those nodes. ModelError names the first node that cannot be converted; the
+    caller must then roll back its edit. Starts child processes and waits for them: not on the GUI thread.
     """
     newest = schemas.newest_opset()
     if not 1 <= version <= newest:
@@ -81,7 +80,7 @@ def convert_opset(
 
 
 def _contents(model: Model, version: int, type_of: TypeOf) -> Mapping[Value, NDArray[Any]]:
-    """What is known of small integer values, where inputs have to become attributes."""
+    """Return known small integer values, for inputs that have to become attributes."""
     from onnx_workbench.model.simplify.context import MatchContext
 
     if all(owner.opset_imports.get("", version) <= version for owner, _ in _owners(model)):
@@ -91,7 +90,7 @@ def _contents(model: Model, version: int, type_of: TypeOf) -> Mapping[Value, NDA
 
 
 def _owners(model: Model) -> list[tuple[Model | Function, list[Graph]]]:
-    """Who imports operator sets, and the graphs they are for."""
+    """Return the owners of opset imports (model, functions) and their graphs."""
     return [
         (model, [g for g in model.root_graphs() if not isinstance(g.owner, Function)]),
         *((f, [f.body]) for f in model.functions),
@@ -99,7 +98,7 @@ def _owners(model: Model) -> list[tuple[Model | Function, list[Graph]]]:
 
 
 def _standard_nodes(model: Model, roots: Iterable[Graph]) -> Iterator[Node]:
-    """The nodes of ai.onnx in graphs and their bodies; nodes may be added meanwhile."""
+    """Return the ai.onnx nodes in graphs and their subgraphs; nodes may be added meanwhile."""
     local = {f.key for f in model.functions}
     for root in roots:
         for graph in list(root.walk()):
@@ -109,7 +108,7 @@ def _standard_nodes(model: Model, roots: Iterable[Graph]) -> Iterator[Node]:
 
 
 def _write_out_missing(conversion: OpsetConversion, version: int, progress: Progress) -> int:
-    """Write out the nodes whose operators are not in an older version, in operators of the one imported now."""
+    """Expand nodes whose operators an older opset lacks into operators of the one imported now."""
     count = 0
     model, quiet = conversion.edit.model, replace(conversion, report=ConversionReport())
     for owner, roots in _owners(model):
@@ -135,13 +134,13 @@ def _is_missing(op_type: str, current: int, version: int) -> bool:
 
 
 class _Tried(NotConvertible):
-    """Ends a conversion that is only to be tried."""
+    """Ends a trial conversion."""
 
 
 class _Ways:
-    """A node is converted here or by onnx's converter: the way a person chose first, the other where it fails.
+    """The order of converters: the one that the user chose first, the other where it fails.
 
-    What adapters know that the version cannot say is refused: onnx's converter writes some of it all the same.
+    What adapters know to be inexpressible is refused: onnx's converter writes some of it all the same.
     """
 
     def __init__(self, conversion: OpsetConversion, version: int, converter: Converter, onnx: OnnxConverter) -> None:
@@ -151,8 +150,8 @@ class _Ways:
         self._onnx = onnx
 
     def convert_all(self, nodes: Sequence[Node], current: int, progress: Progress) -> None:
-        """Convert the nodes of an operator set; ModelError names the first that neither way can."""
-        if self._converter == "onnx":  # it is asked for all at once
+        """Convert all nodes of an opset; ModelError names the first that no converter can handle."""
+        if self._converter == "onnx":  # in one batch
             changing = (NodeRewriter(self._conversion, node) for node in nodes if self._is_other(node, current))
             self._onnx.prepare(changing, current)
         # Constants last: those that become attributes are gone by then.
@@ -178,7 +177,7 @@ class _Ways:
                 ) from None
 
     def _is_other(self, node: Node, current: int) -> bool:
-        """Whether the operator was changed between the versions."""
+        """Return whether the operator changed between the versions."""
         return schemas.find(node.op_type, current) != schemas.find(node.op_type, self._version)
 
     def _by_onnx_first(self, node: Node, current: int) -> None:
@@ -206,7 +205,7 @@ class _Ways:
 
     @contextmanager
     def _trying(self) -> Iterator[None]:
-        """What was done and noted is taken back where the block raises."""
+        """Roll back edits and report entries if the block raises."""
         report = self._conversion.report
         noted = len(report.changes), len(report.warnings)
         try:
@@ -222,7 +221,7 @@ def _in_one(error: ModelError) -> str:
 
 
 def _require_known(hands: NodeRewriter, version: int) -> None:
-    """Refuse what another converter made if the version does not have it so."""
+    """Raise ModelError if a foreign conversion is invalid in the version."""
     schema = schemas.find(hands.node.op_type, version)
     if schema is None or schema.deprecated:
         raise hands.refuse(f"operator set {version} has no {hands.node.op_type}")
@@ -231,7 +230,7 @@ def _require_known(hands: NodeRewriter, version: int) -> None:
 
 
 def _convert_node(hands: NodeRewriter, current: int, version: int) -> None:
-    """Cross one changed version after the other; an adapter may make the node another operator on the way."""
+    """Convert through one changed version after the other; an adapter may change the operator on the way."""
     node = hands.node
     while current != version:
         have = schemas.versions(node.op_type)
@@ -295,7 +294,7 @@ def _says(before: str, after: str, version: int) -> str:
 
 
 def _keep_defaults(hands: NodeRewriter, old: Schema, new: Schema) -> None:
-    """Say what was meant by leaving an attribute out, where the other version would mean something else."""
+    """Write out omitted attributes whose default differs in the other version."""
     for name, formal in old.attributes.items():
         other = new.attributes.get(name)
         if formal.default is None or other is None or name in hands.node.attributes:
@@ -306,14 +305,14 @@ def _keep_defaults(hands: NodeRewriter, old: Schema, new: Schema) -> None:
 
 
 def _drop_defaults(hands: NodeRewriter, new: Schema, old: Schema) -> None:
-    """Take away attributes the older version lacks, where they say nothing."""
+    """Remove attributes that the older version lacks, where they have no effect."""
     for name, attribute in list(hands.node.attributes.items()):
         if name not in old.attributes and new.is_default(attribute):
             hands.drop(name)
 
 
 def _require_fit(hands: NodeRewriter, schema: Schema) -> None:
-    """Refuse what a version has no place for."""
+    """Raise ModelError for anything that the version cannot express."""
     node = hands.node
     extra = [name for name in node.attributes if name not in schema.attributes]
     if extra:

@@ -1,4 +1,4 @@
-"""Another floating-point precision: weights, types, and casts where a node keeps or needs the old one."""
+"""Convert the floating-point precision: weights, types, and Casts around nodes that keep or need the old one."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ _LARGEST = {
     ElementType.FLOAT16: 65504.0,
     ElementType.BFLOAT16: 3.3895313892515355e38,
 }
-#: Operators whose meaning depends on how many bits an element has.
+#: Operators whose meaning depends on the bit width of an element.
 _ABOUT_BITS = frozenset({"BitCast"})
-#: Operators that do not care of which type the values in their bodies are; any other one may compute beside them.
+#: Operators that are indifferent to the types in their subgraphs; any other one may compute with them.
 _HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-#: Operators that sum up products of integers: the sums are in range only once they are scaled.
+#: Operators that accumulate integer products: the sums are in range only after scaling.
 _SUMMING = frozenset({"MatMulInteger", "ConvInteger"})
 _MOST_NAMED = 3
 _CASTING_OPSET = 13  # the first that casts to every precision here
-#: Operators that produce float32 when no attribute says otherwise.
+#: Operators that produce float32 unless an attribute says otherwise.
 _FLOAT_BY_DEFAULT = frozenset({
     "RandomNormal", "RandomUniform", "ConstantOfShape", "BlackmanWindow", "HannWindow", "HammingWindow",
     "MelWeightMatrix",
@@ -68,8 +68,9 @@ _FLOAT_BY_DEFAULT = frozenset({
 class PrecisionOptions:
     """What to convert. `keep` holds operator types or patterns of node names that stay as they are.
 
-    With `among` these nodes alone turn, with their bodies, and functions that nothing else calls; casts stand around
-    them. An input of the model then turns with all that use it, an output with what makes it, unless both are kept.
+    With `among` only these nodes are converted, with their subgraphs, and functions called by them alone; Casts are
+    inserted around them. A model input is then converted with its users, an output with its producer, unless both are
+    kept.
     """
 
     source: ElementType
@@ -84,9 +85,9 @@ def convert_precision(
 ) -> ConversionReport:
     """Convert every float tensor from one precision to another. Reads the weights it converts; not for the GUI thread.
 
-    What a node's operator does not take in the target type stays, with casts around it; unknown operators too.
-    Weights beyond the target's range become its largest number and are named in the report. Sums of quantized products
-    stay until they are scaled, where the target has a smaller range.
+    A node whose operator does not support the target type stays, with Casts around it; unknown operators too. Weights
+    beyond the target's range saturate and are named in the report. Sums of quantized products stay until they are
+    scaled, where the target has a smaller range.
     """
     if wish.source == wish.target:
         raise ModelError("There is nothing to convert", f"Source and target are both {wish.source.text}.")
@@ -101,7 +102,7 @@ class _Conversion:
         self._progress = progress
         self._names = FreshNames()
         self._report = ConversionReport()
-        self._now: dict[Value, ElementType] = {}  # what a value that was of the source type is
+        self._now: dict[Value, ElementType] = {}  # the new type of each value of the source type
         self._casts: dict[tuple[Value, ElementType], Value] = {}
         self._kept: dict[Node, bool] = {}
         turning: Collection[Function] = edit.model.functions
@@ -113,7 +114,7 @@ class _Conversion:
         self._bodies = {f.body for f in turning}
 
     def _casts_between(self, nodes: Collection[Node]) -> Iterator[Node]:
-        """Casts that stand between these nodes and others that were converted before: they have nothing left to do."""
+        """Return the Casts between these nodes and previously converted ones, which become redundant."""
         ours, theirs = self._wish.source, self._wish.target
         for node in nodes:
             for value in (*node.inputs, *node.outputs):
@@ -124,14 +125,14 @@ class _Conversion:
                     yield from (u for u, _ in value.uses if isinstance(u, Node) and self._casts_from(u, ours))
 
     def _casts_from(self, node: Node, kind: ElementType) -> bool:
-        """Whether a node turns this one of the two precisions into the other."""
+        """Return whether a node casts this one of the two precisions into the other."""
         if node.op_type != "Cast" or node.domain or len(node.inputs) != 1 or len(node.outputs) != 1:
             return False
         given, made = (None if v is None else innermost(self._type_of(v)) for v in (*node.inputs, *node.outputs))
         return given == kind and made in (self._wish.source, self._wish.target) and made != kind
 
     def run(self) -> ConversionReport:
-        """Decide what every value becomes, then convert and cast."""
+        """Decide the new type of every value, then convert and insert Casts."""
         self._refuse_calls_that_differ()
         roots = list(self._edit.model.root_graphs())
         for root in roots:
@@ -148,7 +149,9 @@ class _Conversion:
         return self._report
 
     def _refuse_calls_that_differ(self) -> None:
-        """A function that gives one type to one call and another to the next cannot turn for some calls alone."""
+        """Raise ModelError for a function whose type differs between calls: it cannot be converted for some calls
+        alone.
+        """
         differing = functions_that_differ(self._edit.model, self._wish.source, self._type_of)
         for function in (f for f in differing if f.key in self._functions):
             raise ModelError(
@@ -158,7 +161,7 @@ class _Conversion:
             )
 
     def _left(self) -> Counter[tuple[str, bool]]:
-        """What cannot turn, though nobody asked for that: how many nodes of each operator, and of each function."""
+        """Report what could not be converted: the number of nodes of each operator and function."""
         known = {function.key for function in self._edit.model.functions}
         return Counter(
             (node.op_type, node.operator in known)
@@ -193,7 +196,7 @@ class _Conversion:
             return value.initializer.element_type == self._wish.source
         kind = self._type_of(value)
         holder = value.producer
-        if kind is None and holder is not None and holder.op_type == "If":  # its branches may know
+        if kind is None and holder is not None and holder.op_type == "If":  # its branches may determine it
             return any(self._is_source(b.outputs[value.index]) for b in holder.bodies if value.index < len(b.outputs))
         return innermost(kind) == self._wish.source
 
@@ -207,11 +210,11 @@ class _Conversion:
                     self._now[output] = self._wish.target if self._turns(node, index, "output") else self._wish.source
 
     def _is_kept(self, node: Node) -> bool:
-        """Whether a node stays as it is, because of itself or of a node that holds it in a body."""
+        """Return whether a node stays, by itself or because of a node around it."""
         return self._is_held(node) or not (self._among is None or node in self._among)
 
     def _is_held(self, node: Node) -> bool:
-        """The same, wherever it is: what holds a node that is not to be converted may hold ones that are."""
+        """Return whether a node is kept or inside a kept node; one that is not selected may contain selected nodes."""
         known = self._kept.get(node)
         if known is None:
             owner = node.graph.owner if node.graph is not None else None
@@ -230,7 +233,7 @@ class _Conversion:
         return any(node.op_type == k or (node.name and fnmatchcase(node.name, k)) for k in self._wish.keep)
 
     def _cannot_hold(self, node: Node) -> bool:
-        """Whether a node with bodies gets or gives what would turn, which its operator does not let through."""
+        """Return whether a node with subgraphs takes or gives a value to convert that its operator does not support."""
         if not node.bodies or node.graph is None or node.domain:
             return False
         schema = schemas.find(node.op_type, node.graph.opset_imports.get("", 1))
@@ -239,13 +242,13 @@ class _Conversion:
         return any(value is not None and self._is_source(value) for value in (*node.inputs, *node.outputs))
 
     def _is_inside_kept(self, graph: Graph) -> bool:
-        """Whether what a body or function takes and gives stays as it is."""
+        """Return whether inputs and outputs of a subgraph or function stay as they are."""
         if isinstance(graph.owner, Function):
             return graph not in self._bodies
         return isinstance(graph.owner, Node) and self._is_kept(graph.owner)
 
     def _stays_fed(self, value: Value, graph: Graph) -> bool:
-        """Whether an input of a graph stays as it is."""
+        """Return whether an input of a graph stays as it is."""
         if isinstance(graph.owner, (Node, Function)) or value.initializer is not None:
             return self._is_inside_kept(graph)
         if self._wish.keep_interface:
@@ -253,7 +256,7 @@ class _Conversion:
         return self._among is not None and not all(user in self._among for user, _ in value.uses)
 
     def _turns(self, node: Node, index: int, word: str) -> bool:
-        """Whether an input or output of a node is of the target type afterwards."""
+        """Return whether an input or output of a node has the target type afterwards."""
         if self._is_kept(node):
             return False
         if node.operator in self._functions or node.bodies:
@@ -295,7 +298,7 @@ class _Conversion:
             turning = [self._user_turns(user, index) for user, index in value.uses]
             stays_unused = self._is_inside_kept(graph) or self._among is not None
             if not all(turning) or (stays_unused and not turning):
-                self._now[value] = self._wish.source  # what stays needs it as it is; it is cast for the rest
+                self._now[value] = self._wish.source  # kept nodes need it unchanged; it is cast for the others
                 continue
             self._now[value] = self._wish.target
             self._edit.do(SetInitializer(graph, value, self._tensor(tensor, value.name, value)))
@@ -340,7 +343,7 @@ class _Conversion:
         return result
 
     def _constants_in(self, node: Node) -> None:
-        """Tensors and element types in the attributes of a node whose output turns."""
+        """Convert tensors and element types in the attributes of a node whose output is converted."""
         output = node.outputs[0] if node.outputs else None
         if output is None or self._now.get(output) != self._wish.target or node.bodies:
             return
@@ -378,7 +381,7 @@ class _Conversion:
             )
 
     def _cast(self, value: Value, wanted: ElementType, graph: Graph, before: Node | None) -> Value:
-        """The value in another type: by one Cast for all that need it in a graph, right behind where it is made."""
+        """Return the value in another type: by one Cast for all users in a graph, directly behind the producer."""
         home = value.graph if value.graph is not None else graph
         found = self._casts.get((value, wanted))
         if found is not None:
@@ -406,7 +409,7 @@ class _Conversion:
             )
 
     def _import_casts(self, graph: Graph) -> None:
-        """Cast is an operator of ai.onnx, which a model of other domains need not import."""
+        """Import ai.onnx for Cast, which a model of other domains may not import."""
         owner = graph.root.owner
         target = owner if isinstance(owner, Function) else self._edit.model
         if "" not in target.opset_imports:
@@ -421,7 +424,7 @@ class _Conversion:
                 )
 
     def _returned(self, graph: Graph) -> None:
-        """Bodies and functions return the target type, those of nodes that stay the source type, as is expected."""
+        """Convert the outputs of subgraphs and functions to the expected type."""
         ours, theirs = self._wish.target, self._wish.source
         if self._is_inside_kept(graph):
             ours, theirs = theirs, ours
@@ -446,10 +449,10 @@ class _Conversion:
                 self._keep_output(graph, index, value, self._wish.target)
 
     def _keep_output(self, graph: Graph, index: int, value: Value, wanted: ElementType | None = None) -> None:
-        """The output keeps name and type; the value behind it gets another name."""
+        """Keep name and type of an output; the converted value behind it gets another name."""
         kind = wanted or self._wish.source
         producer = value.producer
-        if producer is None:  # an input or a constant that is returned as it is
+        if producer is None:  # an input or a constant that is returned directly
             outputs = list(graph.outputs)
             outputs[index] = self._cast(value, kind, graph, None)
             self._edit.do(SetGraphOutputs(graph, tuple(outputs)))
@@ -472,7 +475,7 @@ class _Conversion:
         self._report.changed(f"casts to {kind.text} added", cast)
 
     def _declare(self) -> None:
-        """Declared types follow."""
+        """Update declared types."""
         for value, kind in self._now.items():
             declared = value.type
             if declared is not None and kind == self._wish.target:
@@ -484,7 +487,7 @@ class _Conversion:
     # -- what is not needed any more -----------------------------------------------------------------------------
 
     def _drop_idle_casts(self, roots: Collection[Graph]) -> None:
-        """Casts between the two precisions, as a conversion the other way made them, have nothing left to do."""
+        """Remove redundant Casts between the two precisions, as left by a conversion in the other direction."""
         for root in roots:
             for graph in root.walk():
                 for node in list(graph.nodes):
@@ -494,20 +497,20 @@ class _Conversion:
                         bridge(self._edit, node, given)
 
     def _given_idly(self, cast: Node) -> Value | None:
-        """What goes into a cast that has nothing left to do."""
+        """Return the input of a redundant Cast."""
         given, made = (values[0] if values else None for values in (cast.inputs, cast.outputs))
         if given is None or made is None or self._is_kept(cast):
             return None
         kinds = [self._now.get(v) or innermost(self._type_of(v)) for v in (given, made)]
         if kinds != [self._wish.target] * 2 or (given in self._now) == (made in self._now):
             return None
-        # An output keeps its name: what goes into the cast takes it over, if a node of this graph makes it.
+        # An output keeps its name: the Cast's input takes it over, if a node of this graph produces it.
         takes_over = given.graph is cast.graph and given.producer is not None and not given.is_output
         return given if takes_over or not made.is_output else None
 
 
 def _handles_sums(node: Node) -> bool:
-    """Whether a node makes real numbers of sums of quantized products, or scales those."""
+    """Return whether a node converts sums of quantized products to floats, or scales them."""
     maker = node
     if node.op_type == "Mul" and not node.domain:
         makers = (value.producer for value in node.inputs if value is not None)

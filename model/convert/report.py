@@ -1,4 +1,4 @@
-"""What a conversion did, and what a person should look at."""
+"""Report of a conversion: what changed, and what to review."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ConversionNote:
-    """One line about one place."""
+    """One entry about one object."""
 
     text: str
     place: Any = None
@@ -16,21 +16,21 @@ class ConversionNote:
 
 @dataclass(slots=True)
 class ConversionReport:
-    """`changes` are done, `warnings` are for the person to judge: what may compute something else now."""
+    """`changes` are done; `warnings` need review: what may compute something else now."""
 
     changes: list[ConversionNote] = field(default_factory=list)
     warnings: list[ConversionNote] = field(default_factory=list)
 
     def changed(self, text: str, place: Any = None) -> None:
-        """Note something done."""
+        """Add a change."""
         self.changes.append(ConversionNote(text, place))
 
     def warn(self, text: str, place: Any = None) -> None:
-        """Note something to look at."""
+        """Add a warning."""
         self.warnings.append(ConversionNote(text, place))
 
     def summary(self) -> list[tuple[str, int]]:
-        """Equal lines of changes with how often each was noted, most frequent first."""
+        """Return equal changes with their count, most frequent first."""
         counts: dict[str, int] = {}
         for remark in self.changes:
             counts[remark.text] = counts.get(remark.text, 0) + 1

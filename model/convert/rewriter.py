@@ -1,4 +1,4 @@
-"""What adapters do to a node: read constants, give it inputs and attributes, put nodes before and after it."""
+"""Node rewriting for opset adapters: read constants, set inputs and attributes, insert nodes before and after."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_LARGEST_CONSTANT = 1 << 16  # elements of an input that could become an attribute
+_LARGEST_CONSTANT = 1 << 16  # most elements of an input that can become an attribute
 _INITIALIZERS_ALONE_SINCE = 4  # IR version: before it every initializer is an input too
 
 
@@ -37,7 +37,7 @@ class NotConvertible(ModelError):
 
 
 class FreshNames:
-    """Free names in a model; looked up once, then kept up to date."""
+    """Free names in a model; collected once, then kept up to date."""
 
     def __init__(self) -> None:
         self._taken: dict[Graph, tuple[TakenNames, TakenNames]] = {}
@@ -49,14 +49,14 @@ class FreshNames:
         return self._taken[root]
 
     def value(self, graph: Graph, wanted: str) -> str:
-        """A free name for a value."""
+        """Return a free name for a value."""
         taken = self._of(graph)[0]
         name = unique_name(wanted, taken)
         taken.add(name)
         return name
 
     def node(self, graph: Graph, wanted: str) -> str:
-        """A free name for a node."""
+        """Return a free name for a node."""
         taken = self._of(graph)[1]
         name = unique_name(wanted, taken)
         taken.add(name)
@@ -64,7 +64,7 @@ class FreshNames:
 
 
 def number_constant(node: Node) -> NDArray[Any] | None:
-    """The numbers a Constant holds, None where they are many, not numbers, or given by a function's caller."""
+    """Return the numbers of a Constant, None where they are many, not numbers, or an attribute reference."""
     import numpy as np
 
     for name, attribute in node.attributes.items():
@@ -83,9 +83,9 @@ def _is_needed(node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OpsetConversion:
-    """What the conversion of one node has in common with that of the others.
+    """State shared by the conversion of all nodes.
 
-    `contents` holds small integer values as they were before: numbers, and symbols where they are not known.
+    `contents` holds small integer values as before the conversion: numbers, and symbols where unknown.
     """
 
     edit: Transaction
@@ -96,7 +96,7 @@ class OpsetConversion:
 
 
 class NodeRewriter:
-    """One node under conversion."""
+    """A node under conversion."""
 
     def __init__(self, conversion: OpsetConversion, node: Node) -> None:
         assert node.graph is not None
@@ -109,7 +109,7 @@ class NodeRewriter:
         self._added: list[Node] = []
 
     def take_added(self) -> list[NodeRewriter]:
-        """The nodes put in since the last call: written as the version just reached has them, they go on from there."""
+        """Return the nodes inserted since the last call; they are written in the version just reached."""
         added, self._added = self._added, []
         return [NodeRewriter(self.conversion, node) for node in added if node.graph is not None]
 
@@ -120,34 +120,34 @@ class NodeRewriter:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def refuse(self, reason: str) -> ModelError:
-        """The error that names this node: the other version cannot say what it does."""
+        """Return the error that names this node: the other version cannot express it."""
         return ModelError(f"{self.node.op_type} cannot be converted", f"{self.node.title}: {reason}", self.node)
 
     def unable(self, reason: str) -> NotConvertible:
-        """The same where it might be said, but it is not known here how."""
+        """Return the same error for what may be expressible, but is not supported here."""
         error = self.refuse(reason)
         return NotConvertible(error.title, error.detail, error.place)
 
     def has(self, index: int) -> bool:
-        """Whether an input is there."""
+        """Return whether an input is present."""
         return index < len(self.node.inputs) and self.node.inputs[index] is not None
 
     def input(self, index: int) -> Value:
-        """An input that must be there."""
+        """Return a required input."""
         value = self.node.inputs[index] if index < len(self.node.inputs) else None
         if value is None:
             raise self.refuse(f"its input {index} is missing")
         return value
 
     def constant(self, index: int) -> NDArray[Any]:
-        """The values of a constant input; refuses one that is computed."""
+        """Return the values of a constant input; ModelError for a computed one."""
         array = self.constant_or_none(index)
         if array is None:
             raise self.unable(f"its input {index} is computed while the model runs; before, it was an attribute")
         return array
 
     def constant_or_none(self, index: int) -> NDArray[Any] | None:
-        """The values of an input that is a small constant."""
+        """Return the values of an input if it is a small constant."""
         value = self.input(index)
         tensor: Any = value.initializer if not value.is_input else None
         if tensor is None and value.producer is not None and value.producer.op_type == "Constant":
@@ -157,7 +157,7 @@ class NodeRewriter:
         return tensor.numpy()
 
     def _computed(self, value: Value) -> NDArray[Any] | None:
-        """What a value comes to that is computed from known sizes."""
+        """Return the contents of a value that is computed from known sizes."""
         import numpy as np
 
         contents = self.conversion.contents.get(value)
@@ -168,7 +168,7 @@ class NodeRewriter:
         return contents.astype(element.numpy_dtype if isinstance(element, ElementType) and element else np.int64)
 
     def type_of(self, index: int) -> Type | None:
-        """The type of an input, None when it is not known."""
+        """Return the type of an input, None if unknown."""
         value = self.input(index)
         tensor = value.initializer
         if isinstance(tensor, Tensor) and isinstance(tensor.element_type, ElementType):
@@ -176,14 +176,14 @@ class NodeRewriter:
         return self.conversion.type_of(value)
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute's value; refuses one that a function's caller gives."""
+        """Return an attribute's value; ModelError for an attribute reference."""
         found = self.node.attributes.get(name)
         if found is not None and found.reference:
             raise self.refuse(f"its attribute {name} comes from the caller of the function")
         return default if found is None or found.value is None else found.value
 
     def dims(self, index: int) -> tuple[Dimension, ...] | None:
-        """Dimensions of an input, None when its rank is not known."""
+        """Return the dimensions of an input, None if its rank is unknown."""
         value = self.input(index)
         if value.initializer is not None:
             return tuple(value.initializer.shape)
@@ -191,19 +191,19 @@ class NodeRewriter:
         return kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else None
 
     def rank(self, index: int) -> int | None:
-        """Rank of an input, None when not known."""
+        """Return the rank of an input, None if unknown."""
         dims = self.dims(index)
         return None if dims is None else len(dims)
 
     def known_rank(self, index: int) -> int:
-        """The same; refuses when it is not known."""
+        """Return the rank of an input; ModelError if unknown."""
         rank = self.rank(index)
         if rank is None:
             raise self.refuse(f"the rank of its input {index} is not known")
         return rank
 
     def dtype(self, index: int) -> np.dtype[Any]:
-        """The numpy dtype of an input."""
+        """Return the numpy dtype of an input."""
         value = self.input(index)
         kind = self.conversion.type_of(value)
         found = value.initializer.element_type if value.initializer is not None else None
@@ -220,17 +220,17 @@ class NodeRewriter:
         self.edit.do(SetAttribute(self.node, name, make_attribute(name, value)))
 
     def drop(self, *names: str) -> None:
-        """Take attributes away."""
+        """Remove attributes."""
         for name in names:
             if name in self.node.attributes:
                 self.edit.do(SetAttribute(self.node, name, None))
 
     def rename(self, op_type: str) -> None:
-        """Make it another operator."""
+        """Change the operator."""
         self.edit.do(SetField(self.node, "op_type", op_type))
 
     def become_constant(self) -> bool:
-        """Put a Constant in the node's place where what it gives is known; whether it is."""
+        """Replace the node by a Constant if its value is known; returns whether it is."""
         value = self.node.outputs[0] if len(self.node.outputs) == 1 else None
         array = None if value is None or self.node.bodies else self._computed(value)
         if value is None or array is None:
@@ -248,7 +248,7 @@ class NodeRewriter:
         return True
 
     def set_inputs(self, inputs: Sequence[Value | None]) -> None:
-        """Replace all inputs; ones left out at the end go away, and so does what nobody needs any more."""
+        """Replace all inputs; trailing empty ones are dropped, and unused producers removed."""
         kept = list(inputs)
         while kept and kept[-1] is None:
             kept.pop()
@@ -257,7 +257,7 @@ class NodeRewriter:
         self._collect(value for value in before if value is not None)
 
     def _collect(self, values: Iterable[Value]) -> None:
-        """Remove what makes or holds values that nobody uses, nor anything outside the wires refers to."""
+        """Remove producers and holders of values without any use or reference."""
         model = self.graph.model
         if model is None or model.training_info or any(g.quantization_annotations for g in model.graphs()):
             return
@@ -285,7 +285,7 @@ class NodeRewriter:
         self.set_inputs(self.node.inputs[:count])
 
     def make_constant(self, array: NDArray[Any], word: str) -> Value:
-        """A new constant of the graph."""
+        """Return a new constant of the graph."""
         import numpy as np
 
         base = self.node.name or next((v.name for v in self.node.outputs if v is not None), self.node.op_type)
@@ -304,7 +304,7 @@ class NodeRewriter:
         return value
 
     def before(self, op_type: str, inputs: Sequence[Value | None], **attributes: Any) -> Value:
-        """Put a node before this one; returns its output."""
+        """Insert a node before this one; returns its output."""
         return self._insert(op_type, inputs, self.node, attributes)
 
     def _insert(
@@ -320,7 +320,7 @@ class NodeRewriter:
     def after(
         self, op_type: str, more_inputs: Sequence[Value | None] = (), *, output: int = 0, **attributes: Any
     ) -> None:
-        """Put a node behind an output, which keeps its name and its uses."""
+        """Insert a node behind an output, which keeps its name and its users."""
         outputs = list(self.node.outputs)
         final = outputs[output]
         assert final is not None
@@ -333,7 +333,7 @@ class NodeRewriter:
         self._add(node, following)
 
     def drop_outputs(self, count: int) -> None:
-        """Keep the first outputs; refuses when another one is used."""
+        """Keep the first outputs; ModelError if another one is used."""
         for value in self.node.outputs[count:]:
             if value is not None and value.uses:
                 raise self.refuse(f"its output {value.name} does not exist there any more and is used")

@@ -1,4 +1,4 @@
-"""Taking away what a model does not need to run: descriptions, metadata, types of inner values."""
+"""Strip what a model does not need to run: descriptions, metadata, types of inner values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField, Target
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 
-#: What can be taken away, and what it is.
+#: What can be removed, and its description.
 PARTS = {
     "doc": "descriptions of the model, its graphs, nodes and values",
     "metadata": "metadata of the model, its graphs, nodes and values",
@@ -22,14 +22,14 @@ PARTS = {
 }
 
 
-#: What says something of the model as a whole.
+#: What describes the model as a whole.
 OF_THE_MODEL = frozenset({"producer", "inputs"})
 
 
 def strip(edit: Transaction, parts: Collection[str], among: Collection[Node] | None = None) -> ConversionReport:
-    """Take parts away; ModelError for one that is not in PARTS.
+    """Remove parts; ModelError for one that is not in PARTS.
 
-    With `among` of these nodes alone, with their bodies, what they make and the constants they take.
+    With `among` only from these nodes, their subgraphs, their outputs and the constants they use.
     """
     report = ConversionReport()
     for part in parts:

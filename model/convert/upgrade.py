@@ -1,4 +1,4 @@
-"""From an older operator set to a newer one: an adapter for each change that keeps a node from meaning what it did.
+"""Adapters from older to newer opset versions: one for each change that would alter the meaning of a node.
 
 The key is the operator and the version that changed it. Changes that only allow more need no adapter.
 """
@@ -14,7 +14,7 @@ Adapter = Callable[[NodeRewriter], None]
 
 
 def _ints(hands: NodeRewriter, name: str, index: int) -> None:
-    """An attribute of integers becomes an input."""
+    """Turn an integer attribute into an input."""
     import numpy as np
 
     value = hands.attribute(name)
@@ -33,7 +33,7 @@ def _split_2_to_13(hands: NodeRewriter) -> None:
 
 
 def _split_to_18(hands: NodeRewriter) -> None:
-    """Without sizes the number of outputs must be said."""
+    """Without sizes the number of outputs is now an attribute."""
     if not hands.has(1):
         hands.set("num_outputs", len(hands.node.outputs))
 
@@ -91,7 +91,7 @@ def _dropout_to_7(hands: NodeRewriter) -> None:
 
 
 def cast_mask(hands: NodeRewriter, expected: ElementType) -> None:
-    """Let the mask of Dropout, of another type in the other version, be what the model expects it to be."""
+    """Cast the mask of Dropout, whose type differs between versions, to the type that the model expects."""
     mask = hands.node.outputs[1] if len(hands.node.outputs) > 1 else None
     if mask is not None and mask.uses:
         hands.after("Cast", output=1, to=int(expected))
@@ -105,7 +105,7 @@ def _dropout_to_10(hands: NodeRewriter) -> None:
 
 
 def _dropout_to_12(hands: NodeRewriter) -> None:
-    """In inference, which is all that version knew, the ratio has no effect; it is kept all the same."""
+    """In inference, all that version knew, the ratio has no effect; it is kept."""
     import numpy as np
 
     ratio = hands.attribute("ratio")
@@ -128,7 +128,7 @@ def _cast_to_6(hands: NodeRewriter) -> None:
 
 
 def _broadcast_to_7(hands: NodeRewriter) -> None:
-    """Before, the second input was laid along `axis` of the first; now shapes meet at their ends."""
+    """Before, the second input was aligned to `axis` of the first; now shapes broadcast from their ends."""
     axis = hands.attribute("axis")
     is_broadcast = hands.attribute("broadcast", 0)
     hands.drop("axis", "broadcast")
@@ -142,7 +142,7 @@ def _broadcast_to_7(hands: NodeRewriter) -> None:
 
 
 def _slope_to_7(hands: NodeRewriter) -> None:
-    """One slope for each channel lay along axis 1; now shapes meet at their ends."""
+    """One slope per channel was aligned to axis 1; now shapes broadcast from their ends."""
     if hands.rank(1) == 1 and hands.known_rank(0) > 2:
         axes = tuple(range(1, hands.known_rank(0) - 1))
         hands.set_inputs([hands.input(0), hands.before("Unsqueeze", [hands.input(1)], axes=axes)])
@@ -170,7 +170,7 @@ def _normalization_to_14(hands: NodeRewriter) -> None:
 
 
 def _coerced_axis(hands: NodeRewriter) -> None:
-    """Softmax and its kin flattened to two dimensions at `axis`; now they work along one axis alone."""
+    """Softmax and its variants flattened to two dimensions at `axis`; now they work along one axis."""
     axis = hands.attribute("axis", 1)
     rank = hands.rank(0)
     if rank is not None and axis % max(rank, 1) == rank - 1:
@@ -205,7 +205,7 @@ def _upsample_to_10(hands: NodeRewriter) -> None:
 
 
 def _resize_to_11(hands: NodeRewriter) -> None:
-    """Version 10 knew one way of finding coordinates only."""
+    """Version 10 had one coordinate transformation only."""
     scales = hands.input(1)
     hands.set_inputs([hands.input(0), None, scales])
     if hands.constant_or_none(2) is None:
@@ -245,7 +245,7 @@ def _one_hot_to_11(hands: NodeRewriter) -> None:
 
 
 def _roi_align_to_16(hands: NodeRewriter) -> None:
-    """Coordinates were not shifted by half a pixel, which is what leaving it out says now."""
+    """Coordinates had no half-pixel shift, which is now an explicit attribute."""
     hands.set("coordinate_transformation_mode", "output_half_pixel")
 
 
@@ -261,7 +261,7 @@ def _gridsample_to_20(hands: NodeRewriter) -> None:
 
 
 def _group_normalization_to_21(hands: NodeRewriter) -> None:
-    """Scale and bias had one number for each group; now they have one for each channel."""
+    """Scale and bias had one number per group; now one per channel."""
     import numpy as np
 
     kind = hands.conversion.type_of(hands.input(0))
@@ -277,7 +277,7 @@ def _group_normalization_to_21(hands: NodeRewriter) -> None:
 
 
 def _scan_to_9(hands: NodeRewriter) -> None:
-    """Version 8 worked on batches, which no later one does; a batch of one is taken apart and put together again."""
+    """Version 8 worked on batches, which no later one does; a batch of one is squeezed and unsqueezed."""
     if hands.node.inputs[0] is not None:
         raise hands.refuse("its sequences have lengths of their own, which no later version knows")
     data = range(1, len(hands.node.inputs))
@@ -304,7 +304,7 @@ _REDUCTIONS = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
     "ReduceSumSquare",
 )  # fmt: skip
-#: Operators that were told how shapes meet before version 7.
+#: Operators with explicit broadcasting before version 7.
 BROADCASTING = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
 
 UPWARD: Mapping[tuple[str, int], Adapter] = {

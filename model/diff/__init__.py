@@ -1,4 +1,4 @@
-"""What two models have in common and in what they differ."""
+"""Matching of two models, and the differences between them."""
 
 from onnx_workbench.model.diff.compare import Comparison, Difference, Kind, compare, do_the_same
 from onnx_workbench.model.diff.tensors import TensorDifference, compare_constants

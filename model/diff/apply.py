@@ -1,4 +1,4 @@
-"""Copying differences from one model into the other, as ordinary edits."""
+"""Copy differences from one model into the other, as ordinary edits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Side = Literal["old", "new"]
 def apply_difference(edit: Transaction, comparison: Comparison, difference: Difference, into: Side) -> None:
     """Make one side like the other in this one respect; `edit` must be of the model of side `into`.
 
-    ModelError when something else must be taken over first, naming it. Cost: as the edit it makes.
+    ModelError names the difference that must be applied first. Cost: as the edit it makes.
     """
     _TakeOver(edit, comparison, into).one(difference)
 
@@ -40,7 +40,7 @@ def apply_difference(edit: Transaction, comparison: Comparison, difference: Diff
 def apply_differences(
     edit: Transaction, comparison: Comparison, differences: Iterable[Difference], into: Side
 ) -> list[tuple[Difference, ModelError]]:
-    """Take over many, in an order that works; returns those that could not be, with the reason."""
+    """Apply many differences in a valid order; returns those that failed, with the reason."""
     work = _TakeOver(edit, comparison, into)
     waiting = sorted(differences, key=work.rank)
     while True:
@@ -62,14 +62,14 @@ class _TakeOver:
         self._into = into
 
     def rank(self, difference: Difference) -> int:
-        """What comes first: what others need."""
+        """Return the sort key: prerequisites of others first."""
         here, there = self._sides(difference)
         if difference.aspect:
             return 3 if difference.aspect == "place" else 2
         return 4 if there is None else 0 if difference.subject == "function" else 1 if here is None else 2
 
     def one(self, difference: Difference) -> None:
-        """Take one difference over."""
+        """Apply one difference."""
         here, there = self._sides(difference)
         if not difference.aspect:
             self._whole(difference, here, there)
@@ -79,19 +79,19 @@ class _TakeOver:
             self._aspect(difference.aspect, here, there)
 
     def _sides(self, difference: Difference) -> tuple[Any, Any]:
-        """The object to change, and the one to make it like."""
+        """Return the object to change, and the one to copy from."""
         old, new = difference.old, difference.new
         return (old, new) if self._into == "old" else (new, old)
 
     # -- who is who ----------------------------------------------------------------------------------------------
 
     def _here(self, item: Any) -> Any:
-        """What an object of the other side is on this one; None when it is not here."""
+        """Return the counterpart of an object of the other side; None if there is none."""
         partners = self._matching.old_of if self._into == "old" else self._matching.new_of
         return partners.get(item)
 
     def _needed(self, value: Value | None, graph: Graph) -> Value | None:
-        """A value of the other side on this one; ModelError when it is not here yet."""
+        """Return the counterpart of a value of the other side; ModelError if there is none yet."""
         if value is None:
             return None
         found = self._here(value)
@@ -159,7 +159,7 @@ class _TakeOver:
         return {v: self._needed(v, graph) for v in used}
 
     def _output(self, value: Value | None, graph: Graph, cloner: Cloner) -> Value | None:
-        """The output of a copied node: what stands here for it and nobody gives, or a new value of a free name."""
+        """Return the output for a copied node: the counterpart without a producer, or a new value under a free name."""
         if value is None:
             return None
         found = self._here(value)
@@ -171,7 +171,7 @@ class _TakeOver:
         return cloner.value(value)
 
     def _place(self, there: Node, graph: Graph) -> Node | None:
-        """Before the node that follows the original, as far as that is here."""
+        """Return the node to insert before: the counterpart of the original's successor, if there is one."""
         following = there.next
         while following is not None:
             mine = self._here(following)

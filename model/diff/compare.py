@@ -1,4 +1,4 @@
-"""The list of differences between two models, down to attributes, types, texts and numbers."""
+"""List the differences between two models, down to attributes, types, texts and numbers."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from onnx_workbench.model.text.attributes import attribute_source, has_text
 Kind = Literal["added", "removed", "changed", "renamed", "moved"]
 Subject = Literal["model", "function", "graph", "node", "value"]
 
-_TOLD = frozenset({"doc string", "name", "place", "type"})  # aspects that do not alter what is computed
+_TOLD = frozenset({"doc string", "name", "place", "type"})  # aspects that do not affect what is computed
 
 _MOST_SHOWN = 16  # elements of a list attribute in a text
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not alike. `old` and `new` are the objects it is about; one of them is None when it is alone.
+    """One difference. `old` and `new` are the objects it concerns; one of them is None if it exists on one side only.
 
-    `aspect` says what of them: empty for the whole object, ``attribute axis``, ``input 1``, ``type``, ``values``,
-    ``metadata key`` …; `before` and `after` are that in words. `numbers` tell how far constants are apart.
+    `aspect` is the part that differs: empty for the whole object, ``attribute axis``, ``input 1``, ``type``,
+    ``values``, ``metadata key`` …; `before` and `after` describe it as text. `numbers` measure how far constants are
+    apart.
     """
 
     kind: Kind
@@ -43,13 +44,13 @@ class Difference:
 
     @property
     def place(self) -> Any:
-        """The object to show: the new one where there is one."""
+        """The object to show: the new one if there is one."""
         return self.new if self.new is not None else self.old
 
 
 @dataclass(slots=True)
 class Comparison:
-    """Two models, who is whose partner in them, and what differs."""
+    """Two models, the matching of their objects, and the differences."""
 
     old: Model
     new: Model
@@ -60,23 +61,23 @@ class Comparison:
         return bool(self.differences)
 
     def partner(self, item: object) -> object | None:
-        """The object of the other model that an object of either is."""
+        """Return the counterpart of an object in the other model."""
         return self.matching.partner(item)
 
 
 def compare(old: Model, new: Model, progress: Progress = SILENT, *, weights: bool = True) -> Comparison:
-    """Everything in which `new` is not like `old`; nothing for equal models, whatever files they came from.
+    """Return all differences between `old` and `new`; empty for equal models, whatever files they came from.
 
-    `weights` False compares constants by type and shape alone. Any thread, while nobody changes the models. Cost:
-    nodes and edges, and reading those constants that are not the same range of the same file.
+    `weights` False compares constants by type and shape alone. Any thread, while the models do not change. Linear in
+    nodes and edges; reads constants unless they are the same range of the same file.
     """
     return _Work(old, new, progress, weights=weights).run()
 
 
 def do_the_same(function: Function, other: Function) -> bool:
-    """Whether two functions differ in texts, names of values and nodes, or their order, if in anything.
+    """Return whether two functions differ at most in texts, in names of values and nodes, and in their order.
 
-    Calls of other functions are told apart by name alone. Cost: as `compare`.
+    Calls of other functions are compared by name alone. Cost: as `compare`.
     """
     old, new = Model(), Model()
     old.functions, new.functions = (function,), (other,)
@@ -99,7 +100,7 @@ class _Work:
         self._model(old, new)
         self._functions(old, new)
         self._training(old, new)
-        self._graphs.append((old.graph, new.graph))  # taken first: training graphs see its values
+        self._graphs.append((old.graph, new.graph))  # first: training graphs see its values
         while self._graphs:
             pair = self._graphs.pop()
             self._matching.pair(*pair)
@@ -226,7 +227,7 @@ class _Work:
         return other(annotation.value), tuple((key, other(v)) for key, v in annotation.parameters)
 
     def _interface(self, word: str, old: Graph, new: Graph, ours: Sequence[Value], theirs: Sequence[Value]) -> None:
-        """Which values are inputs or outputs, and in which order."""
+        """Compare which values are inputs or outputs, and their order."""
         mapped = [self._matching.value(v) for v in ours]
         kept = set(mapped) & set(theirs)
         lone = {v.name: v for v in theirs if v not in kept}
@@ -280,7 +281,7 @@ class _Work:
         self._wires("input", old, new, old.inputs, new.inputs)
         self._wires("output", old, new, old.outputs, new.outputs)
         if old._source is not None and old._source is new._source and old._attributes is None is new._attributes:
-            return  # two copies of one node that nobody has touched
+            return  # two untouched copies of one node
         self._attributes("node", old, new, old.attributes, new.attributes)
         self._fields("node", old, new, ("doc_string",))
         self._mapping("node", old, new, "metadata", old.metadata, new.metadata)
@@ -307,7 +308,7 @@ class _Work:
             self._add(kind, "node", old, new, f"{word} {index}", *names)
 
     def _same(self, a: Value, b: Value) -> bool:
-        """Whether two values are partners; names that nothing defines are if they are equal, wherever they are used."""
+        """Return whether two values match; undefined names match if they are equal, wherever they are used."""
         return self._matching.new_of.get(a) is b or (a.name == b.name and not a.is_defined and not b.is_defined)
 
     # -- attributes ----------------------------------------------------------------------------------------------
@@ -386,12 +387,12 @@ def _name(value: Value) -> str:
 
 
 def _origin_too(value: Value) -> str:
-    """A value beside another one of its name."""
+    """Describe the producer of a value beside another one of the same name."""
     return f"{value.name} {_origin(value)}" if value.producer is not None else f"{value.name}, {_origin(value)}"
 
 
 def _origin(value: Value) -> str:
-    """Who gives a value."""
+    """Describe the producer of a value."""
     if value.producer is None:
         return "an initializer" if value.initializer is not None else "an input"
     return f"from {value.producer.op_type} {value.producer.name}".rstrip()
@@ -435,7 +436,9 @@ def _text(content: Any) -> str:
 
 
 def _out_of_order(places: Sequence[int]) -> list[int]:
-    """The fewest indices whose removal leaves the places ascending: those not in a longest ascending run."""
+    """Return the fewest indices whose removal leaves the sequence ascending: all but a longest increasing
+    subsequence.
+    """
     tails: list[int] = []
     tail_at: list[int] = []
     before: list[int] = []

@@ -1,4 +1,4 @@
-"""What stands for the elements of a tensor where they are too many to be held against each other."""
+"""Hash digests of tensor elements, where direct comparison would be too expensive."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _AT_ONCE = 1 << 20  # elements
 
 
 def fingerprint(tensor: Tensor, progress: Progress = SILENT) -> str:
-    """A hexadecimal digest of the elements, without type and shape. Reads all of them, in parts; any thread.
+    """Return a hexadecimal digest of the elements, without type and shape. Reads all of them, in chunks; any thread.
 
-    ModelError when they are not available.
+    ModelError if they are not available.
     """
     digest = hashlib.sha256()
     for start in range(0, tensor.size, _AT_ONCE):

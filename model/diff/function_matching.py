@@ -1,4 +1,4 @@
-"""Which functions of two models are the same ones: by name, then by what they do."""
+"""Match the functions of two models: by key, then by similarity of their bodies."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Hashable, Iterable
 from onnx_workbench.model.analysis.node_labels import node_label
 from onnx_workbench.model.ir.graph import Function, Model
 
-_MOST_PAIRS = 4_000  # of functions without a namesake that are held against each other
-_LEAST_SHARED = 0.5  # of the nodes, for functions to be the same one with another name
+_MOST_PAIRS = 4_000  # most unmatched functions that are compared pairwise
+_LEAST_SHARED = 0.5  # share of equal nodes above which functions are the same under another name
 
 
 def pair_functions(old: Model, new: Model) -> list[tuple[Function, Function]]:
-    """Partners: functions of equal key, then those whose bodies are most alike."""
+    """Return matched functions: those of equal key, then those with the most similar bodies."""
     theirs = {f.key: f for f in new.functions}
     pairs = [(f, theirs[f.key]) for f in old.functions if f.key in theirs]
     taken = {f.key for f, _ in pairs}
@@ -35,7 +35,7 @@ def pair_functions(old: Model, new: Model) -> list[tuple[Function, Function]]:
 
 
 def _contents(functions: Iterable[Function], model: Model) -> list[Counter[Hashable]]:
-    """How often each kind of node is in each function; calls of functions are one kind, as those may be renamed too."""
+    """Count the operators of each function; calls of functions are one kind, as they may be renamed too."""
     local = {f.key for f in model.functions}
     found = []
     for function in functions:
@@ -49,5 +49,5 @@ def _contents(functions: Iterable[Function], model: Model) -> list[Counter[Hasha
 
 
 def _likeness(mine: Counter[Hashable], other: Counter[Hashable]) -> float:
-    """The share of what both have of what either has."""
+    """Return the Jaccard similarity of two multisets."""
     return (mine & other).total() / max((mine | other).total(), 1)

@@ -1,7 +1,7 @@
-"""Which nodes and values of two graphs are the same ones: by names, then by operator, attributes and wiring.
+"""Match nodes and values of two graphs: by names, then by operator, attributes and edges.
 
-Two ways are tried: names first, and structure first, which is right where an exporter counted its names anew. The one
-that leaves less to tell wins. Cost: nodes + edges, times a small constant.
+Two strategies are tried: names first, and structure first, which is right where an exporter renumbered its names. The
+one that leaves fewer differences wins. Cost: nodes + edges, times a small constant.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from onnx_workbench.model.progress import SILENT, Progress
 T = TypeVar("T")
 Key = tuple[str, str, str]  # of a function: domain, name, overload
 
-_ROUNDS = 4  # how far around a node its neighbourhood is looked at
-_BEGINNING = 8  # elements of a constant that tell it from others
-_MOST_PAIRS = 4_000  # of leftover nodes of one operator that are held against each other one by one
+_ROUNDS = 4  # radius of the neighbourhoods that are hashed
+_BEGINNING = 8  # elements of a constant that enter its hash
+_MOST_PAIRS = 4_000  # most unmatched nodes of one operator that are compared pairwise
 
 
 @dataclass(slots=True)
 class GraphMatching:
-    """Objects of the old model and their partners in the new one, both ways."""
+    """Matched objects of the old and the new model, in both directions."""
 
     new_of: dict[object, object] = field(default_factory=dict)
     old_of: dict[object, object] = field(default_factory=dict)
-    calls: dict[Key, Key] = field(default_factory=dict)  # of functions that have another name in the new model
+    calls: dict[Key, Key] = field(default_factory=dict)  # functions with another key in the new model
 
     def pair(self, old: object, new: object) -> bool:
-        """Make them partners, unless one has another already."""
+        """Match two objects, unless one is matched already."""
         if old in self.new_of or new in self.old_of:
             return False
         self.new_of[old] = new
@@ -41,27 +41,27 @@ class GraphMatching:
         return True
 
     def value(self, old: Value | None) -> Value | None:
-        """The partner of an old value."""
+        """Return the match of an old value."""
         found = None if old is None else self.new_of.get(old)
         return found if isinstance(found, Value) else None
 
     def node(self, old: Node) -> Node | None:
-        """The partner of an old node."""
+        """Return the match of an old node."""
         found = self.new_of.get(old)
         return found if isinstance(found, Node) else None
 
     def partner(self, item: object) -> object | None:
-        """The partner of an object of either model."""
+        """Return the match of an object of either model."""
         return self.new_of.get(item) or self.old_of.get(item)
 
     def take(self, other: GraphMatching) -> None:
-        """Add what another matching found."""
+        """Add the matches of another matching."""
         self.new_of.update(other.new_of)
         self.old_of.update(other.old_of)
 
 
 def match_graphs(old: Graph, new: Graph, known: GraphMatching, progress: Progress = SILENT) -> None:
-    """Find partners for the nodes and values of two graphs and add them to `known`, which holds outer values."""
+    """Match the nodes and values of two graphs and add them to `known`, which holds outer values."""
     sides = (_Side(old, known.calls), _Side(new, {}))
     best = _Attempt(*sides, known, names_first=True, progress=progress)
     best.run()
@@ -74,7 +74,7 @@ def match_graphs(old: Graph, new: Graph, known: GraphMatching, progress: Progres
 
 
 class _Side:
-    """One of the two graphs, and what both ways of matching ask of it."""
+    """One of the two graphs, with data that both strategies need."""
 
     def __init__(self, graph: Graph, calls: dict[Key, Key]) -> None:
         self.graph = graph
@@ -89,11 +89,11 @@ class _Side:
         self._rounds: list[dict[Node, int]] | None = None
 
     def operator(self, node: Node) -> Hashable:
-        """What a node does by name; a function that has another name in the new model goes by that."""
+        """Return the operator's key; for a renamed function that of its match."""
         return self.keys[node][:2]
 
     def rounds(self) -> list[dict[Node, int]]:
-        """Hashes of the neighbourhoods of all nodes, the widest last. Names play no part."""
+        """Return the hashes of all nodes' neighbourhoods by growing radius, without names (Weisfeiler-Lehman)."""
         if self._rounds is None:
             self._rounds = [self.labels]
             for _ in range(_ROUNDS):
@@ -119,7 +119,7 @@ class _Side:
 
 
 class _Attempt:
-    """One way of matching two graphs."""
+    """One strategy for matching two graphs."""
 
     def __init__(self, old: _Side, new: _Side, outer: GraphMatching, *, names_first: bool, progress: Progress) -> None:
         self.old, self.new = old, new
@@ -129,10 +129,10 @@ class _Attempt:
         self._progress = progress
         self._queue: list[tuple[Node, Node]] = []
         self._cost: int | None = None
-        self._left_open = False  # whether spreading met users that it could not tell apart
+        self._left_open = False  # whether propagation met users that it could not distinguish
 
     def run(self) -> None:
-        """Match whatever can be."""
+        """Match as much as possible."""
         self._pair_interface()
         rounds = list(zip(self.old.rounds(), self.new.rounds(), strict=True)) if not self._names_first else []
         if self._names_first:
@@ -153,7 +153,7 @@ class _Attempt:
         self._finish()
 
     def cost(self) -> int:
-        """How much there is to tell: nodes without partner count most, then wires that lead elsewhere, then names."""
+        """Return the cost of a matching: unmatched nodes count most, then different edges, then names."""
         if self._cost is None:
             nodes = self.found
             alone = sum(n not in nodes.new_of for n in self.old.nodes)
@@ -181,7 +181,7 @@ class _Attempt:
     # -- beginnings ----------------------------------------------------------------------------------------------
 
     def _pair_interface(self) -> None:
-        """Inputs by name, then those left by position."""
+        """Match inputs by name, then the rest by position."""
         for old, new in _by_key(self.old.graph.inputs, self.new.graph.inputs, lambda v: v.name):
             self._pair_values(old, new)
         rest = [v for v in self.old.graph.inputs if v not in self.found.new_of and v.initializer is None]
@@ -206,7 +206,7 @@ class _Attempt:
         )
 
     def _pair_by_name(self, *, same_label: bool) -> None:
-        """Nodes of equal name, then nodes whose first output has an equal name; the operator must be the same."""
+        """Match nodes of equal name, then nodes whose first output has an equal name; operators must be equal."""
 
         def key_of(name: Callable[[Node], str | None], side: _Side) -> Callable[[Node], Hashable]:
             def key(node: Node) -> Hashable:
@@ -222,7 +222,7 @@ class _Attempt:
                 self._pair_nodes(old, new)
 
     def _pair_unique(self, ours: dict[Node, int], theirs: dict[Node, int]) -> None:
-        """Nodes whose neighbourhood exists once in each graph."""
+        """Match nodes whose neighbourhood hash is unique in each graph."""
         free = self._free()
         for old, new in list(_by_keys(*free, ours.__getitem__, theirs.__getitem__)):
             self._pair_nodes(old, new)
@@ -246,7 +246,7 @@ class _Attempt:
         return self.old.operator(old) == self.new.operator(new)
 
     def _spread(self, alike: Callable[[Node, Node], bool]) -> None:
-        """From partners to their neighbours, as far as it goes; users that nothing tells apart in order, at last."""
+        """Propagate from matches to their neighbours; indistinguishable users are matched in order, last."""
         self._left_open = False
         self._spread_as_far(alike, in_order=False)
         if self._left_open:
@@ -295,7 +295,7 @@ class _Attempt:
                     self._pair_nodes(old, new)
 
     def _couples(self, ours: list[Node], theirs: list[Node], *, in_order: bool) -> Iterator[tuple[Node, Node]]:
-        """Which of several users is which: by wires they have in common, then by their constants, else by place."""
+        """Match several users with each other: by common edges, then by constants, else by position."""
         keys = (self._known_wires, _names_of_constants, _beginnings_of_constants) if len(ours) > 1 else ()
         for key in keys:
             pairs = list(_by_key(ours, theirs, key))
@@ -310,7 +310,7 @@ class _Attempt:
             yield from zip(ours, theirs, strict=True)
 
     def _known_wires(self, node: Node) -> Hashable:
-        """The old values that a node of either side is known to use."""
+        """Return the old values that a node of either side is known to use."""
         if node.graph is self.new.graph:
             known = [v and (self.found.old_of.get(v) or self._outer.old_of.get(v)) for v in node.inputs]
         else:
@@ -328,7 +328,9 @@ class _Attempt:
     # -- what is left --------------------------------------------------------------------------------------------
 
     def _pair_leftovers(self) -> None:
-        """Nodes of one operator that share wires or a name; then ones of other operators at the very same place."""
+        """Match remaining nodes of one operator by common edges or name; then those of other operators at the same
+        position.
+        """
         ours, theirs = self._free()
         by_operator: dict[Hashable, tuple[list[Node], list[Node]]] = defaultdict(lambda: ([], []))
         for index, (side, nodes) in enumerate(((self.old, ours), (self.new, theirs))):
@@ -353,7 +355,7 @@ class _Attempt:
             self._pair_nodes(ours[i], theirs[j])
 
     def _likeness(self, old: Node, new: Node) -> int:
-        """Wires in common count two each, equal attributes one, and names."""
+        """Return a similarity score: common edges count two each, equal attributes one, and names."""
         shared = sum(
             2
             for a, b in zip(old.inputs, new.inputs, strict=False)
@@ -367,7 +369,7 @@ class _Attempt:
         return shared + (shared and self.old.labels[old] == self.new.labels[new])
 
     def _finish(self) -> None:
-        """Values that nodes did not lead to: by name, then by what they feed."""
+        """Match the remaining values: by name, then by their users."""
         self._pair_leaves_by_name()
         for old in self.old.nodes:
             new = self.found.node(old)
@@ -389,7 +391,7 @@ class _Attempt:
 
 
 def _unused_label(value: Value) -> Hashable:
-    """What an initializer that nothing uses is known by."""
+    """Return the key of an unused initializer."""
     return None if value.uses else leaf_label(value)
 
 
@@ -398,7 +400,7 @@ def _names_of_constants(node: Node) -> Hashable:
 
 
 def _beginnings_of_constants(node: Node) -> Hashable:
-    """The first elements of the constants a node uses, as exporters may name those anew."""
+    """Return the first elements of the constants a node uses, whose names exporters may change."""
     tensors = [v.initializer for v in node.inputs if v is not None and v.initializer is not None]
     found = [
         repr(t.read(0, min(t.size, _BEGINNING)).tolist()) if isinstance(t, Tensor) and not t.problem else ""
@@ -423,7 +425,7 @@ def _by_key(ours: Iterable[T], theirs: Iterable[T], key: Callable[[T], Hashable]
 def _by_keys(
     ours: Iterable[T], theirs: Iterable[T], key: Callable[[T], Hashable], other_key: Callable[[T], Hashable]
 ) -> Iterator[tuple[T, T]]:
-    """Pairs of equal key where each side has that key once; None is no key."""
+    """Return pairs of equal key, where each side has that key once; None is no key."""
     first, second = _unique(ours, key), _unique(theirs, other_key)
     for k, item in first.items():
         other = second.get(k)

@@ -1,4 +1,4 @@
-"""Whether two constants are equal, and by how much they differ, read piece by piece."""
+"""Compare constants in chunks: equality, and measures of their distance."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _PIECE = 1 << 20  # elements read at a time
 
 @dataclass(frozen=True, slots=True)
 class TensorDifference:
-    """How two constants of one shape differ. `cosine` is nan when one is all zeros; `unequal` counts elements.
+    """Distance of two constants of one shape. `cosine` is nan if one is all zeros; `unequal` counts elements.
 
-    `problem` says in words why there are no numbers: another shape, or values that are not available.
+    `problem` is the reason why there are no numbers: another shape, or unavailable values.
     """
 
     problem: str = ""
@@ -46,7 +46,7 @@ class TensorDifference:
 
 
 def compare_constants(old: Constant, new: Constant, progress: Progress = SILENT) -> TensorDifference | None:
-    """How two constants differ, None when they are equal bit for bit. Reads as much as it must; any thread.
+    """Compare two constants; None if they are equal bit for bit. Reads as little as possible; any thread.
 
     Constants that are the same range of the same file are equal without being read.
     """
@@ -62,12 +62,12 @@ def compare_constants(old: Constant, new: Constant, progress: Progress = SILENT)
         return _compare_values(old, new, progress)
     except ModelError as error:
         if old.problem and old.problem == new.problem:
-            return None  # nothing is known of either
+            return None  # neither can be read
         return TensorDifference(f"the values cannot be compared: {error.detail or error.title}")
 
 
 def form_text(constant: Constant) -> str:
-    """Element type and shape in words."""
+    """Format element type and shape."""
     kind = constant.element_type
     name = kind.text if isinstance(kind, ElementType) else f"type {kind}"
     shape = "×".join(map(str, constant.shape)) or "scalar"
@@ -148,7 +148,7 @@ def _compare_values(old: Tensor, new: Tensor, progress: Progress) -> TensorDiffe
 
 
 def _differ(a: NDArray[Any], b: NDArray[Any]) -> np.ndarray[Any, Any]:
-    """Where two flat arrays are not the same bit pattern."""
+    """Return where two flat arrays differ bitwise."""
     import numpy as np
 
     if a.dtype == object:

@@ -1,7 +1,7 @@
-"""Two compared models as one: what both have stands there once, what only one has stands beside it.
+"""Union of two compared models: common objects once, objects of one side beside them.
 
-It is to be looked at. Node names and values may be there twice, a node whose wires lead elsewhere in the new model has
-the old ones as further inputs, and one whose operator changed says as an attribute which it was.
+For display only. Node names and values may occur twice, a node with different inputs has the old ones as additional
+inputs, and a node whose operator changed has the old operator as an attribute.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value, Values
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: The attribute that says which operator a node had.
+#: The attribute that holds a node's old operator.
 BEFORE = "operator (before)"
 
 _OF_MODEL = (
@@ -31,10 +31,10 @@ Sides = tuple[Any, Any]
 
 @dataclass(slots=True)
 class Union:
-    """The model of both, and whose objects are whose.
+    """The union model, and the origin of its objects.
 
-    `sides` are the old and the new object that one of the model's stands for, None where a side has none; `of` is the
-    way back. `added` and `removed` are wires, inputs and outputs of this model that one side alone has.
+    `sides` maps an object to the old and the new object that it stands for, None where a side has none; `of` is the
+    inverse. `added` and `removed` are edges, inputs and outputs that only one side has.
     """
 
     model: Model
@@ -44,13 +44,15 @@ class Union:
     removed: list[Connection | Value] = field(default_factory=list)
 
     def note(self, made: object, old: Any, new: Any) -> None:
-        """Say what an object stands for."""
+        """Record the origin of an object."""
         self.sides[made] = old, new
         self.of.update((item, made) for item in (old, new) if item is not None)
 
 
 def unite(comparison: Comparison, progress: Progress = SILENT) -> Union:
-    """Put two compared models together. Any thread, while nobody changes them. About 30 µs a node; reads no file."""
+    """Build the union of two compared models. Any thread, while they do not change. About 30 µs a node; reads no
+    file.
+    """
     return _Work(comparison, progress).run()
 
 
@@ -63,7 +65,7 @@ class _Work:
         self.result = Union(Model(self._graph(comparison.old.graph, comparison.new.graph)))
 
     def run(self) -> Union:
-        """What the new model says of itself, and all graphs, outer ones before the bodies in them."""
+        """Build model properties and all graphs, outer ones before their subgraphs."""
         old, new, made = self._old, self._new, self.result.model
         for slot in _OF_MODEL:
             setattr(made, slot, getattr(new, slot))
@@ -81,14 +83,14 @@ class _Work:
         return self.result
 
     def _pairs(self, ours: Iterable[Any], theirs: Iterable[Any]) -> list[Sides]:
-        """What is new with its partner, then what is old alone."""
+        """Pair new items with their matches, then old items without one."""
         old_of, new_of = self._matching.old_of, self._matching.new_of
         return [(old_of.get(b), b) for b in theirs] + [(a, None) for a in ours if a not in new_of]
 
     # -- what holds graphs ---------------------------------------------------------------------------------------
 
     def _graph(self, old: Graph | None, new: Graph | None) -> Graph:
-        """The graph that two become; its content follows."""
+        """Return the graph of a pair; it is filled later."""
         shown = new if new is not None else old
         assert shown is not None
         made = Graph(shown.name)
@@ -133,12 +135,12 @@ class _Work:
             self.result.removed += [v for v in made.inputs if self.result.sides[v][1] is None] + _beyond(after, before)
 
     def _leaves(self, old: Sequence[Value] | None, new: Sequence[Value] | None) -> tuple[Value, ...]:
-        """Inputs or initializers of both; what the new side has is there only as what it is there."""
+        """Add inputs or initializers of both; an object that the new side has elsewhere is placed as there."""
         of, sides = self.result.of, self.result.sides
         return (*(of[v] for v in new or ()), *(of[v] for v in old or () if sides[of[v]][1] is None))
 
     def _in_order(self, old: Graph | None, new: Graph | None) -> list[tuple[Node | None, Node | None]]:
-        """Nodes in the order of the new graph; those of the old one alone come after the ones they came after."""
+        """Order nodes as in the new graph; those of the old graph alone follow their predecessors."""
         after: dict[Node | None, list[Node]] = {}
         last: Node | None = None
         for node in old.nodes if old is not None else ():
@@ -157,7 +159,7 @@ class _Work:
     # -- values --------------------------------------------------------------------------------------------------
 
     def _value(self, value: Value, *, is_new: bool) -> Value:
-        """What stands for a value of one side; made where it is asked for first."""
+        """Return the union's value for a value of one side, created on first use."""
         found = self.result.of.get(value)
         if found is None:
             partner = self._matching.partner(value)
@@ -171,7 +173,9 @@ class _Work:
         return found
 
     def _is_alike(self, value: Value, partner: Value) -> bool:
-        """Whether partners come from partners: not from a node on one side and from outside on the other."""
+        """Return whether matched values have matched producers: not a node on one side and an outer value on the
+        other.
+        """
         if value.producer is None or partner.producer is None:
             return value.producer is partner.producer
         return self._matching.partner(value.producer) is partner.producer
@@ -200,14 +204,14 @@ class _Work:
         return made
 
     def _both(self, old: Graph | Node | None, new: Graph | Node | None, part: str) -> list[list[Value | None]]:
-        """What stands for the inputs or outputs of either side."""
+        """Return the union's values for the inputs or outputs of both sides."""
         return [
             [None if v is None else self._value(v, is_new=side is new) for v in _part(side, part) or ()]
             for side in (old, new)
         ]
 
     def _describe(self, made: Node, old: Node | None, new: Node | None, shown: Node) -> None:
-        """Attributes, with the bodies of both sides, and texts."""
+        """Set attributes, with the subgraphs of both sides, and texts."""
         made._details, made._source, made._decoder = shown._details, shown._source, shown._decoder
         made._attributes = None
         bodies = [side.bodies if side is not None else () for side in (old, new)]
@@ -230,7 +234,7 @@ class _Work:
             body.owner = made
 
     def _operator_before(self, old: Node | None, new: Node | None) -> str:
-        """What a node's operator was; empty where it is the same."""
+        """Return a node's old operator; empty if it is unchanged."""
         if old is None or new is None:
             return ""
         key = old.operator
@@ -238,7 +242,7 @@ class _Work:
         return "" if is_same else ".".join(filter(None, (old.domain, old.op_type)))
 
     def _partners(self, body: Graph, new: Node | None) -> tuple[Graph | None, Graph | None]:
-        """A body that is shown, as the pair of old and new that it is one of."""
+        """Return the old and the new subgraph of a shown one."""
         if new is None:
             return body, None
         partner = self._matching.old_of.get(body)
@@ -256,6 +260,6 @@ def _part(side: object, name: str) -> Any:
 
 
 def _beyond(here: Iterable[Value | None], there: Iterable[Value | None]) -> list[Value]:
-    """What is there and not here, once each."""
+    """Return the items of `there` that are not in `here`, once each."""
     known = set(here)
     return [item for item in dict.fromkeys(there) if item is not None and item not in known]

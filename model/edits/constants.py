@@ -117,7 +117,9 @@ def zeros(element_type: ElementType, dims: tuple[int, ...]) -> ArrayTensor:
 
 
 def zeros_of(type_: Type | None) -> Callable[[], ArrayTensor] | None:
-    """Return a factory of zeros of a declared type; None if it is not a tensor, has open dimensions or is very large."""
+    """Return a factory of zeros of a declared type; None if it is not a tensor, has open dimensions or is very
+    large.
+    """
     if not isinstance(type_, TensorType) or type_.shape is None or not isinstance(type_.element_type, ElementType):
         return None
     element_type, dims = type_.element_type, type_.shape.dims

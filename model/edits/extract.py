@@ -37,7 +37,9 @@ class Extraction:
 
 
 def cut_selection(nodes: Collection[Node]) -> Extraction:
-    """Extract nodes: outer values become inputs, values used outside or unused become outputs. Constants are included."""
+    """Extract nodes: outer values become inputs, values used outside or unused become outputs. Constants are
+    included.
+    """
     graph, chosen = in_graph_order(nodes)
     along = set(constants_taken(chosen, graph))
     inside = along.union(chosen)

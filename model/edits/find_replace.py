@@ -156,7 +156,9 @@ def _refuse_clashes(replacements: list[Replacement]) -> None:
 
 
 def _space(target: Node | Value, graph: Graph) -> Graph:
-    """Return the outermost graph in which a name is unique: training graphs have a namespace apart from the main graph."""
+    """Return the outermost graph in which a name is unique: training graphs have a namespace apart from the main
+    graph.
+    """
     model = graph.model
     if isinstance(target, Node) or model is None or isinstance(graph.root.owner, Function):
         return graph.root

@@ -91,7 +91,9 @@ def _signature(edit: Transaction, graph: Graph, op_type: str, domain: str) -> sc
 
 
 def delete(edit: Transaction, nodes: Collection[Node], *, with_constants: bool = True) -> None:
-    """Remove nodes, and initializers and Constants that only they used. Other consumers keep the then undefined names."""
+    """Remove nodes, and initializers and Constants that only they used. Other consumers keep the then undefined
+    names.
+    """
     used = dict.fromkeys(value for node in nodes for value in node.inputs if value is not None)
     for node in nodes:
         edit.do(RemoveNode(node))

@@ -22,7 +22,9 @@ def set_ir_version(edit: Transaction, version: int) -> None:
 
 
 def set_opset(edit: Transaction, target: Model | Function, domain: str, version: int | None) -> None:
-    """Import a domain at an opset version, or (None) remove the import. Nodes are not converted; see `model.convert`."""
+    """Import a domain at an opset version, or (None) remove the import. Nodes are not converted; see
+    `model.convert`.
+    """
     domain = "" if domain == "ai.onnx" else domain
     imports = dict(target.opset_imports)
     if version is None:

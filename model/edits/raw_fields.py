@@ -414,7 +414,9 @@ def _set_opset(edit: Transaction, target: Model | Function, index: int, version:
 
 
 def parse_item(kind: AttributeKind, text: str) -> Any:
-    """Parse one list entry of a kind from the user's text, or return the simplest entry for kinds without a text form."""
+    """Parse one list entry of a kind from the user's text, or return the simplest entry for kinds without a text
+    form.
+    """
     names = {AttributeKind.INT: "i", AttributeKind.FLOAT: "f", AttributeKind.STRING: "s"}
     return _PARSERS[names[kind]](text) if kind in names else plainest(kind)
 

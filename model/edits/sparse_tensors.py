@@ -61,7 +61,9 @@ def retype(
 def _put_together(
     old: SparseTensor, values: NDArray[Any], positions: NDArray[Any], shape: tuple[int, ...]
 ) -> SparseTensor:
-    """Return a sparse tensor of these entries with the old names and index format: linear, or one index per dimension."""
+    """Return a sparse tensor of these entries with the old names and index format: linear, or one index per
+    dimension.
+    """
     indices = np.asarray(positions, np.int64)
     if old.indices.numpy().ndim == 2:
         places = np.unravel_index(indices, shape) if len(indices) else ()

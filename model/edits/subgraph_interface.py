@@ -1,4 +1,6 @@
-"""Keep the inputs and outputs of subgraphs and of their nodes (If, Loop, Scan) in step, as the specification ties them."""
+"""Keep the inputs and outputs of subgraphs and of their nodes (If, Loop, Scan) in step, as the specification ties
+them.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def hand_on_all(edit: Transaction, body: Graph, node: Node) -> None:
 
 
 def carried_input(node: Node, body: Graph, index: int) -> Value | None:
-    """Return the subgraph input that gets an input of its node in the first iteration, and a carried value afterwards."""
+    """Return the subgraph input that gets an input of its node in the first iteration, and a carried value
+    afterwards.
+    """
     tie = _tie(node)
     place = index - tie.fed if tie is not None else -1
     if tie is None or not 0 <= place < tie.carried or tie.input + place >= len(body.inputs):

@@ -17,7 +17,9 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 
 def why_not_connect(node: Node, value: Value) -> str:
-    """Return the reason why `value` must not feed `node`; empty if it may. For errors and for feedback while dragging."""
+    """Return the reason why `value` must not feed `node`; empty if it may. For errors and for feedback while
+    dragging.
+    """
     if node.graph is None or not is_visible(value, node.graph):
         return f"{value.name} is not visible here: a node sees values of its own graph and of the graphs around it."
     if makes_cycle(node, value):

@@ -1,4 +1,4 @@
-"""Operator signatures and documentation per domain and version.
+"""Operator schemas per domain and version.
 
 The first lookup imports the onnx package (about 0.2 s): do it off the GUI thread with `preload`.
 """

@@ -1,4 +1,4 @@
-"""String and number attributes whose allowed values the specification lists only in prose."""
+"""Allowed values of string and number attributes that the specification lists only in prose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _POST = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 _ROUNDING = ("up", "down", "nearest")
 _BOOLEAN = (0, 1)
 
-#: By attribute name, for every operator that has it and is not listed more exactly below.
+#: By attribute name, for every operator with it that is not listed more specifically below.
 _BY_ATTRIBUTE: dict[str, tuple[str | int, ...]] = {
     "auto_pad": _AUTO_PAD,
     "keepdims": _BOOLEAN,
@@ -90,7 +90,7 @@ _EARLIER: dict[tuple[str, str], tuple[int, tuple[str | int, ...]]] = {
 
 
 def choices(op_type: str, attribute: str, since: int) -> tuple[str | int, ...]:
-    """What an attribute may be in the version of an operator that came with opset `since`; empty: all of its kind."""
+    """Return the allowed values of an attribute in the operator version of opset `since`; empty: any."""
     until, earlier = _EARLIER.get((op_type, attribute), (0, ()))
     if since < until:
         return earlier

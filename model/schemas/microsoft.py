@@ -1,4 +1,4 @@
-"""Signatures of com.microsoft operators, from resources/operators-com-microsoft.json (no texts there)."""
+"""Schemas of com.microsoft operators, from resources/operators-com-microsoft.json (without documentation)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNLIMITED = 1 << 30
 
 @cache
 def table() -> Mapping[str, Schema]:
-    """Every operator of the domain by name. Reads one small file of the program."""
+    """Return every operator of the domain by name. Reads one small resource file."""
     text = (files("onnx_workbench.resources") / "operators-com-microsoft.json").read_text("utf-8")
     return {name: _schema(name, entry) for name, entry in json.loads(text).items()}
 
@@ -68,7 +68,7 @@ def _attribute(op_type: str, name: str, kind: str, required: bool, default: Any 
 
 
 def _fewest(parameters: tuple[Parameter, ...]) -> int:
-    """How many there must be: up to the last that is not optional."""
+    """Return the minimum number of arguments: up to the last that is not optional."""
     return max((i for i, p in enumerate(parameters, 1) if p.option != "optional"), default=0)
 
 

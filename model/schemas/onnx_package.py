@@ -1,4 +1,4 @@
-"""Signatures from the installed onnx package. Imports it (about 0.2 s) on first use; looking up is cheap after."""
+"""Schemas from the installed onnx package. The first use imports it (about 0.2 s); later lookups are cheap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINE_END = re.compile(r"\s*<br */?>\s*", re.IGNORECASE)
 
 @cache
 def versions() -> dict[tuple[str, str], tuple[int, ...]]:
-    """Every (domain, operator) with the versions that changed it, oldest first."""
+    """Map (domain, operator) to the versions that changed it, oldest first."""
     from onnx import defs
 
     found: dict[tuple[str, str], list[int]] = {}
@@ -26,7 +26,7 @@ def versions() -> dict[tuple[str, str], tuple[int, ...]]:
 
 @cache
 def newest_opsets() -> dict[str, int]:
-    """The newest version of each domain that the package knows."""
+    """Return the newest version of each domain that the package knows."""
     from onnx import defs
 
     newest: dict[str, int] = {}
@@ -38,7 +38,7 @@ def newest_opsets() -> dict[str, int]:
 
 @cache
 def read(domain: str, name: str, since_version: int) -> Schema:
-    """The schema of exactly this version."""
+    """Return the schema of exactly this version."""
     from onnx import defs
 
     return _convert(defs.get_schema(name, since_version, domain))
@@ -79,12 +79,12 @@ def _convert(raw: Any) -> Schema:
 
 
 def _text(doc: str) -> str:
-    """Documentation as markdown alone: the package ends some lines as HTML does."""
+    """Convert documentation to plain markdown: the package ends some lines with HTML tags."""
     return _LINE_END.sub("  \n", doc.strip())
 
 
 def _output_gaps(raw: Any) -> frozenset[int]:
-    """What the package keeps to itself: only this operator has some outputs all or none of which are given."""
+    """Return the output counts in between that are invalid: not in the package's API; only this operator has such."""
     if raw.name != "BatchNormalization" or raw.domain:
         return frozenset()
     return frozenset(range(raw.min_output + 1, raw.max_output))
@@ -96,7 +96,7 @@ def _category(file: str) -> str:
 
 
 def _without_spaces(type_string: str) -> str:
-    """``map(int64, tensor(float))`` is written with and without the space."""
+    """Normalize ``map(int64, tensor(float))``, which is written with and without the space."""
     return type_string.replace(" ", "")
 
 
@@ -126,7 +126,7 @@ def _attribute(operator: Any, raw: Any) -> AttributeSchema:
 
 
 def _default(raw: Any, kind: AttributeKind) -> Attribute | None:
-    """The default value of a schema; tensors and graphs never are one."""
+    """Convert the default value of a schema; never a tensor or a graph."""
     if raw.type == 0:
         return None
     value: Any

@@ -1,4 +1,4 @@
-"""Signatures out of an operator-set document (ONNXOPSET), which names operators and may define them as functions."""
+"""Schemas from an operator-set document (ONNXOPSET), which names operators and may define them as functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNLIMITED = 1 << 30
 
 
 def schemas_of(document: OperatorSet) -> Iterator[Schema]:
-    """A signature for each operator. Of one that no function defines only the name is known."""
+    """Return a schema for each operator; one that no function defines has a name only."""
     functions = {function.name: function for function in document.functions}
     origin = document.domain or "ai.onnx"
     for operator in document.operators:

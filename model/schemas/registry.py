@@ -1,7 +1,7 @@
-"""Looks signatures up by domain, operator and version.
+"""Schema registry: lookup by domain, operator and version.
 
-They come from the onnx package, from this program's own table of com.microsoft operators, and from operator-set
-documents (ONNXOPSET files) a person opened.
+Sources are the onnx package, the program's table of com.microsoft operators, and operator-set documents (ONNXOPSET
+files) that the user opened.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from onnx_workbench.model.schemas import microsoft, onnx_package
 from onnx_workbench.model.schemas.schema import Schema
 
-#: By domain and name, then by version. Of several documents that know an operator the last one opened is meant.
+#: By domain and name, then by version. Among several documents with an operator the last one opened wins.
 _registered: dict[tuple[str, str], dict[int, tuple[Schema, ...]]] = {}
 
 
@@ -23,14 +23,14 @@ def preload() -> None:
 
 
 def is_loaded() -> bool:
-    """Whether a lookup is cheap enough for the GUI thread."""
+    """Return whether a lookup is cheap enough for the GUI thread."""
     return onnx_package.versions.cache_info().currsize > 0
 
 
 def find(op_type: str, version: int, domain: str = "") -> Schema | None:
-    """The signature an operator has at a version of its domain, or None when nobody knows it there.
+    """Return the schema of an operator at a version of its domain, None if it is unknown there.
 
-    Cost: a dictionary lookup after the first time. Deprecated operators are found; see Schema.deprecated.
+    A dictionary lookup after the first time. Deprecated operators are found; see Schema.deprecated.
     """
     have = versions(op_type, domain)
     index = bisect_right(have, version)
@@ -40,7 +40,7 @@ def find(op_type: str, version: int, domain: str = "") -> Schema | None:
 
 
 def versions(op_type: str, domain: str = "") -> tuple[int, ...]:
-    """The versions of a domain that changed an operator, oldest first; empty when nobody knows it."""
+    """Return the versions of a domain that changed an operator, oldest first; empty for unknown operators."""
     documents = _registered.get((domain, op_type))
     if documents:
         return tuple(sorted(documents))
@@ -60,7 +60,7 @@ def _exact(op_type: str, since: int, domain: str) -> Schema:
 
 
 def operators(imports: Mapping[str, int], *, deprecated: bool = False) -> list[Schema]:
-    """Every operator usable under these opset imports, sorted by name, for a palette."""
+    """List the operators usable under these opset imports, sorted by name."""
     found = []
     for domain, name in {*onnx_package.versions(), *_registered, *((microsoft.DOMAIN, n) for n in microsoft.table())}:
         version = imports.get(domain)
@@ -71,13 +71,13 @@ def operators(imports: Mapping[str, int], *, deprecated: bool = False) -> list[S
 
 
 def newest_opset(domain: str = "") -> int:
-    """The newest version of a domain known here; 1 for unknown domains."""
+    """Return the newest known version of a domain; 1 for unknown domains."""
     documents = [since for (d, _), by_version in list(_registered.items()) if d == domain for since in by_version]
     return max([onnx_package.newest_opsets().get(domain, 1), *documents])
 
 
 def register(schemas: Iterable[Schema]) -> None:
-    """Make the operators of an operator-set document known. They win over built-in ones of the same name."""
+    """Register the operators of an operator-set document. They override built-in ones of the same name."""
     for schema in schemas:
         key, since = (schema.domain, schema.name), schema.since_version
         by_version = _registered.get(key, {})
@@ -85,7 +85,7 @@ def register(schemas: Iterable[Schema]) -> None:
 
 
 def forget(schemas: Iterable[Schema]) -> None:
-    """Take back `register`, when the document is closed."""
+    """Undo `register`, when the document is closed."""
     for schema in schemas:
         key, since = (schema.domain, schema.name), schema.since_version
         by_version = dict(_registered.get(key, {}))

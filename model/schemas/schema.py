@@ -1,4 +1,4 @@
-"""What an operator looks like: inputs, outputs, attributes, types and documentation of one version."""
+"""Schema of one operator version: inputs, outputs, attributes, types and documentation."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from onnx_workbench.model.ir.types import (
 
 Option = Literal["single", "optional", "variadic"]
 
-#: Type strings of a signature (``tensor(float)``) that match any type: nothing is known about them.
+#: Type strings of a schema (``tensor(float)``) that match any type, as nothing is known about them.
 ANY = frozenset[str]()
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A formal input or output. `type_name` is a constraint such as ``T`` or a type string; `types` what it allows."""
+    """A formal input or output. `type_name` is a type variable such as ``T`` or a type string; `types` its allowed
+    types.
+    """
 
     name: str
     type_name: str
@@ -37,14 +39,14 @@ class Parameter:
     doc: str = ""
 
     def allows(self, type: Type) -> bool:
-        """Whether a value of this type may stand here; unknown element types may."""
+        """Return whether a value of this type is accepted; unknown element types are."""
         text = type_text(type)
         return not self.types or text is None or text in self.types
 
 
 @dataclass(frozen=True, slots=True)
 class AttributeSchema:
-    """A formal attribute; `default` is None when there is none, `choices` the strings or numbers it may be."""
+    """A formal attribute; `default` is None if there is none, `choices` its allowed strings or numbers."""
 
     name: str
     kind: AttributeKind
@@ -56,7 +58,7 @@ class AttributeSchema:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """One version of an operator. `origin` says whose word it is: ``onnx``, a document, or this program."""
+    """One version of an operator. `origin` is its source: ``onnx``, a document, or this program."""
 
     name: str
     domain: str
@@ -74,20 +76,20 @@ class Schema:
     max_inputs: int = 0
     min_outputs: int = 0
     max_outputs: int = 0
-    output_gaps: frozenset[int] = frozenset()  # numbers of outputs between least and most that are refused all the same
+    output_gaps: frozenset[int] = frozenset()  # invalid output counts between minimum and maximum
     origin: str = "onnx"
-    is_signature_known: bool = True  # False: only the name is, so nothing can be checked
+    is_signature_known: bool = True  # False: only the name is known, so nothing can be checked
 
     def input(self, index: int) -> Parameter | None:
-        """The formal parameter of an actual input; the last one when it is variadic."""
+        """Return the formal parameter of an actual input; the last one if it is variadic."""
         return _at(self.inputs, index)
 
     def output(self, index: int) -> Parameter | None:
-        """The formal parameter of an actual output; the last one when it is variadic."""
+        """Return the formal parameter of an actual output; the last one if it is variadic."""
         return _at(self.outputs, index)
 
     def is_default(self, attribute: Attribute) -> bool:
-        """Whether an attribute says no more than leaving it out would."""
+        """Return whether an attribute equals its default, so that it could be left out."""
         schema = self.attributes.get(attribute.name)
         if schema is None or schema.default is None or attribute.reference:
             return False
@@ -106,7 +108,7 @@ def _at(parameters: tuple[Parameter, ...], index: int) -> Parameter | None:
 
 
 def type_text(type: Type | None) -> str | None:
-    """A type as signatures write it (``seq(tensor(int64))``), no shapes or spaces; None when partly unknown."""
+    """Format a type as schemas do (``seq(tensor(int64))``), without shapes or spaces; None if partly unknown."""
     match type:
         case TensorType() | SparseTensorType():
             if not isinstance(type.element_type, ElementType) or type.element_type is ElementType.UNDEFINED:

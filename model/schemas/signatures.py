@@ -1,4 +1,4 @@
-"""What a node may have: the signature of the function it calls, else that of its operator."""
+"""Schema of a node: from the function it calls, else from its operator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx_workbench.model.schemas import AttributeSchema, Parameter, Schema
 
 
 def signature_of(node: Node) -> Schema | None:
-    """The signature of a node under the imports of its graph; None when nobody knows it."""
+    """Return the schema of a node under the imports of its graph; None if unknown."""
     graph = node.graph
     if graph is None:
         return None
@@ -21,7 +21,7 @@ def signature_of(node: Node) -> Schema | None:
 
 
 def function_schema(function: Function) -> Schema:
-    """The signature of a function as that of an operator."""
+    """Return the signature of a function as an operator schema."""
     every = frozenset[str]()
     inputs = tuple(Parameter(v.name, "", every, "optional") for v in function.body.inputs)
     outputs = tuple(Parameter(v.name, "", every) for v in function.body.outputs)
@@ -44,7 +44,7 @@ def function_schema(function: Function) -> Schema:
 
 
 def _kinds_of(function: Function) -> dict[str, AttributeKind]:
-    """Of what kind its attributes are, as the nodes that refer to them say: without a default nothing else does."""
+    """Derive the kinds of attributes without a default from the nodes that refer to them."""
     wanted, kinds = set(function.attributes), dict[str, AttributeKind]()
     if not wanted:
         return kinds

@@ -1,1 +1,1 @@
-"""How users write types, attributes, elements, operators and shardings, and how they are printed."""
+"""Text forms of types, attributes, elements, operators and shardings: parsing and printing."""

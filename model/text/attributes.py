@@ -1,4 +1,4 @@
-"""Attribute values as a person writes them: ``1, 3, 3``, ``[0.5, inf]``, ``"SAME_UPPER"``, ``float[N,3]``."""
+"""Text form of attribute values: ``1, 3, 3``, ``[0.5, inf]``, ``"SAME_UPPER"``, ``float[N,3]``."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _TEXT_KINDS = frozenset({
 
 
 def has_text(kind: AttributeKind) -> bool:
-    """Whether values of a kind are written as text at all; tensors and graphs are not."""
+    """Return whether values of a kind have a text form; tensors and graphs have none."""
     return kind in _TEXT_KINDS
 
 
 def attribute_source(attribute: Attribute, limit: int | None = None) -> str:
-    """The value as `parse_attribute` reads it back. With `limit` only so many elements of a list, then ``…``."""
+    """Format a value so that `parse_attribute` reads it back. `limit` truncates lists, ending in ``…``."""
     value: Any = attribute.value
     if value is None:
         return ""
@@ -50,7 +50,7 @@ def attribute_source(attribute: Attribute, limit: int | None = None) -> str:
 
 
 def number_source(number: float, kind: AttributeKind) -> str:
-    """An int or float attribute's number; floats as short as their 32 bits allow, always with a point or exponent."""
+    """Format an int or float attribute; floats as the shortest text of their 32 bits, with a point or exponent."""
     if kind is AttributeKind.INT:
         return str(number)
     if number != number or number in (float("inf"), float("-inf")):
@@ -67,9 +67,9 @@ def number_source(number: float, kind: AttributeKind) -> str:
 
 
 def parse_attribute(text: str, kind: AttributeKind) -> Any:
-    """The value a person wrote for an attribute of a kind; ModelError says what was not understood.
+    """Parse an attribute value of a kind; ModelError on malformed text.
 
-    Lists are separated by commas, brackets around them are optional; strings in lists may stand in quotes.
+    Lists are comma-separated, their brackets optional; strings in lists may be quoted.
     """
     match kind:
         case AttributeKind.INT:
@@ -93,7 +93,7 @@ def parse_attribute(text: str, kind: AttributeKind) -> Any:
 
 
 def parse_any(text: str) -> tuple[Any, AttributeKind]:
-    """A value without a known kind: a number, a list, or else a string (quotes are taken off).
+    """Parse a value of unknown kind: a number, a list, or else a string (quotes are removed).
 
     ModelError for numbers that an attribute cannot hold.
     """
@@ -115,7 +115,7 @@ def parse_any(text: str) -> tuple[Any, AttributeKind]:
 
 
 def _is_bracketed(text: str) -> bool:
-    """Whether the brackets around a list are both there or both not."""
+    """Return whether the brackets of a list are balanced: both or neither."""
     try:
         _inside(text)
     except ModelError:
@@ -124,7 +124,7 @@ def _is_bracketed(text: str) -> bool:
 
 
 def _number_kind(texts: list[str]) -> AttributeKind | None:
-    """INT or FLOAT where all of these are numbers, of whatever size."""
+    """Return INT or FLOAT if all texts are numbers, of whatever size."""
     if all(_INT.fullmatch(text.strip().replace("−", "-")) for text in texts):
         return AttributeKind.INT
     return AttributeKind.FLOAT if all(map(_is_number, texts)) else None
@@ -139,7 +139,7 @@ def _is_number(text: str) -> bool:
 
 
 def convert_value(attribute: Attribute, kind: AttributeKind) -> Any:
-    """The value in another kind as far as it can be kept, else that kind's plainest value (0, "", an empty list)."""
+    """Convert the value to another kind as far as possible, else return that kind's default (0, "", an empty list)."""
     value: Any = attribute.value
     if attribute.kind is kind and value is not None:
         return value
@@ -155,7 +155,7 @@ def convert_value(attribute: Attribute, kind: AttributeKind) -> Any:
 
 
 def _converted(value: Any, old: AttributeKind, new: AttributeKind) -> Any:
-    """One value in another kind; ValueError where that has no sense."""
+    """Convert one value to another kind; ValueError where that is meaningless."""
     if old is new:
         return value
     if has_text(old) and new is AttributeKind.STRING:
@@ -168,7 +168,7 @@ def _converted(value: Any, old: AttributeKind, new: AttributeKind) -> Any:
 
 
 def plainest(kind: AttributeKind) -> Any:
-    """The value to begin with for a kind."""
+    """Return the default initial value of a kind."""
     from onnx_workbench.model.ir.graph import Graph
     from onnx_workbench.model.ir.types import ElementType, TensorType
 
@@ -198,7 +198,7 @@ def plainest(kind: AttributeKind) -> Any:
 
 
 def parse_int(text: str) -> int:
-    """A whole number of 64 bits; also hexadecimal."""
+    """Parse a 64-bit integer, decimal or hexadecimal."""
     text = text.strip().replace("−", "-")
     if not _INT.fullmatch(text) or len(text) > _MOST_DIGITS:
         raise ModelError(f"{_short(text)} is not a whole number", "Write something like 3, -1 or 0x10.")
@@ -209,7 +209,7 @@ def parse_int(text: str) -> int:
 
 
 def parse_float(text: str) -> float:
-    """A number rounded to the 32 bits a file keeps, ``inf`` and ``nan`` included."""
+    """Parse a float, rounded to the 32 bits that files store; accepts ``inf`` and ``nan``."""
     text = text.strip().replace("−", "-").replace("∞", "inf")
     try:
         number = float(text)
@@ -224,7 +224,7 @@ def parse_float(text: str) -> float:
 
 
 def _parts(text: str) -> list[str]:
-    """The parts of a list, brackets taken off; a comma at the end is allowed."""
+    """Split a list into its items without brackets; a trailing comma is allowed."""
     text = _inside(text)
     if not text:
         return []
@@ -248,7 +248,7 @@ _IN_QUOTES = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
 def _types(text: str) -> list[str]:
-    """The types of a list, brackets around it taken off; a comma inside of brackets or quotes belongs to a type."""
+    """Split a list of types; a comma inside brackets or quotes belongs to a type."""
     text = text.strip()
     if text.startswith("["):
         text = _inside(text)

@@ -1,4 +1,4 @@
-"""Single values of tensors as people write them: from text to an element, or why it is none."""
+"""Text form of tensor elements: parsing, range checks and formatting."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 _LONGEST_SHOWN = 40
-_finfo: Any = ml_dtypes.finfo  # has no annotations; knows numpy's types too
+_finfo: Any = ml_dtypes.finfo  # has no type annotations; supports numpy's types too
 _DECIMAL = re.compile(r"[\d_.]+(?:[eE][+-]?[\d_]+)?")
 _DECIMAL_COMMA = re.compile(r"[-+−]?\d+,(\d+)(?:[eE][-+]?\d+)?")
 _UNIT = re.compile(r"i(?!n)")  # but not that of inf
 
 
 def parse_element(text: str, kind: ElementType) -> Any:
-    """The element a text stands for, as a numpy scalar of the kind's dtype (str for strings).
+    """Parse one element as a numpy scalar of the kind's dtype (str for strings).
 
-    Integers may be written in decimal or as 0x…, 0b…; floats also as inf, nan and ∞; complex numbers as 1+2i.
-    Floats are rounded to the kind. ModelError says what a text that does not fit should have been.
+    Integers in decimal or as 0x…, 0b…; floats also as inf, nan and ∞; complex numbers as 1+2i. Floats are rounded to
+    the kind. ModelError says what was expected.
     """
     if kind is ElementType.STRING:
         return text
@@ -84,24 +84,24 @@ def _complex(word: str, text: str, kind: ElementType) -> Any:
 
 
 def _check_numbers(word: str, text: str, kind: ElementType) -> None:
-    """Refuse decimals beyond every double, which Python reads as infinity."""
+    """Raise ModelError for decimals beyond the range of double, which Python reads as infinity."""
     if any(math.isinf(float(number)) for number in _DECIMAL.findall(word)):
         raise _refused(text, f"{kind.text} reaches {_largest(kind):.6g}.")
 
 
 def _largest(kind: ElementType) -> float:
-    """The largest finite value of a float kind, or of the parts of a complex one."""
+    """Return the largest finite value of a float kind, or of the parts of a complex one."""
     return float(np.finfo(kind.numpy_dtype).max) if kind.is_complex else float_limits(kind)[0]
 
 
 def integer_range(kind: ElementType) -> tuple[int, int]:
-    """The smallest and largest value of an integer kind."""
+    """Return the smallest and largest value of an integer kind."""
     signed = kind.name.startswith("INT")
     return (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1) if signed else (0, (1 << kind.bits) - 1)
 
 
 def float_limits(kind: ElementType) -> tuple[float, bool, bool]:
-    """The largest finite value of a float kind, and whether it has infinities and NaN."""
+    """Return the largest finite value of a float kind, and whether it has infinities and NaN."""
     dtype = kind.numpy_dtype
     if kind in (ElementType.FLOAT, ElementType.DOUBLE, ElementType.FLOAT16):
         return float(np.finfo(dtype).max), True, True
@@ -111,9 +111,9 @@ def float_limits(kind: ElementType) -> tuple[float, bool, bool]:
 
 
 def fit(values: NDArray[Any], kind: ElementType) -> tuple[NDArray[Any], int]:
-    """Numbers as elements of a kind, and how many of them had to be rounded to whole numbers.
+    """Convert numbers to elements of a kind; also returns how many were rounded to integers.
 
-    ModelError names the first number that the kind cannot hold at all: out of range, NaN where there is none.
+    ModelError names the first number that the kind cannot represent: out of range, NaN where there is none.
     """
     if kind is ElementType.BOOL:
         return values.astype(np.bool_), 0
@@ -186,7 +186,7 @@ def _refuse_first(values: NDArray[Any], wrong: NDArray[np.bool_], kind: ElementT
 
 
 def element_text(value: Any) -> str:
-    """One element in full, so that reading the text gives the same element."""
+    """Format one element exactly, so that parsing the text gives the same element."""
     if isinstance(value, str):
         return value
     if isinstance(value, (bool, np.bool_)):
@@ -202,7 +202,7 @@ def element_text(value: Any) -> str:
 
 
 def with_points(rows: list[list[str]]) -> list[list[str]]:
-    """Numbers with decimal points instead of commas, where the commas cannot be anything else."""
+    """Replace decimal commas by points, where the commas cannot be anything else."""
     commas = [match for row in rows for cell in row if "," in cell for match in [_DECIMAL_COMMA.fullmatch(cell)]]
     points = any("." in cell for row in rows for cell in row)
     if points or not all(commas) or all(match is not None and len(match[1]) == 3 for match in commas):

@@ -1,4 +1,4 @@
-"""Operators as people name them: ``Relu``, ``com.acme::Foo``, ``com.acme.Foo``."""
+"""Text form of operators: ``Relu``, ``com.acme::Foo``, ``com.acme.Foo``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def parse_operator(text: str, domains: Collection[str]) -> tuple[str, str]:
-    """Type and domain of an operator; the domain is empty when none is named, or ai.onnx.
+    """Parse type and domain of an operator; the domain is empty for ai.onnx and where none is given.
 
-    A dot parts them like ``::`` where what is before it is one of `domains` (those that are known) or has a dot
-    itself. ModelError when the text cannot be a name.
+    A dot parts them like ``::`` where what is before it is one of `domains` (those that are known) or has a dot itself.
+    ModelError when the text cannot be a name.
     """
     text = text.strip()
     domain, mark, op_type = text.rpartition("::")
@@ -32,7 +32,7 @@ def parse_operator(text: str, domains: Collection[str]) -> tuple[str, str]:
 
 
 def operator_for(node: Node, text: str) -> tuple[str, str]:
-    """Type and domain of what a text makes of a node. Without a domain: the node's, else the first that has it."""
+    """Parse the operator that a node is to become. Without a domain: the node's own, else the first that defines it."""
     graph = node.graph
     assert graph is not None
     imports, functions = graph.opset_imports, () if graph.model is None else graph.model.functions

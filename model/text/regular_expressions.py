@@ -1,4 +1,4 @@
-"""Regular expressions as people write them: what would try the characters of a name without end is stopped."""
+"""Regular expressions from the user, with a time limit against catastrophic backtracking."""
 
 from __future__ import annotations
 
@@ -17,31 +17,33 @@ from onnx_workbench.model.errors import ModelError
 
 T = TypeVar("T")
 
-#: CPU time of the main thread that looking through one text may take.
+#: CPU time of the main thread that one text may take.
 LIMIT_SECONDS = 0.5
 
 
 class RegularExpression:
-    """A regular expression; ModelError at once for one that is none, and later where a text takes too long.
+    """A compiled regular expression; ModelError for a malformed one, and during matching on timeout.
 
-    Python's own cannot be told how long to look, but looks up for signals. There are none of the kind on Windows and
-    none off the main thread: there it is not stopped.
+    Python's `re` has no time limit, but checks for signals. Without SIGVTALRM (Windows) and off the main thread there
+    is no limit.
     """
 
     def __init__(self, text: str, *, ignores_case: bool = False) -> None:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what a later Python may read otherwise
+                warnings.simplefilter("ignore")  # a FutureWarning: later Pythons may read it differently
                 self._pattern = re.compile(text, re.IGNORECASE if ignores_case else 0)
         except (re.error, OverflowError, RecursionError) as error:
             raise ModelError(f"/{text}/ is not a regular expression", str(error)) from error
 
     def is_in(self, text: str) -> bool:
-        """Whether any part of a text matches."""
+        """Return whether any part of a text matches."""
         return _within_limit(self._pattern.search, text) is not None
 
     def replacing(self, template: str, *, whole: bool = False) -> Callable[[str], str]:
-        r"""What puts a template, in which ``\1`` is a group, for each match, or only where the whole text matches."""
+        r"""Return the function that substitutes a template (``\1`` is a group) for each match, or only for a full
+        match.
+        """
         try:
             self._pattern.sub(template, "")
         except (re.error, IndexError) as error:
@@ -55,10 +57,10 @@ class RegularExpression:
 
 
 class _Limit:
-    """Stops what looks through a text in the main thread where that takes too long, and nothing else.
+    """Timer that interrupts matching in the main thread only.
 
-    The timer counts the time of all threads, and a signal of another thread's may be heard late: it is looked each time
-    whether a text is looked through, and how long this thread did.
+    The timer counts CPU time of all threads, and a signal may arrive late; so each signal checks whether matching is in
+    progress, and how long this thread took.
     """
 
     def __init__(self) -> None:

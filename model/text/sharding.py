@@ -1,4 +1,4 @@
-"""How a value is spread over devices, as a person writes it: ``0, 1``, ``-1 = 0, 1; -2 = 2, 3``, ``0: N in 2``."""
+"""Text form of device shardings: ``0, 1``, ``-1 = 0, 1; -2 = 2, 3``, ``0: N in 2``."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _PLAIN = re.compile(r"[^\s,;:\"?\d+-][^\s,;:\"]*")
 
 
 def devices_source(devices: tuple[int, ...]) -> str:
-    """Device numbers in the form `parse_devices` reads back."""
+    """Format device numbers so that `parse_devices` reads them back."""
     return ", ".join(map(str, devices))
 
 
 def parse_devices(text: str) -> tuple[int, ...]:
-    """Numbers of devices or of device groups, separated by commas."""
+    """Parse comma-separated numbers of devices or device groups."""
     return tuple(parse_int(part) for part in text.split(",") if part.strip())
 
 
 def groups_source(groups: Groups) -> str:
-    """Device groups in the form `parse_groups` reads back."""
+    """Format device groups so that `parse_groups` reads them back."""
     return "; ".join(f"{number} = {devices_source(devices)}" for number, devices in groups)
 
 
 def parse_groups(text: str) -> Groups:
-    """What numbers among the devices stand for: ``number = device, device; number = …``."""
+    """Parse device groups: ``number = device, device; number = …``."""
     found: dict[int, tuple[int, ...]] = {}
     for part in filter(str.strip, text.split(";")):
         number, equals, devices = part.partition("=")
@@ -47,7 +47,7 @@ def parse_groups(text: str) -> Groups:
 
 
 def sharded_dimensions_source(dimensions: tuple[ShardedDimension, ...]) -> str:
-    """Sharded axes in the form `parse_sharded_dimensions` reads back."""
+    """Format sharded axes so that `parse_sharded_dimensions` reads them back."""
     return "; ".join(
         f"{dimension.axis}: {', '.join(f'{_size_source(size)} in {count}' for size, count in dimension.shards)}".strip()
         for dimension in dimensions
@@ -63,7 +63,7 @@ def _size_source(size: int | str | None) -> str:
 
 
 def parse_sharded_dimensions(text: str) -> tuple[ShardedDimension, ...]:
-    """How axes are cut: ``axis: size in shards``, several parts by commas, several axes by semicolons.
+    """Parse how axes are sharded: ``axis: size in shards``, several parts by commas, several axes by semicolons.
 
     A size is a number, a symbol (in quotes where it would be misread) or ``?``.
     """
@@ -83,7 +83,7 @@ def parse_sharded_dimensions(text: str) -> tuple[ShardedDimension, ...]:
 
 
 def _shards(text: str, position: int) -> tuple[tuple[tuple[int | str | None, int], ...], int]:
-    """The parts of one axis, and where the next axis begins."""
+    """Parse the parts of one axis; also returns the position where the next axis begins."""
     found: list[tuple[int | str | None, int]] = []
     while position < len(text) and text[position] != ";":
         match = _SHARD.match(text, position)

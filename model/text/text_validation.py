@@ -1,6 +1,7 @@
-"""Half characters: lone surrogates, which Python's texts may hold and no file can. Refused when they come in.
+"""Validation of texts that enter the model: lone surrogates, which no UTF-8 file can store, are refused.
 
-Bytes of a file that are not UTF-8 are surrogates too, of a range of their own, and go back as they came.
+Bytes of a file that are not UTF-8 are decoded to surrogates of a separate range (surrogateescape), and written back
+unchanged.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _NO_TEXTS = frozenset({AttributeKind.INTS, AttributeKind.FLOATS, AttributeKind.I
 
 
 def refuse_half_characters(step: Step) -> None:
-    """ModelError when a step would bring in a text that no file can hold. Costs the texts it brings."""
+    """Raise ModelError if a step would add a text that no file can store. Linear in the texts it adds."""
     brought = _brought(step)
-    if brought is None:  # as of most steps, of which an edit may have thousands
+    if brought is None:  # the usual case: an edit may have thousands of such steps
         return
     for text in (brought,) if isinstance(brought, str) else _texts(brought):
         try:
@@ -44,7 +45,7 @@ def refuse_half_characters(step: Step) -> None:
 
 
 def _brought(step: Step) -> Any:
-    """What a step brings into the model."""
+    """Return what a step adds to the model."""
     match step:
         case SetField():
             if step.field == "declared":  # values, which may be many
@@ -68,7 +69,7 @@ def _brought(step: Step) -> Any:
 
 
 def _texts_of_type(kind: TensorType) -> list[str] | None:
-    """The texts in the most frequent kind of type: an edit may declare a hundred thousand."""
+    """Return the texts in the most frequent kind of type: an edit may declare a hundred thousand."""
     texts = [kind.denotation] if kind.denotation else []
     if kind.shape is not None:
         texts += kind.shape.denotations
@@ -77,12 +78,12 @@ def _texts_of_type(kind: TensorType) -> list[str] | None:
 
 
 def _new_names(values: Iterable[Value | None]) -> list[str] | None:
-    """Names of values that were in no graph yet."""
+    """Return names of values that were in no graph yet."""
     return [value.name for value in values if value is not None and value.graph is None] or None
 
 
 def _texts(content: Any) -> Iterator[str]:
-    """Every text in a piece of a model that is not part of something that has been in it."""
+    """Yield every text in new objects, not in objects that were in the model before."""
     pending = [content]
     while pending:
         item = pending.pop()
@@ -97,7 +98,7 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def _parts(item: Any) -> list[Any]:
-    """What an object of the model holds that may be or hold texts."""
+    """Return the fields of an object that may be or hold texts."""
     match item:
         case Attribute():
             return [item.name, item.doc_string, item.reference, None if item.kind in _NO_TEXTS else item.value]

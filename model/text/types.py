@@ -1,4 +1,4 @@
-"""Types as a person writes them: ``float[batch,3,224,224]``, ``seq(tensor(int64))``, ``optional(float[?])``."""
+"""Text form of types: ``float[batch,3,224,224]``, ``seq(tensor(int64))``, ``optional(float[?])``."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from onnx_workbench.model.ir.types import (
 _ALIASES = {"float32": "float", "float64": "double", "half": "float16", "str": "string", "boolean": "bool"}
 _INNER = re.compile(r"(seq|sequence|optional|sparse_tensor|tensor|map|opaque)\s*\((.*)\)", re.DOTALL)
 _TENSOR = re.compile(r"(type \d+|[a-z]\w*)\s*(?:\[(.*)\])?", re.DOTALL | re.IGNORECASE)
-#: A dimension in quotes, an operator of a formula, what may stand between two dimensions, or one more character.
+#: Token: a dimension in quotes, an operator of a formula, a separator between dimensions, or any character.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|\s+[-+*/%]\s+|\s*[,×]\s*|\s+x\s+|x|\s+|.', re.DOTALL)
 _DEEPEST = 20
 
 
 def type_source(type: Type) -> str:
-    """A type in the form `parse_type` reads back; denotations are left out."""
+    """Format a type so that `parse_type` reads it back; denotations are left out."""
     return str(with_sizes(type, _dimension_source))
 
 
 def _dimension_source(dimension: Dimension) -> Dimension:
-    """The dimension, a name that would be misread in quotes."""
+    """Format a dimension, with quotes around a symbol that would be misread."""
     if not isinstance(dimension, str):
         return dimension
     try:
@@ -45,10 +45,10 @@ def _dimension_source(dimension: Dimension) -> Dimension:
 
 
 def parse_type(text: str) -> Type:
-    """The type a person wrote; ModelError says what was not understood.
+    """Parse a type; ModelError on malformed text.
 
-    A tensor is an element type with its shape in brackets: ``float[1,N,?]``, ``float[]`` for a scalar, ``float``
-    for any shape. ``×``, ``x`` and spaces may stand for commas; a name with one of these in it is put in quotes.
+    A tensor is an element type with its shape in brackets: ``float[1,N,?]``, ``float[]`` for a scalar, ``float`` for
+    any shape. ``×``, ``x`` and spaces may stand for commas; a name with one of these in it is put in quotes.
     """
     return _parse(text.strip(), text, 0)
 
@@ -90,7 +90,7 @@ def _tensor(text: str, whole: str) -> TensorType:
 
 
 def parse_element_type(text: str) -> ElementType:
-    """An element type by its name (``float``, ``float32``, ``int8`` …) or number."""
+    """Parse an element type by its name (``float``, ``float32``, ``int8`` …) or number."""
     name = text.strip().lower()
     name = _ALIASES.get(name, name)
     if name.startswith("type ") and name[5:].isdecimal():
@@ -103,7 +103,7 @@ def parse_element_type(text: str) -> ElementType:
 
 
 def parse_dimensions(text: str) -> tuple[Dimension, ...]:
-    """Dimensions separated by commas, × or spaces: numbers, symbols, ``?`` for unknown. Empty text: none.
+    """Parse dimensions separated by commas, × or spaces: numbers, symbols, ``?`` for unknown. Empty text: none.
 
     A symbol may be a formula such as ``past + 1`` or ``max(a, b)``, or anything in quotes.
     """
@@ -111,7 +111,7 @@ def parse_dimensions(text: str) -> tuple[Dimension, ...]:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between separators; what stands in parentheses or quotes or around an operator stays together."""
+    """Split at separators; parentheses, quotes and operands of an operator stay together."""
     parts, depth = [""], 0
     for found in _TOKEN.findall(text):
         depth += (found == "(") - (found == ")")
