@@ -130,13 +130,19 @@ def run(names: Sequence[str]) -> int:
     application = Application()
     collector = Collector(application)
     collector.start()
-    crash_report.install()
+    crash_report.install(_show_crash)
     application.start(names)
     with signals_heard(application):
         status = application.exec()
     collector.stop()
     wait_for_end()
     return status
+
+
+def _show_crash(text: str) -> None:
+    from onnx_workbench.viewer.dialogs.crash import CrashDialog
+
+    CrashDialog.show_report(text)
 
 
 @contextmanager

@@ -18,12 +18,13 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.viewer.core.settings import CLOSED_PANELS
-from onnx_workbench.viewer.panels import PANELS, Panel, PanelInfo
+from onnx_workbench.viewer.panel import Panel
+from onnx_workbench.viewer.panel_list import PANELS, PanelInfo
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.main_window import MainWindow
 
 _AREAS = {

@@ -30,16 +30,18 @@ from PySide6.QtWidgets import (
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.viewer import preload
 from onnx_workbench.viewer.actions import action
 from onnx_workbench.viewer.actions.binding import ActionBinding
-from onnx_workbench.viewer.core.context import Message, Workspace
+from onnx_workbench.viewer.core.context import Message
 from onnx_workbench.viewer.core.settings import THEME, Settings
 from onnx_workbench.viewer.docks import Docks
-from onnx_workbench.viewer.document_tab import DocumentTab
+from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.documents import Documents
 from onnx_workbench.viewer.files.view_store import ViewStore
 from onnx_workbench.viewer.popups.command_palette import CommandPalette
 from onnx_workbench.viewer.property_tree.editors import take_typed
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.app_icon import app_icon
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
@@ -52,11 +54,12 @@ from onnx_workbench.viewer.widgets.status_line import StatusLine
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
-    from onnx_workbench.viewer.compare.side_by_side import SideBySide
     from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.files.side_by_side import SideBySide
 
 _FIRST_SIZE = QSize(1280, 800)
 _MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}
+_AFTER_OPENING = 1500  # ms from the first model to the import of what running one needs
 
 
 class MainWindow(QMainWindow):
@@ -78,7 +81,7 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.setDockNestingEnabled(True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.files = Documents(self)
+        self.files = Documents(self, preload.import_view)
         self.views = ViewStore()
         self._build_centre()
         self.status = StatusLine()
@@ -97,6 +100,7 @@ class MainWindow(QMainWindow):
         self.settings.changed.connect(self.actions_binding.refresh_soon)
         self.files.pending_changed.connect(self._show_pending)
         self.files.opened.connect(self._do_wanted)
+        self.files.opened.connect(self._preload_runs, Qt.ConnectionType.SingleShotConnection)
         self._restore()
         self._show_front()
 
@@ -202,6 +206,7 @@ class MainWindow(QMainWindow):
         workspace.action_requested.connect(self._trigger)
         workspace.panel_offered.connect(partial(self._offer, tab))
         workspace.menu_requested.connect(self._open_context_menu)
+        workspace.conversion_requested.connect(partial(self._offer_conversion, workspace))
         tab.view.zoom_changed.connect(partial(self._show_zoom, tab))
         tab.view.opened.connect(self._open_panel_of)
         self.status.work.watch(workspace.jobs)
@@ -305,6 +310,10 @@ class MainWindow(QMainWindow):
             self._wanted.append(action_id)
         self._show_pending()
 
+    def _preload_runs(self) -> None:
+        jobs = self.files.jobs
+        QTimer.singleShot(_AFTER_OPENING, jobs, lambda: jobs.start("", lambda _progress: preload.import_runs()))
+
     def _do_wanted(self) -> None:
         wanted, self._wanted = self._wanted, []
         for action_id in wanted:
@@ -374,6 +383,14 @@ class MainWindow(QMainWindow):
         if not menu.isEmpty():
             menu.popup(position)
 
+    def _offer_conversion(self, workspace: Workspace, opset: int, purpose: str, then: Callable[[], object]) -> None:
+        from onnx_workbench.viewer.dialogs.convert import ConvertDialog
+        from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
+
+        dialog = ConvertDialog(workspace, self, opset=opset, purpose=purpose)
+        dialog.converted.connect(then)
+        show_aside(workspace, dialog)
+
     def open_palette(self) -> None:
         """Show the command palette."""
         from onnx_workbench.viewer.actions.controls import control_entries, more_entries
@@ -383,7 +400,7 @@ class MainWindow(QMainWindow):
 
     def show_shortcuts(self) -> None:
         """Show the list of keys."""
-        from onnx_workbench.viewer.dialogs.shortcuts import ShortcutsDialog
+        from onnx_workbench.viewer.actions.shortcuts_dialog import ShortcutsDialog
 
         ShortcutsDialog(self).show()
 

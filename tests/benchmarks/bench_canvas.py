@@ -45,7 +45,7 @@ from onnx_workbench.model.progress import SILENT
 from onnx_workbench.viewer.canvas.graph_view import GraphView
 from onnx_workbench.viewer.canvas.paint.export import export_scene
 from onnx_workbench.viewer.canvas.paint.surface import SETTLE_SECONDS
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import load_theme
 
 WIDTH, HEIGHT = 1600, 1000

@@ -19,8 +19,8 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.inspector.panel import InspectorPanel
+from onnx_workbench.viewer.run.workspace import Workspace
 
 
 def chain(count: int) -> Model:

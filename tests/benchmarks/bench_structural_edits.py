@@ -32,9 +32,9 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs, SetGraphOutputs
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.viewer.core.context import Workspace
-from onnx_workbench.viewer.document_tab import DocumentTab
+from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.run.workspace import Workspace
 
 _ROUNDS = 5
 

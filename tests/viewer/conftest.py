@@ -20,10 +20,10 @@ from onnx_workbench.model.history.steps import InsertNode, SetField, SetGraphInp
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.garbage_collection import Collector
 from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.run.workspace import Workspace
 
 
 def chain(*op_types: str, name: str = "chain") -> Graph:

@@ -18,7 +18,7 @@ from onnx_workbench.viewer.app import signals_heard
 from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.files.read_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
-from onnx_workbench.viewer.panels import PANELS
+from onnx_workbench.viewer.panel_list import PANELS
 from tests.viewer.quiet import at_work
 
 

@@ -4,16 +4,16 @@ import threading
 import pytest
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QMessageBox
 
+from onnx_workbench.viewer.actions.shortcuts_dialog import ShortcutsDialog
 from onnx_workbench.viewer.core import crash_report
 from onnx_workbench.viewer.core.jobs import Jobs
 from onnx_workbench.viewer.core.settings import LAST_FOLDER, PREFERENCES, SHOW_NAMES, THEME
 from onnx_workbench.viewer.core.version import version, versions
 from onnx_workbench.viewer.dialogs.about import AboutDialog
 from onnx_workbench.viewer.dialogs.crash import CrashDialog
-from onnx_workbench.viewer.dialogs.file_dialogs import ask_another, ask_open, ask_save
 from onnx_workbench.viewer.dialogs.preferences import PreferencesDialog
-from onnx_workbench.viewer.dialogs.questions import ask_to_save
-from onnx_workbench.viewer.dialogs.shortcuts import ShortcutsDialog
+from onnx_workbench.viewer.popups.file_dialogs import ask_another, ask_open, ask_save
+from onnx_workbench.viewer.popups.questions import ask_to_save
 
 
 def close(dialog):
@@ -157,7 +157,7 @@ def reporting(qapp, monkeypatch):
 
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
-    crash_report.install()
+    crash_report.install(CrashDialog.show_report)
     yield crash_report
     faulthandler.enable()
     for handler in logging.getLogger("onnx_workbench").handlers[:]:

@@ -10,11 +10,12 @@ from onnx_workbench.model.history.steps import RemoveNode, SetField
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.actions.controls import control_entries
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.files.read_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
-from onnx_workbench.viewer.panels import PANELS, Panel
+from onnx_workbench.viewer.panel import Panel
+from onnx_workbench.viewer.panel_list import PANELS
+from onnx_workbench.viewer.run.workspace import Workspace
 
 PANEL_IDS = [info.id for info in PANELS]
 

@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QLabel, Q
 
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.viewer.core.context import Workspace
-from onnx_workbench.viewer.document_tab import DocumentTab
-from onnx_workbench.viewer.panels import PANELS
+from onnx_workbench.viewer.files.document_tab import DocumentTab
+from onnx_workbench.viewer.panel_list import PANELS
+from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
 from tests.viewer.quiet import at_work
 

@@ -12,9 +12,9 @@ from onnx_workbench.viewer.core.settings import RECENT_FILES
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Node, Value
-    from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.core.selection import Item
     from onnx_workbench.viewer.main_window import MainWindow
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 
 class Menu(enum.Enum):

@@ -18,7 +18,8 @@ from onnx_workbench.viewer.tables.scrolling import scroll_to
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.docks import Docks
-    from onnx_workbench.viewer.panels import Panel, PanelInfo
+    from onnx_workbench.viewer.panel import Panel
+    from onnx_workbench.viewer.panel_list import PanelInfo
 
 
 def control_entries(docks: Docks) -> list[PaletteEntry]:

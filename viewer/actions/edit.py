@@ -169,7 +169,7 @@ def _can_rename(context: MenuContext) -> bool:
 
 
 def _rename(context: MenuContext) -> None:
-    from onnx_workbench.viewer.popups.rename_field import rename
+    from onnx_workbench.viewer.canvas.rename_field import rename
 
     workspace, tab = context.opened, context.window.tab
     item = workspace.selection.current

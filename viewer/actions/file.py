@@ -18,7 +18,7 @@ _RECENT = 9
 
 
 def _open_folder(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.file_dialogs import ask_folder
+    from onnx_workbench.viewer.popups.file_dialogs import ask_folder
 
     window = context.window
     folder = ask_folder(window, window.settings, "Open folder")

@@ -6,7 +6,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 
 from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, always
-from onnx_workbench.viewer.files.folders import state_folder
+from onnx_workbench.viewer.core.folders import state_folder
 
 
 def _about(context: MenuContext) -> None:

@@ -19,10 +19,10 @@ from onnx_workbench.viewer.style.formatting import display, lost_text, plural
 if TYPE_CHECKING:
     from onnx_workbench.model.convert import ConversionReport
     from onnx_workbench.model.history.working_copy import WorkingCopy
-    from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.dialogs.extract import Way
-    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.main_window import MainWindow
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 _SCRIPTS = "Edit scripts (*.jsonl);;All files (*)"
 _LONGEST_SCRIPT = 256 << 20
@@ -76,7 +76,7 @@ def _extract(way: Way, context: MenuContext) -> None:
 
 
 def _merge(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.file_dialogs import ask_another
+    from onnx_workbench.viewer.popups.file_dialogs import ask_another
 
     path = ask_another(context.window, context.window.settings, "Merge a model")
     if path is not None:
@@ -153,7 +153,7 @@ def _has_history(context: MenuContext) -> bool:
 
 
 def _export_script(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.file_dialogs import ask_save
+    from onnx_workbench.viewer.popups.file_dialogs import ask_save
 
     suggestion = Path(f"{context.opened.title.removesuffix('.onnx')}-edits.jsonl")
     filters = tuple(_SCRIPTS.split(";;"))

@@ -20,7 +20,7 @@ from onnx_workbench.viewer.actions.action import (
 from onnx_workbench.viewer.actions.targets import has_results
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.core.settings import EDGE_NOTES, NAN_ALONE
-from onnx_workbench.viewer.dialogs.file_dialogs import ask_file, ask_save
+from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_save
 
 
 def _run(context: MenuContext) -> None:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu, with_document
 from onnx_workbench.viewer.actions.targets import may_have
+from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
 from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Node
-    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.main_window import MainWindow
     from onnx_workbench.viewer.popups.choice_popup import Choice
     from onnx_workbench.viewer.run.compare import Reference
@@ -127,7 +128,7 @@ def _beside_file(window: MainWindow, path: Path, tab: DocumentTab, _shift: bool)
 
 
 def _beside_asked(window: MainWindow, tab: DocumentTab, _shift: bool) -> None:
-    from onnx_workbench.viewer.dialogs.file_dialogs import ask_another
+    from onnx_workbench.viewer.popups.file_dialogs import ask_another
 
     path = ask_another(window, window.settings, "Open beside")
     if path is not None:
@@ -137,7 +138,7 @@ def _beside_asked(window: MainWindow, tab: DocumentTab, _shift: bool) -> None:
 def show_beside(window: MainWindow, other: DocumentTab, tab: DocumentTab) -> None:
     """Compare a document with another one, side by side, with the list of differences."""
     from onnx_workbench.viewer.compare.model_comparison import ModelComparison
-    from onnx_workbench.viewer.compare.side_by_side import SideBySide
+    from onnx_workbench.viewer.files.side_by_side import SideBySide
 
     if tab not in window.tabs() or other not in window.tabs():
         return  # closed while the other one was read
@@ -147,7 +148,7 @@ def show_beside(window: MainWindow, other: DocumentTab, tab: DocumentTab) -> Non
 
 
 def _is_compared(context: MenuContext) -> bool:
-    return context.workspace is not None and context.workspace.comparing is not None
+    return context.workspace is not None and comparison_of(context.workspace) is not None
 
 
 def _run_both(context: MenuContext) -> None:
@@ -155,7 +156,7 @@ def _run_both(context: MenuContext) -> None:
     from onnx_workbench.viewer.compare.run_both import run_both
     from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 
-    window, comparing = context.window, context.opened.comparing
+    window, comparing = context.window, comparison_of(context.opened)
     assert comparing is not None
 
     def done(reference: Reference) -> None:
@@ -180,13 +181,13 @@ def _toggle_merged(context: MenuContext) -> None:
 
 
 def _stop_comparing(context: MenuContext) -> None:
-    comparing = context.opened.comparing
+    comparing = comparison_of(context.opened)
     if comparing is not None:
         comparing.close()
 
 
 def _step(context: MenuContext, by: int) -> None:
-    comparing = context.opened.comparing
+    comparing = comparison_of(context.opened)
     if comparing is not None:
         comparing.step(by)
 

@@ -24,7 +24,7 @@ from onnx_workbench.viewer.core.settings import (
     WHEEL_ZOOMS,
     Option,
 )
-from onnx_workbench.viewer.panels import PANELS, PanelInfo
+from onnx_workbench.viewer.panel_list import PANELS, PanelInfo
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView

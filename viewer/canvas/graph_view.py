@@ -36,12 +36,12 @@ from onnx_workbench.viewer.canvas.paint.painter import TITLES_FROM
 from onnx_workbench.viewer.canvas.paint.surface import READABLE
 from onnx_workbench.viewer.canvas.scene.builder import initial_expansion
 from onnx_workbench.viewer.canvas.scene.drawing import Box, DrawingOptions, Kind
-from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote
 from onnx_workbench.viewer.canvas.scene.scene import REACH, Hit, Scene
 from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, nearest_box
 from onnx_workbench.viewer.canvas.scene_updater import SceneUpdater
 from onnx_workbench.viewer.canvas.view_state import Anchor, GraphViewState, Pending, ViewPosition
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.context import DocumentContext
+from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.core.settings import (
     DIRECTION,
@@ -66,9 +66,9 @@ class GraphView(HighlightedSurface):
     loaded = Signal()  # a new scene is shown
     trail_changed = Signal(object)  # list[Frame]: what is open around the selection, see Travel
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, workspace: DocumentContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.workspace: Workspace = workspace
+        self.workspace: DocumentContext = workspace
         self.is_fixed = False  # whether no wire can be drawn: the model is there to be looked at
         self.hands = InputHandler(self)
         self.travel: Navigator = Navigator(self)

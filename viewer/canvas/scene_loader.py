@@ -27,7 +27,7 @@ from onnx_workbench.viewer.canvas.scene.patch_drawing import DrawingPatch, patch
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.canvas.scene.update_drawing import restructured
 from onnx_workbench.viewer.core import garbage_collection
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.jobs import Job
 from onnx_workbench.viewer.core.model_signals import ChangeSet, is_large
 from onnx_workbench.viewer.core.shifts import SLICE_SECONDS, Shift
@@ -55,7 +55,9 @@ class SceneLoader(QObject):
     scene_ready = Signal(object)  # Scene
     state_changed = Signal()
 
-    def __init__(self, workspace: Workspace, fonts: Fonts, type_of: TypeOf, parent: QObject | None = None) -> None:
+    def __init__(
+        self, workspace: DocumentContext, fonts: Fonts, type_of: TypeOf, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self._fonts = fonts

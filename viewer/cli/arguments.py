@@ -5,10 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-from onnx_workbench.model.errors import ModelError
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inputs.images import ImageOptions
@@ -33,17 +30,6 @@ def seconds(text: str) -> float:
     if not 0 < found < math.inf:
         msg = f"{text!r} is not a number of seconds above 0"
         raise argparse.ArgumentTypeError(msg)
-    return found
-
-
-def sizes(given: Sequence[str]) -> dict[str, int]:
-    """What ``name=size`` texts say; ModelError for one that says nothing of the kind."""
-    found = {}
-    for text in given:
-        name, _, size = text.rpartition("=")
-        if not name or not size.isdecimal() or len(size) > _MOST_DIGITS:
-            raise ModelError(f"{text!r} gives no dimension a size", "Write it as NAME=SIZE, such as batch=1.")
-        found[name] = int(size)
     return found
 
 

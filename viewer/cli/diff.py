@@ -17,11 +17,12 @@ from onnx_workbench.model.analysis.node_subset import concerns, part_of
 from onnx_workbench.model.diff import Comparison, Difference, compare
 from onnx_workbench.model.diff.fingerprints import fingerprint
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.graph import Graph, Model, Node
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.text.attributes import attribute_source, has_text
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, error_lines, print_json, progress, read_model
+from onnx_workbench.viewer.compare.difference_text import location
 from onnx_workbench.viewer.style.formatting import display, plural, shape_text, type_text
 
 if TYPE_CHECKING:
@@ -92,31 +93,6 @@ def sentence(difference: Difference) -> str:
         return f"{where}: {difference.aspect}: {difference.numbers}"
     change = " → ".join(text or "nothing" for text in (difference.before, difference.after))
     return f"{where}: {difference.aspect}" + (f": {change}" if difference.before or difference.after else "")
-
-
-def location(place: object) -> str:
-    """Which object, in which graph where that is not the main one."""
-    match place:
-        case Node():
-            named = f"{place.op_type} {place.name}" if place.name else _nameless(place)
-            return f"node {named}{_inside(place.graph)}"
-        case Value():
-            return f"value {place.name}{_inside(place.graph)}"
-        case Graph():
-            return f"graph {place.name}"
-        case Model():
-            return "model"
-        case _:
-            return f"function {getattr(place, 'domain', '')}::{getattr(place, 'name', '')}"
-
-
-def _nameless(node: Node) -> str:
-    output = next((v.name for v in node.outputs if v is not None), "")
-    return f"{node.op_type} (gives {output})" if output else node.op_type
-
-
-def _inside(graph: Graph | None) -> str:
-    return "" if graph is None or isinstance(graph.owner, Model) else f" in {graph.name}"
 
 
 def facts(difference: Difference) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node, Value
-from onnx_workbench.viewer.cli.arguments import sizes
+from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, print_table, progress, read_model
 from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, plural, type_text

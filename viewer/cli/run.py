@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.viewer.cli.arguments import add_picture_arguments, natural, picture_options, seconds, sizes
+from onnx_workbench.model.text.dimension_sizes import sizes
+from onnx_workbench.viewer.cli.arguments import add_picture_arguments, natural, picture_options, seconds
 from onnx_workbench.viewer.cli.terminal import EXIT_FAILED, EXIT_FOUND, EXIT_OK, print_json, progress, read_model
 from onnx_workbench.viewer.style.formatting import display
 

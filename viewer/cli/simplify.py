@@ -7,7 +7,6 @@ exit status 1.
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from dataclasses import asdict
 
 from onnx_workbench.model.errors import ModelError
@@ -15,13 +14,13 @@ from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.simplify.pass_list import DEFAULT_PASSES, PASSES
 from onnx_workbench.model.simplify.passes import Pass, SimplifyOptions
-from onnx_workbench.model.simplify.pipeline import ModelFigures, SimplifyReport, chosen_passes
+from onnx_workbench.model.simplify.pipeline import ModelFigures, chosen_passes
 from onnx_workbench.viewer.cli.arguments import add_check_arguments, natural
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
-from onnx_workbench.viewer.style.formatting import bytes_text, display
-from onnx_workbench.viewer.workflows.simplify import Simplification, SimplifyOutcome
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.workflows.simplify import Simplification, SimplifyOutcome, refusal_counts, size_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,28 +111,7 @@ def _print(outcome: SimplifyOutcome) -> None:
         print(f"{count:6}  {titles[identifier]}  ({identifier})")
     if report.applied:
         print()
-    print_table(table(report))
+    print_table(size_table(report))
     for (identifier, reason), count in refusal_counts(report).items():
         print(display(f"not done: {identifier}: {reason}" + (f" ({count} times)" if count > 1 else ""), 300))
     print(display(str(outcome.agreement), 500))
-
-
-def table(report: SimplifyReport) -> list[tuple[str, ...]]:
-    """Before and after: nodes, parameters, bytes, and each operator whose number changed."""
-    before, after = report.before, report.after
-    rows: list[tuple[str, ...]] = [
-        ("", "before", "after"),
-        ("operator nodes", f"{before.nodes:,}", f"{after.nodes:,}"),
-        ("parameters", f"{before.parameters:,}", f"{after.parameters:,}"),
-        ("constant data", bytes_text(before.nbytes), bytes_text(after.nbytes)),
-    ]
-    for name in sorted({*before.operators, *after.operators}):
-        pair = before.operators.get(name, 0), after.operators.get(name, 0)
-        if pair[0] != pair[1]:
-            rows.append((display(name, 60), f"{pair[0]:,}", f"{pair[1]:,}"))
-    return rows
-
-
-def refusal_counts(report: SimplifyReport) -> Counter[tuple[str, str]]:
-    """How often passes held back, by the name of the pass and the reason."""
-    return Counter((refusal.pass_id, refusal.reason) for refusal in report.refusals)

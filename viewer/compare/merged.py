@@ -20,7 +20,8 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.canvas.graph_view import GraphView
 from onnx_workbench.viewer.canvas.view_state import ViewPosition
 from onnx_workbench.viewer.compare.model_comparison import mark_kinds, note_kind
-from onnx_workbench.viewer.core.context import Workspace, graph_of
+from onnx_workbench.viewer.core.context import DocumentContext, graph_of
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class MergedComparison(QWidget):
         self._drop_view()
         self._union = union
         title = f"{comparing.old.title} and {comparing.new.title}"
-        workspace = Workspace(Document(union.model), comparing.new.settings, self, title=title)
+        workspace = DocumentContext(Document(union.model), comparing.new.settings, self, title=title)
         shown = union.of.get(self._front.graph)
         if isinstance(shown, Graph):
             workspace.show(shown)

@@ -12,6 +12,8 @@ from onnx_workbench.model.analysis.call_graph import Operator, callers
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.viewer.compare.difference_text import SIGNS, WORDS
+from onnx_workbench.viewer.compare.registry import comparison_of, set_comparison
 from onnx_workbench.viewer.workflows.step_applier import edit_ahead
 from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 
@@ -20,14 +22,11 @@ if TYPE_CHECKING:
     from onnx_workbench.model.diff.union import Union
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.core.context import DocumentContext
+from onnx_workbench.viewer.run.workspace import Workspace
 
 _DELAY_MS = 400  # after the last edit
 
-#: The sign of each kind of difference, in lists and on the graph: colours alone would not do.
-SIGNS = {"changed": "~", "removed": "−", "added": "+", "moved": "→", "renamed": "="}
-#: The same as words of the legend; earlier ones have the first colours.
-WORDS = {kind: f"{sign} {kind}" for kind, sign in SIGNS.items()}
 #: Headers of the nodes on the graph: amber, red, green, blue and grey, under white text.
 COLORS = dict(zip(WORDS.values(), ("#7d5c00", "#a8331a", "#00735a", "#00629b", "#4d5763"), strict=True))
 #: What a node with several differences is shown as: the first of these.
@@ -62,9 +61,11 @@ class ModelComparison(QObject):
         self._copies: dict[Workspace, WorkingCopy] = {}
         self._copying = tuple(WorkingCopyTask(w, partial(self._on_copied, w), self) for w in (old, new))
         for workspace in (old, new):
-            if workspace.comparing is not None:
-                workspace.comparing.close()
-            workspace.set_comparing(self)
+            earlier = comparison_of(workspace)
+            if earlier is not None:
+                earlier.close()
+            set_comparison(workspace, self)
+            workspace.closed.connect(self.close)
             workspace.overlay(None)  # numbers that were shown give way to how the nodes differ
             self._endings.append(workspace.document.subscribe(lambda _change: self._delay.start()))
         old.selection.changed.connect(self._follow_old)
@@ -85,7 +86,8 @@ class ModelComparison(QObject):
             workspace.group(None)
             for sign in SIGNS.values():
                 workspace.mark(sign, [])
-            workspace.set_comparing(None)
+            workspace.closed.disconnect(self.close)
+            set_comparison(workspace, None)
         self.closed.emit()
 
     def other(self, workspace: Workspace) -> Workspace:
@@ -267,7 +269,7 @@ class ModelComparison(QObject):
 
 
 def mark_kinds(
-    workspace: Workspace, kinds: Mapping[Node, str], more: Mapping[str, Iterable[object]] | None = None
+    workspace: DocumentContext, kinds: Mapping[Node, str], more: Mapping[str, Iterable[object]] | None = None
 ) -> None:
     """Colour nodes by how they differ, and write the sign of it on them; `more`: what else has a sign, by kind."""
     workspace.group({n: WORDS[kind] for n, kind in kinds.items()}, "Compared", COLORS)

@@ -9,8 +9,8 @@ from PySide6.QtCore import QObject
 
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.compare.model_comparison import ModelComparison
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.run.compare import Reference, with_partners
+from onnx_workbench.viewer.run.workspace import Workspace
 
 
 def run_both(comparing: ModelComparison, done: Callable[[Reference], object]) -> None:

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.core.context import DocumentContext
 
 _PATIENCE = 300  # ms before it is told that something waits
 
@@ -24,7 +24,7 @@ class AfterEdits(QObject):
 
     def __init__(
         self,
-        workspace: Workspace,
+        workspace: DocumentContext,
         title: str,
         refusal: str,
         act: Callable[[], object],

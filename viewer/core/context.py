@@ -1,20 +1,19 @@
-"""All that a view of one open document gets: the document, what is selected, where one is, and running work."""
+"""Everything that a view of one open document gets, but for what runs of it give (see `viewer.run.workspace`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from PySide6.QtCore import QObject, QPoint, Signal
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.viewer.canvas.grouping import Grouping
+from onnx_workbench.viewer.core.edge_notes import NoteOf, no_note
+from onnx_workbench.viewer.core.grouping import Grouping
 from onnx_workbench.viewer.core.jobs import Job, Jobs
 from onnx_workbench.viewer.core.model_signals import ModelSignals, is_in_model
 from onnx_workbench.viewer.core.navigation_history import NavigationEntry, NavigationHistory
@@ -25,10 +24,6 @@ from onnx_workbench.viewer.core.type_inference import TypeInference
 
 if TYPE_CHECKING:
     from onnx_workbench.model.recovery.journal import Journal
-    from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote
-    from onnx_workbench.viewer.compare.model_comparison import ModelComparison
-    from onnx_workbench.viewer.run.controller import RunController
-    from onnx_workbench.viewer.run.results import Results
 
 Severity = Literal["info", "warning", "error"]
 #: The topic of what a person's last action was refused for: the next one's takes its place.
@@ -51,8 +46,8 @@ class Message:
     topic: str = ""
 
 
-class Workspace(QObject):
-    """One open document with its selection, places, messages and jobs; every panel and the canvas get only this.
+class DocumentContext(QObject):
+    """One open document with its selection, navigation, highlights, messages and jobs; the canvas gets only this.
 
     GUI thread only.
     """
@@ -69,13 +64,12 @@ class Workspace(QObject):
     marked = Signal(str, object)  # kind and objects: what the graph is to mark, see `mark`
     unmarked = Signal(str, object)  # kind and nodes: from which a mark is to go, see `unmark`
     grouped = Signal(object, str, object)  # Mapping[Node, str] or None, what the words are, colours; see `group`
-    comparing_changed = Signal()
+    comparison_changed = Signal()  # it is compared with another document, or no longer
+    conversion_requested = Signal(int, str, object)  # opset, purpose, callable for after it; the user is asked
     overlaid = Signal(object, str)  # Mapping[Node, float] or None, and what the numbers are; see `overlay`
     noted = Signal(object)  # set[Value]: what a run says beside their edges is another now; None: of any. See note_of
     closed = Signal()  # the document is going away; heard while everything here still works
     menu_requested = Signal(QPoint, str)  # global position; "node", "value", "canvas" …: what was clicked
-
-    _open: ClassVar[WeakSet[Workspace]] = WeakSet()  # without those that belong to a view of others
 
     def __init__(
         self,
@@ -95,7 +89,6 @@ class Workspace(QObject):
         self.grouping = Grouping(self.changes, self)  # hears of changes before any view does
         self.types = TypeInference(document, self.jobs, self)
         self.problems = ProblemChecker(document, self.types, self.jobs, self)
-        self.comparing: ModelComparison | None = None  # with another open document
         self.journal: Journal | None = None  # of its edits; set by who keeps it
         self.run_state = ""  # for the status line; see set_run_state
         self.marks: dict[str, list[object]] = {}  # by kind, what the graph marks; without what `unmark` is for
@@ -103,38 +96,12 @@ class Workspace(QObject):
         #: Which part of the graph is in view, comparable by ==; set by the view.
         self.spot: Callable[[], object] = lambda: None
         self.draws: Callable[[Graph], bool] = lambda _graph: False  # whether it is seen inside the one shown, too
-        #: What is written beside the edges of a value; set by whoever runs.
-        self.note_of: Callable[[Value], EdgeNote | None] = lambda _value: None
+        self.note_of: NoteOf = no_note  # what is written beside the edges of a value; set by runs
         self._graph = _first_graph(document.model)
         self.selection.set(_lone_tensor(self._graph))
         self.visits = NavigationHistory(self._here, self)
         self.changes.removed.connect(self._leave_removed)
         self.jobs.failed.connect(self._on_job_failed)
-        if parent is None:
-            self._open.add(self)
-
-    def others_open(self) -> list[Workspace]:
-        """The other documents that are open, in the order of their titles."""
-        return sorted((one for one in self._open if one is not self), key=lambda one: one.title)
-
-    @cached_property
-    def results(self) -> Results:
-        """What runs gave. Made on first use: it brings numpy."""
-        from onnx_workbench.viewer.run.results import Results
-
-        return Results(self)
-
-    @cached_property
-    def runs(self) -> RunController:
-        """What runs the model. Made on first use: it brings the executor."""
-        from onnx_workbench.viewer.run.controller import RunController
-
-        return RunController(self)
-
-    @property
-    def has_runs(self) -> bool:
-        """Whether anything has asked for `runs` yet; asking this makes nothing."""
-        return "runs" in self.__dict__
 
     # -- places ----------------------------------------------------------------------------------------------
 
@@ -260,12 +227,6 @@ class Workspace(QObject):
         """Colour the nodes of the graph by a word each, with a legend; words in `own` have those colours."""
         self.grouped.emit(keys, title, own)
 
-    def set_comparing(self, comparing: ModelComparison | None) -> None:
-        """Say what this document is compared with; None: with nothing any more."""
-        if comparing is not self.comparing:
-            self.comparing = comparing
-            self.comparing_changed.emit()
-
     def mark(self, kind: str, items: Iterable[object]) -> None:
         """Mark objects on the graph: "matches", "errors", "stale", "changed" or "traced"; none takes marks away."""
         found = list(items)
@@ -293,13 +254,8 @@ class Workspace(QObject):
 
     def close(self) -> None:
         """Stop all work and listening; the tab is going away."""
-        self._open.discard(self)
         self.closed.emit()
-        if self.comparing is not None:
-            self.comparing.close()
         self.jobs.close()
-        if self.has_runs:
-            self.runs.close()
         self.problems.close()
         self.types.close()
         self.changes.close()

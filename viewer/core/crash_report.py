@@ -9,19 +9,26 @@ import logging
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
 from onnx_workbench.model.errors import errors_to
-from onnx_workbench.viewer.files.folders import state_folder
+from onnx_workbench.viewer.core.folders import state_folder
 
 _LOG_LIMIT = 1 << 20
 _log = logging.getLogger("onnx_workbench")
+_show: Callable[[str], object] = str  # shows a report to the user; set by `install`
 _open_files: list[TextIO] = []  # faulthandler needs its file open as long as the process lives
 
 
-def install() -> None:
-    """Have uncaught errors, of any thread, reported; GUI thread, once, before the first window."""
+def install(show: Callable[[str], object]) -> None:
+    """Report uncaught errors of any thread. GUI thread, once, before the first window.
+
+    `show` is called on the GUI thread with the text of each report.
+    """
+    global _show  # noqa: PLW0603 - Python's hooks are global too
+    _show = show
     _open_logs()
     sys.excepthook = handle
     threading.excepthook = _handle_thread
@@ -55,15 +62,6 @@ def _handle_thread(arguments: threading.ExceptHookArgs) -> None:
 
     error, trace = arguments.exc_value, arguments.exc_traceback
     post(lambda: handle(type(error), error, trace))
-
-
-def _show(text: str) -> None:
-    from PySide6.QtWidgets import QApplication
-
-    from onnx_workbench.viewer.dialogs.crash import CrashDialog
-
-    if isinstance(QApplication.instance(), QApplication):
-        CrashDialog.show_report(text)
 
 
 def _quit() -> None:

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from PySide6.QtCore import QByteArray, QObject, QSettings, Signal
 
-from onnx_workbench.viewer.files.folders import state_folder
+from onnx_workbench.viewer.core.folders import state_folder
 
 T = TypeVar("T", bool, int, float, str, tuple[str, ...])
 

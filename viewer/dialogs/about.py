@@ -6,10 +6,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from onnx_workbench.viewer.core.folders import state_folder
 from onnx_workbench.viewer.core.version import versions
-from onnx_workbench.viewer.dialogs.buttons import close_button
-from onnx_workbench.viewer.files.folders import state_folder
 from onnx_workbench.viewer.style.app_icon import app_icon
+from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 
 
 class AboutDialog(QDialog):

@@ -29,11 +29,11 @@ from onnx_workbench.model.checks.models import NEWEST_IR_VERSION
 from onnx_workbench.model.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.viewer.core.context import Workspace
-from onnx_workbench.viewer.dialogs.buttons import without_icons
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.workflows.convert import CONVERTERS, RENAMED, Trial, attempt, counted
 from onnx_workbench.viewer.workflows.step_applier import StepApplier

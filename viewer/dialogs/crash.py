@@ -8,9 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
-from onnx_workbench.viewer.dialogs.buttons import close_button
-from onnx_workbench.viewer.files.folders import state_folder
+from onnx_workbench.viewer.core.folders import state_folder
 from onnx_workbench.viewer.style.theme import monospace
+from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 
 
 class CrashDialog(QDialog):

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, QRect, QSize
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QDialog
 
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 
 def show_for(workspace: Workspace, dialog: QDialog) -> None:

@@ -28,14 +28,14 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.turns import Turns
-from onnx_workbench.viewer.dialogs.buttons import close_button
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tables.row_table import Index, RowModel, RowTable
+from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, edit_many
 
 _DELAY_MS = 200

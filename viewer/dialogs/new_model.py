@@ -24,9 +24,9 @@ from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs, SetGr
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.text.types import parse_type
-from onnx_workbench.viewer.dialogs.buttons import without_icons
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.style.theme import monospace
+from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 
 _IR_VERSION = 10
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFormLayout, QVBoxLayout, QWidget
 
 from onnx_workbench.viewer.core.settings import PREFERENCES, Option, Settings
-from onnx_workbench.viewer.dialogs.buttons import close_button
+from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 
 
 class PreferencesDialog(QDialog):

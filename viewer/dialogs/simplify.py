@@ -24,14 +24,13 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.pass_list import PASSES
 from onnx_workbench.model.simplify.passes import Match, PassRefusal, SimplifyOptions
 from onnx_workbench.model.simplify.pipeline import chosen_passes
-from onnx_workbench.viewer.cli.simplify import refusal_counts, table
-from onnx_workbench.viewer.core.context import Workspace
-from onnx_workbench.viewer.dialogs.buttons import without_icons
 from onnx_workbench.viewer.dialogs.simplify_matches import MatchTree, make_tree
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, number_text, plural
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
-from onnx_workbench.viewer.workflows.simplify import Simplification, SimplifyOutcome
+from onnx_workbench.viewer.workflows.simplify import Simplification, SimplifyOutcome, refusal_counts, size_table
 from onnx_workbench.viewer.workflows.step_applier import StepApplier
 from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 
@@ -237,7 +236,7 @@ class SimplifyDialog(QDialog):
             self.state.setText("There was nothing to simplify.")
         else:
             self.state.setText(f"Done in {done}; {said}.")
-        for cells in table(outcome.report)[1:]:
+        for cells in size_table(outcome.report)[1:]:
             self._row(self.report.invisibleRootItem(), *cells)
         applied = self._row(self.report.invisibleRootItem(), "Passes")
         for identifier, count in outcome.report.applied.items():

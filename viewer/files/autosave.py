@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from onnx_workbench.viewer.files.folders import journal_folder
+from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.files.read_model import identity_read
 from onnx_workbench.viewer.files.save_preparation import SavePreparation
 from onnx_workbench.viewer.style.formatting import display
@@ -19,9 +19,9 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.baseline import Baseline
     from onnx_workbench.model.recovery.journal import Journal
-    from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.core.jobs import Job
     from onnx_workbench.viewer.files.save import Coming
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 _IDLE_MS = 1500
 _LOSES = "A crash would lose edits"  # topic of messages, of which the last one counts

@@ -10,11 +10,11 @@ from PySide6.QtCore import QTimer
 
 from onnx_workbench.viewer.core.context import Message
 from onnx_workbench.viewer.core.jobs import Job
-from onnx_workbench.viewer.dialogs.questions import ask_to_save
+from onnx_workbench.viewer.popups.questions import ask_to_save
 from onnx_workbench.viewer.property_tree.editors import take_typed
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.files.documents import Documents
     from onnx_workbench.viewer.main_window import MainWindow
 

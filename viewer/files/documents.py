@@ -14,25 +14,25 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core import garbage_collection
-from onnx_workbench.viewer.core.context import Message, Severity, Workspace
+from onnx_workbench.viewer.core.context import Message, Severity
+from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.core.jobs import Job, Jobs
 from onnx_workbench.viewer.core.settings import RELOAD_SILENTLY
-from onnx_workbench.viewer.dialogs.file_dialogs import ask_open
 from onnx_workbench.viewer.files import custom_operators, read_model, unused_data
 from onnx_workbench.viewer.files.closing import Closing
-from onnx_workbench.viewer.files.folders import journal_folder
+from onnx_workbench.viewer.popups.file_dialogs import ask_open
 from onnx_workbench.viewer.property_tree.editors import take_typed
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.writer.save import Saved
     from onnx_workbench.model.recovery.baseline import Baseline
-    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.files.save import Coming, SaveOptions, SaveTask
     from onnx_workbench.viewer.main_window import MainWindow
 
 _SETTLE = 400  # ms a file must be left alone before it is read again
-_AFTER_OPENING = 1500  # ms from the first model to the import of what running one needs
 _ON_DISK, _SAVING = "file on disk", "saving"  # topics of messages, of which the last one counts
 
 
@@ -46,8 +46,10 @@ class Documents(QObject):
     opened = Signal(object)  # DocumentTab
     pending_changed = Signal()  # files that are being read
 
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(self, window: MainWindow, preload: Callable[[], object]) -> None:
+        """`preload` imports what a tab needs; it is called on a worker thread, more than once."""
         super().__init__(window)
+        self._preload = preload
         self._window = window
         self.jobs = Jobs(self)
         self.pending: list[str] = []  # names of files that are being read
@@ -60,7 +62,6 @@ class Documents(QObject):
         self._saves: dict[DocumentTab, SaveTask] = {}  # being prepared or written
         self.keeping: list[Job[Any]] = []  # write down models that show then
         self._closing = Closing(window, self)
-        self._can_run = False  # what a run needs is imported, or about to be
         self._settle = QTimer(self, singleShot=True, interval=_SETTLE)
         self._settle.timeout.connect(self._check_touched)
 
@@ -147,7 +148,7 @@ class Documents(QObject):
 
     def warm_up(self) -> None:
         """Import in the background what the first document will need."""
-        self.jobs.start("", lambda _progress: read_model.import_view())
+        self.jobs.start("", lambda _progress: self._preload())
 
     def _read(
         self,
@@ -159,7 +160,7 @@ class Documents(QObject):
         holds: Path | None = None,
     ) -> None:
         def work(progress: Progress) -> Model:
-            read_model.import_view()
+            self._preload()
             return read_model.read(name, progress)
 
         def done(model: Model) -> None:
@@ -196,7 +197,7 @@ class Documents(QObject):
         def work(progress: Progress) -> list[Baseline]:
             from onnx_workbench.model.recovery.baseline import write_baseline
 
-            read_model.import_view()
+            self._preload()
             return [write_baseline(model, folder, progress) for model, _ in models]
 
         def finished() -> None:
@@ -218,12 +219,6 @@ class Documents(QObject):
     def _arrived(self, title: str) -> None:
         self.pending.remove(title)
         self.pending_changed.emit()
-        if not self._can_run:
-            self._can_run = True
-            QTimer.singleShot(_AFTER_OPENING, self, self._prepare_runs)
-
-    def _prepare_runs(self) -> None:
-        self.jobs.start("", lambda _progress: read_model.import_runs())
 
     def _add(
         self, document: Document, title: str, beginning: Baseline | None = None, *, holds: Path | None = None
@@ -240,7 +235,7 @@ class Documents(QObject):
     def _make_tab(
         self, document: Document, title: str, beginning: Baseline | None = None, holds: Path | None = None
     ) -> DocumentTab:
-        from onnx_workbench.viewer.document_tab import DocumentTab
+        from onnx_workbench.viewer.files.document_tab import DocumentTab
 
         workspace = Workspace(document, self._window.settings, title=title)
         tab = DocumentTab(workspace, beginning, holds)
@@ -386,8 +381,8 @@ class Documents(QObject):
 
     def save_as(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Ask for a file and write the document to it, which then belongs to it."""
-        from onnx_workbench.viewer.dialogs.file_dialogs import ask_save_model
         from onnx_workbench.viewer.files.save import SaveOptions
+        from onnx_workbench.viewer.popups.file_dialogs import ask_save_model
 
         path = ask_save_model(self._window, self._window.settings, tab.path or Path(f"{tab.workspace.title}.onnx"))
         if path is not None:

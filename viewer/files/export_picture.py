@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from onnx_workbench.viewer.dialogs.file_dialogs import ask_save
+from onnx_workbench.viewer.popups.file_dialogs import ask_save
 from onnx_workbench.viewer.style.formatting import number_text
 
 if TYPE_CHECKING:
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.canvas.paint.export import Exported
-    from onnx_workbench.viewer.canvas.scene.edge_notes import NoteOf
-    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.core.edge_notes import NoteOf
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.main_window import MainWindow
 
 Part = Literal["graph", "view", "selection"]
@@ -24,7 +24,7 @@ def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
     """Ask for a file and write a part of the graph into it as it is drawn now, in a job."""
     from onnx_workbench.model.errors import ModelError
     from onnx_workbench.viewer.canvas.paint.export import export_scene, part_of
-    from onnx_workbench.viewer.canvas.scene.edge_notes import no_note
+    from onnx_workbench.viewer.core.edge_notes import no_note
     from onnx_workbench.viewer.style.theme import theme
 
     try:
@@ -55,9 +55,8 @@ def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
         size = f"{number_text(written.width)} × {number_text(written.height)}"
         tab.workspace.message("info", f"{path.name} is written, {size}.", written.loss)
 
-    workspace = tab.canvas.workspace
-    if workspace.has_runs:
-        workspace.runs.edge_notes.gather(scene.drawing.values, write)
+    if tab.canvas is tab.view and tab.workspace.has_runs:
+        tab.workspace.runs.edge_notes.gather(scene.drawing.values, write)
     else:
         write(no_note)
 

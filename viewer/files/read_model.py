@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,26 +26,6 @@ def read(name: str | Path, progress: Progress = SILENT) -> Model:
     from onnx_workbench.model import load
 
     return load(name, progress)
-
-
-def import_view() -> None:
-    """Import what a document needs (numpy among it), and the panels around it, so that the GUI thread need not."""
-    for name in (
-        "onnx_workbench.viewer.document_tab",
-        "onnx_workbench.viewer.canvas.graph_view",
-        "onnx_workbench.model.recovery.journal",
-    ):
-        import_module(name)
-    for info in import_module("onnx_workbench.viewer.panels").PANELS:
-        if info.open_at_first:
-            info.load()
-
-
-def import_runs() -> None:
-    """Import what running a model and looking at its values need, and the other panels, see import_view."""
-    import_module("onnx_workbench.viewer.run.controller")
-    for info in import_module("onnx_workbench.viewer.panels").PANELS:
-        info.load()
 
 
 def identity_read(model: Model) -> Identity | None:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.core.context import Message
-from onnx_workbench.viewer.files.folders import journal_folder
+from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.recover import RecoverableJournal
-    from onnx_workbench.viewer.core.context import Workspace
-    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.main_window import MainWindow
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 _SHOWN_TITLES = 12
 _MUCH = 1 << 18  # bytes of a journal: more steps than are done again in a few frames

@@ -12,15 +12,15 @@ from onnx_workbench.model.io.writer.save import Saved, Saving, prepare
 from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Storage
 from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline, prepare_baseline
 from onnx_workbench.model.recovery.journal_files import new_path
+from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.core.jobs import post_and_wait
-from onnx_workbench.viewer.files.folders import journal_folder
 from onnx_workbench.viewer.files.save_preparation import SavePreparation
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.sniff import FileForm
     from onnx_workbench.model.io.reader.source import Identity
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 
 @dataclass(frozen=True)

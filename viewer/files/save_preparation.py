@@ -13,8 +13,8 @@ from onnx_workbench.viewer.core.slices import Slices
 if TYPE_CHECKING:
     from onnx_workbench.model.io.writer.save import Saving
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 _MANY_STEPS = 2000  # which cost as much as several slices to take back and do again around each
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnx_workbench.viewer.files.folders import state_folder
+from onnx_workbench.viewer.core.folders import state_folder
 
 ACCEPTED = b"accepted\n"
 #: The largest message in bytes, its line end included; a longer one is not ours.

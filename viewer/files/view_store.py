@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from onnx_workbench.viewer.core.folders import state_folder
 from onnx_workbench.viewer.core.settings import RESTORE_VIEW
-from onnx_workbench.viewer.files.folders import state_folder
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
 
 _MOST = 200
 

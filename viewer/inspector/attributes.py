@@ -26,7 +26,6 @@ from onnx_workbench.model.text.attributes import (
     plainest,
 )
 from onnx_workbench.model.text.types import parse_element_type
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.inspector.attribute_parts import (
     KINDS,
     adding,
@@ -49,6 +48,7 @@ from onnx_workbench.viewer.property_tree.rows import (
     RowAction,
     Suggestion,
 )
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 
 #: Integer attributes that hold an element type.

@@ -11,7 +11,6 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.text.types import parse_type
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.inspector.common import (
     VisibleValues,
     act,
@@ -36,6 +35,7 @@ from onnx_workbench.viewer.inspector.quantization import annotations_section
 from onnx_workbench.viewer.inspector.types import value_type_field
 from onnx_workbench.viewer.inspector.values import owner_text
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, type_text
 
 Side = Literal["input", "output"]

@@ -12,7 +12,6 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, TrainingInfo
 from onnx_workbench.model.text.attributes import parse_int
 from onnx_workbench.model.text.operators import parse_operator
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.inspector.common import (
     act,
     add_row,
@@ -30,6 +29,7 @@ from onnx_workbench.viewer.inspector.devices import configurations_section
 from onnx_workbench.viewer.inspector.function_attributes import function_attributes
 from onnx_workbench.viewer.inspector.graphs import ports_section
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction, Suggestion
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 
 

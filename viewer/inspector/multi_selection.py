@@ -9,9 +9,9 @@ from operator import attrgetter
 
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 
 #: With more objects than this only a count is shown: making the rows of each would be felt.

@@ -14,7 +14,6 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.schemas import Parameter, Schema
 from onnx_workbench.model.schemas.signatures import function_schema
 from onnx_workbench.model.text.operators import operator_for
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.inspector.attributes import OpenList, attributes_section
 from onnx_workbench.viewer.inspector.common import (
     VisibleValues,
@@ -37,6 +36,7 @@ from onnx_workbench.viewer.inspector.run_rows import run_rows
 from onnx_workbench.viewer.inspector.tensors import TensorNumbers, tensor_text
 from onnx_workbench.viewer.inspector.types import value_type_field
 from onnx_workbench.viewer.property_tree.rows import Help, PropertyField, PropertyRow, RowAction, Suggestion
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural, type_text
 
 _MOST_WITH_RUNS = 240  # outputs; of more, what a run gave is seen at the value

@@ -13,7 +13,6 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.checks import Problem
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.core.shifts import Once
@@ -26,9 +25,10 @@ from onnx_workbench.viewer.inspector.problems import problem_rows, problems_of
 from onnx_workbench.viewer.inspector.run_rows import run_rows
 from onnx_workbench.viewer.inspector.tensors import TensorNumbers
 from onnx_workbench.viewer.inspector.values import owner_text, value_rows
-from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.property_tree.rows import Help, PropertyRow
 from onnx_workbench.viewer.property_tree.tree import PropertyTree
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import node_category, theme, themes

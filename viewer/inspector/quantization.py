@@ -9,9 +9,9 @@ from onnx_workbench.model.edits import properties
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, QuantizationAnnotation, Value
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.inspector.common import VisibleValues, act, add_row, find_value, go, many, name_of, section
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display
 
 #: The parameters that ONNX's quantization annotations know.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.scene.node_text import short_type
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.property_tree.rows import PropertyRow, RowAction
+from onnx_workbench.viewer.run.workspace import Workspace
 
 
 def run_rows(workspace: Workspace, value: Value, key: str = "run") -> list[PropertyRow]:

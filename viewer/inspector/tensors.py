@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from onnx_workbench.model.edits.tensor_metadata import Part
     from onnx_workbench.model.edits.tensors import TensorLocation
     from onnx_workbench.model.ir.graph import Node, Value
-    from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.core.jobs import Jobs
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 _FIRST = 24  # values shown
 _BARS_ROWS = 3  # rows are all of one height, so a histogram spans some

@@ -19,10 +19,11 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.diff import Difference
-from onnx_workbench.viewer.cli.diff import location
-from onnx_workbench.viewer.compare.model_comparison import SIGNS, WORDS, ModelComparison
-from onnx_workbench.viewer.core.context import Workspace
-from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.compare.difference_text import SIGNS, WORDS, location
+from onnx_workbench.viewer.compare.model_comparison import ModelComparison
+from onnx_workbench.viewer.compare.registry import comparison_of
+from onnx_workbench.viewer.panel import Panel
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import count_text, display, plural
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
@@ -31,13 +32,6 @@ from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 
 _COLUMNS = ("Kind", "Where", "What")  # then what it is on either side
 _KINDS = ("added", "removed", "changed", "renamed", "moved")
-
-
-def told(difference: Difference) -> str:
-    """A difference in one line: kind, place, aspect, and what it is on either side."""
-    change = " → ".join(text for text in (difference.before, difference.after) if text)
-    parts = (location(difference.place), difference.aspect, change)
-    return f"{WORDS[difference.kind]} {', '.join(part for part in parts if part)}"
 
 
 class DifferenceModel(RowModel[Difference]):
@@ -91,7 +85,7 @@ class DifferencesPanel(Panel):
         self.filters = {kind: self._filter(kind) for kind in _KINDS}
         buttons = (self.to_left, self.to_right, self.end_button, self.choose_button)
         self.lay_out(self.table, self.summary, *self.filters.values(), *buttons)
-        workspace.comparing_changed.connect(self._follow)
+        workspace.comparison_changed.connect(self._follow)
         self._follow()
 
     def _make_table(self) -> RowTable:
@@ -123,7 +117,7 @@ class DifferencesPanel(Panel):
     def serves(self, workspace: Workspace) -> bool:
         """The list is the same for both, and whoever walks through it stays where they are."""
         comparing = self._comparing
-        return super().serves(workspace) or (comparing is not None and workspace.comparing is comparing)
+        return super().serves(workspace) or (comparing is not None and comparison_of(workspace) is comparing)
 
     # -- what is compared ----------------------------------------------------------------------------------------
 
@@ -131,7 +125,7 @@ class DifferencesPanel(Panel):
         if self._comparing is not None:
             self._comparing.changed.disconnect(self._show)
             self._comparing.chosen_changed.disconnect(self._select_chosen)
-        self._comparing = self.workspace.comparing
+        self._comparing = comparison_of(self.workspace)
         if self._comparing is not None:
             self._comparing.changed.connect(self._show)
             self._comparing.chosen_changed.connect(self._select_chosen)

@@ -13,10 +13,10 @@ from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 
 from onnx_workbench.model.history.document import Document, HistoryEntry
 from onnx_workbench.viewer.core.busy_cursor import busy_over
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.shifts import SLICE_SECONDS
 from onnx_workbench.viewer.core.turns import Turns
-from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.panel import Panel
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role

@@ -15,13 +15,13 @@ from onnx_workbench.exec.results.node_table import NodeResult, State
 from onnx_workbench.exec.results.run_result import Moment
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.slices import Latest
-from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.plots.focus import paint_focus
 from onnx_workbench.viewer.run.overlays import TITLES, multiply_adds
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import name_in_run
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import bytes_text, count_text, display, duration_text, plural, shape_text
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme, themes

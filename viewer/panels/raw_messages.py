@@ -15,15 +15,15 @@ from onnx_workbench.model.io.message_fields import Path
 from onnx_workbench.model.io.raw_view import Branches, RawContents, contents_of, long_branches
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.slices import Slices
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
-from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panels.raw_menu import RawMenu
+from onnx_workbench.viewer.property_tree.validating_delegate import ValidatingDelegate
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import bytes_text
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
-from onnx_workbench.viewer.tables.validating_delegate import ValidatingDelegate
 
 _DELAY_MS = 300
 _MUTED_MS = 400  # after which what is still read has the old rows in grey

@@ -18,14 +18,14 @@ from onnx_workbench.exec.inspect.precision_trial import Precision
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.slices import Latest
-from onnx_workbench.viewer.dialogs.file_dialogs import ask_file
-from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.panel import Panel
+from onnx_workbench.viewer.popups.file_dialogs import ask_file
 from onnx_workbench.viewer.run import compare
 from onnx_workbench.viewer.run.compare import ComparisonOutcome, Prepare, RunComparison
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import name_in_run
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, number_text, plural
 from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.tables.sorting import Key

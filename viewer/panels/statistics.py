@@ -46,11 +46,11 @@ from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.cli.arguments import sizes
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.core.slices import Latest
-from onnx_workbench.viewer.dialogs.file_dialogs import ask_save
-from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.panel import Panel
+from onnx_workbench.viewer.popups.file_dialogs import ask_save
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import bytes_text, count_text, display, plural
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role, plain_tip

@@ -14,7 +14,7 @@ from onnx_workbench.model.edits.values import connect, disconnect, why_not_conne
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.name_index import NameIndex, comes_before
 from onnx_workbench.model.schemas.signatures import signature_of
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
 from onnx_workbench.viewer.style.formatting import display, type_text
 
@@ -48,7 +48,7 @@ def _most_inputs(node: Node, count: int) -> int:
     return schema.max_inputs
 
 
-def misfit(workspace: Workspace, node: Node, index: int, value: Value) -> str:
+def misfit(workspace: DocumentContext, node: Node, index: int, value: Value) -> str:
     """Why a value's known type does not fit an input, in words; empty when it does or is not known."""
     known = workspace.types.type_of(value)
     schema = signature_of(node)
@@ -59,7 +59,7 @@ def misfit(workspace: Workspace, node: Node, index: int, value: Value) -> str:
     return f"{parameter.name} takes {wanted}; this is {type_text(known)}."
 
 
-def choose_input(window: QWidget, workspace: Workspace, node: Node) -> ChoicePopup:
+def choose_input(window: QWidget, workspace: DocumentContext, node: Node) -> ChoicePopup:
     """Let the person choose an input of a node, then a value for it."""
     choices = []
     free = set(free_inputs(node))
@@ -87,11 +87,11 @@ def choose_input(window: QWidget, workspace: Workspace, node: Node) -> ChoicePop
     return popup
 
 
-def _then_value(window: QWidget, workspace: Workspace, node: Node, index: int, _shift: bool) -> None:
+def _then_value(window: QWidget, workspace: DocumentContext, node: Node, index: int, _shift: bool) -> None:
     choose_value(window, workspace, node, index)
 
 
-def choose_value(window: QWidget, workspace: Workspace, node: Node, index: int) -> ChoicePopup:
+def choose_value(window: QWidget, workspace: DocumentContext, node: Node, index: int) -> ChoicePopup:
     """Let the person choose what feeds an input; values that would be a cycle are shown with the reason."""
     assert node.graph is not None
     choices = []
@@ -121,7 +121,7 @@ def choose_value(window: QWidget, workspace: Workspace, node: Node, index: int) 
 class _Values:
     """What may feed an input: in a large graph what is near, and by their names the others."""
 
-    def __init__(self, workspace: Workspace, node: Node, index: int) -> None:
+    def __init__(self, workspace: DocumentContext, node: Node, index: int) -> None:
         self._workspace = workspace
         self._node = node
         self._index = index
@@ -203,12 +203,12 @@ def _origin(value: Value) -> str:
     return "initializer" if value.initializer is not None else "graph input" if value.is_input else "not defined"
 
 
-def _connect(workspace: Workspace, node: Node, index: int, value: Value, _shift: bool) -> None:
+def _connect(workspace: DocumentContext, node: Node, index: int, value: Value, _shift: bool) -> None:
     with workspace.document.edit(f"Connect {display(value.name, 40)} to {display(node.title, 40)}") as edit:
         connect(edit, node, index, value)
 
 
-def _connect_new(workspace: Workspace, node: Node, index: int, text: str, _shift: bool) -> None:
+def _connect_new(workspace: DocumentContext, node: Node, index: int, text: str, _shift: bool) -> None:
     from onnx_workbench.model.edits.constants import add_constant
 
     assert node.graph is not None
@@ -216,7 +216,7 @@ def _connect_new(workspace: Workspace, node: Node, index: int, text: str, _shift
         connect(edit, node, index, add_constant(edit, node.graph, text))
 
 
-def _disconnect(workspace: Workspace, node: Node, index: int, _shift: bool) -> None:
+def _disconnect(workspace: DocumentContext, node: Node, index: int, _shift: bool) -> None:
     with workspace.document.edit(
         f"Disconnect {display(input_name(node, index), 40)} of {display(node.title, 40)}"
     ) as edit:

@@ -32,8 +32,8 @@ from onnx_workbench.viewer.run.value_paths import addresses_in, inside_nodes
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 
 @dataclass(frozen=True)

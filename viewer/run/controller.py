@@ -48,7 +48,7 @@ from onnx_workbench.viewer.run.test_data import TestDataRun
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Change
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 #: Milliseconds between an edit and the run it starts, so that typing starts one run, not five.
 _LIVE_DELAY = 120

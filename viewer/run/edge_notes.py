@@ -23,15 +23,15 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote, NoteOf
 from onnx_workbench.viewer.canvas.scene.node_text import short_type
+from onnx_workbench.viewer.core.edge_notes import EdgeNote, NoteOf
 from onnx_workbench.viewer.core.settings import EDGE_NOTES
 from onnx_workbench.viewer.core.shifts import Shift
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.style.formatting import number_text
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 #: Milliseconds in which what one frame asks for is gathered.
 _GATHER = 20

@@ -36,7 +36,7 @@ from onnx_workbench.viewer.core.settings import Option
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Change
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 #: Inputs that a message names.
 _MOST_NAMES = 5

@@ -18,7 +18,7 @@ from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from onnx_workbench.viewer.style.formatting import plural
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 _TOPIC = "non-finite"
 

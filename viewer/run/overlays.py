@@ -27,7 +27,7 @@ from onnx_workbench.viewer.run.results import Results, RunRecord
 from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 #: What is known without looking at elements, by id, and its title with the unit.
 PLAIN = {

@@ -15,8 +15,8 @@ from onnx_workbench.viewer.style.formatting import bytes_text, display, duration
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.run.results import RunRecord
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 #: What a run has to tell takes the place of what the one before told.
 _TOPIC = "run"

@@ -34,8 +34,8 @@ from onnx_workbench.viewer.run.staleness import StaleValues, concerns_inputs, re
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Change
-    from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 #: How many whole results are remembered, and how many parts; and how many bytes all may have computed together.
 _MOST_RECORDS = 16

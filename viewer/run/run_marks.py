@@ -15,7 +15,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.run.results import RunRecord
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 #: A run that is over sooner than this many ms shows only its end: nothing blinks.
 _PATIENCE = 300

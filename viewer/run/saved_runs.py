@@ -23,7 +23,7 @@ from onnx_workbench.viewer.run.value_paths import ValuePaths, addresses_in
 from onnx_workbench.viewer.style.formatting import plural
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 #: The addresses of fewer values are found in less than a frame.
 _FEW = 1000

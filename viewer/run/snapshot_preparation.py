@@ -11,7 +11,7 @@ from onnx_workbench.exec.session import Runs
 from onnx_workbench.viewer.core.slices import Latest
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 #: A graph with fewer nodes is copied in less than a frame.
 _FEW = 1000

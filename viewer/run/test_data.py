@@ -17,7 +17,7 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 
 class TestDataRun(QObject):

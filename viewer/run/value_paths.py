@@ -15,7 +15,7 @@ from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.results.run_result import RunResult
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 
 class ValuePaths:

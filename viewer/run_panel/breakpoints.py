@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QToolButton, QWidg
 
 from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.model.ir.graph import Node
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.run.breakpoints import Condition
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.run_panel.controls import Combo, Section, line
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon

@@ -25,11 +25,11 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import TensorType, Type, element_type_text
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.core.slices import Latest
 from onnx_workbench.viewer.run.edge_notes import glimpses_of, note_text
 from onnx_workbench.viewer.run.results import RunRecord, info_of
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.run_panel.controls import Section, muted
 from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, shape_text, type_text
 from onnx_workbench.viewer.style.labels import name_of

@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.viewer.core.context import Workspace
-from onnx_workbench.viewer.panels import Panel
+from onnx_workbench.viewer.panel import Panel
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.run_panel.breakpoints import BreakpointSection
 from onnx_workbench.viewer.run_panel.controls import Combo, Section, Spin, muted
 from onnx_workbench.viewer.run_panel.input_row import InputRow

@@ -12,7 +12,7 @@ from shiboken6 import isValid
 from onnx_workbench.model.analysis.name_scopes import Path, Scope, scope_path
 from onnx_workbench.model.ir.graph import Graph, Model, Node
 from onnx_workbench.model.ir.name_index import comes_before
-from onnx_workbench.viewer.canvas.grouping import Grouping
+from onnx_workbench.viewer.core.grouping import Grouping
 from onnx_workbench.viewer.style.icons import dot, icon
 from onnx_workbench.viewer.style.theme import categories, node_category, theme
 from onnx_workbench.viewer.style.tooltips import for_role

@@ -20,7 +20,8 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.viewer.core.after_edits import AfterEdits
-from onnx_workbench.viewer.core.context import REFUSED, Workspace
+from onnx_workbench.viewer.core.context import REFUSED
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text
 from onnx_workbench.viewer.tensor_view.readers import TensorSlice
 from onnx_workbench.viewer.workflows.step_applier import edit_ahead

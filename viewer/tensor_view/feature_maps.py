@@ -13,7 +13,6 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.plots.colormap import ColorScale, scale_of
 from onnx_workbench.viewer.plots.matrix_view import MatrixImage, Part
 from onnx_workbench.viewer.style.formatting import number_text
-from onnx_workbench.viewer.tables.tensor_model import number_cell, short_cell
 from onnx_workbench.viewer.tensor_view.pictures import (
     PictureRequest,
     heatmap,
@@ -25,6 +24,7 @@ from onnx_workbench.viewer.tensor_view.pictures import (
     sampling_note,
 )
 from onnx_workbench.viewer.tensor_view.readers import Reader, TensorSlice
+from onnx_workbench.viewer.tensor_view.tensor_model import number_cell, short_cell
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

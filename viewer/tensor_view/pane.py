@@ -50,8 +50,8 @@ from onnx_workbench.viewer.tensor_view.view_options import ViewOptions
 
 if TYPE_CHECKING:
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.core.context import Workspace
     from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 _NARROW = 420  # px: no room for every word about a tensor
 _FACTS = 250  # px: how wide statistics are at most, before a person makes them wider

@@ -34,7 +34,7 @@ from onnx_workbench.model.text.elements import parse_element
 from onnx_workbench.viewer.property_tree.editors import takes_the_document
 from onnx_workbench.viewer.style.formatting import display, number_text
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
-from onnx_workbench.viewer.tables.tensor_model import TensorTableModel
+from onnx_workbench.viewer.tensor_view.tensor_model import TensorTableModel
 
 if TYPE_CHECKING:
     from onnx_workbench.model.edits.tensors import Region

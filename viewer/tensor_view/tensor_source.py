@@ -28,7 +28,7 @@ from onnx_workbench.viewer.style.formatting import (
 from onnx_workbench.viewer.tensor_view.readers import ArrayReader, Reader, SparseReader, TensorReader
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.context import Workspace
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 Kind = Literal["tensor", "sparse", "tree", "none"]
 _KINDS: dict[str, Kind] = {"tensor": "tensor", "sparse": "sparse", "none": "none"}  # of results; others are trees

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.viewer.style.formatting import display, number_text
-from onnx_workbench.viewer.tables.tensor_model import number_cell
+from onnx_workbench.viewer.tensor_view.tensor_model import number_cell
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.tensor_view.readers import Reader, TensorSlice

@@ -5,10 +5,10 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QWidget
 
-from onnx_workbench.viewer.tables.tensor_model import FORMATS
 from onnx_workbench.viewer.tensor_view.pictures import CHANNEL_ORDERS, NORMALISATIONS, PictureRequest
 from onnx_workbench.viewer.tensor_view.slicing import SliceBar
 from onnx_workbench.viewer.tensor_view.small_widgets import combo
+from onnx_workbench.viewer.tensor_view.tensor_model import FORMATS
 from onnx_workbench.viewer.tensor_view.view_kinds import View
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWi
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Function, Graph, TrainingInfo
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.labels import name_of, path_to
@@ -23,7 +23,7 @@ _KINDS = {Function: "function", TrainingInfo: "training"}
 class Breadcrumb(QWidget):
     """Parts are buttons. The graph shown stands out; after it come the groups around what is selected in it."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, workspace: DocumentContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self._layout = QHBoxLayout(self)

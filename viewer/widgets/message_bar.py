@@ -9,7 +9,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.viewer.core.context import Message, Workspace
+from onnx_workbench.viewer.core.context import DocumentContext, Message
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.labels import name_of, place_text
@@ -26,7 +26,7 @@ _TEXT_CHARACTERS = 40  # of a line that the buttons beside it leave room for, at
 class MessageBar(QWidget):
     """Shows messages, newest below; an info goes away by itself, warnings and errors wait."""
 
-    def __init__(self, workspace: Workspace | None = None, parent: QWidget | None = None) -> None:
+    def __init__(self, workspace: DocumentContext | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self._layout = QVBoxLayout(self)
@@ -97,7 +97,7 @@ class MessageBar(QWidget):
 class _Row(QFrame):
     """One message: icon, text, what can be done, close."""
 
-    def __init__(self, message: Message, workspace: Workspace | None) -> None:
+    def __init__(self, message: Message, workspace: DocumentContext | None) -> None:
         super().__init__()
         self.message = message
         self.buttons: list[QPushButton] = []
@@ -129,7 +129,7 @@ class _Row(QFrame):
         else:
             self._grid.addWidget(self._actions, 0, 2, Qt.AlignmentFlag.AlignTop)
 
-    def _add_buttons(self, workspace: Workspace | None) -> None:
+    def _add_buttons(self, workspace: DocumentContext | None) -> None:
         row = FlowLayout()
         self._actions.setLayout(row)
         place = self.message.place

@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
 from onnx_workbench.model.ir.graph import Node
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.style.formatting import plural
 
 _PART = 1
@@ -23,7 +23,7 @@ class ScopeBox(QComboBox):
 
     changed = Signal()
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, workspace: DocumentContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self._nodes: tuple[Node, ...] = ()

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QS
 
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import Type
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.jobs import Job, Jobs
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.style.formatting import display, plural, type_text
@@ -29,7 +29,7 @@ class StatusLine(QStatusBar):
         super().__init__(parent)
         self.setSizeGripEnabled(False)
         self.setContentsMargins(6, 0, 6, 0)
-        self._workspace: Workspace | None = None
+        self._workspace: DocumentContext | None = None
         self.selection = QLabel()
         self.selection.setTextFormat(Qt.TextFormat.PlainText)
         self.selection.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -48,7 +48,7 @@ class StatusLine(QStatusBar):
             self.addPermanentWidget(label)
         themes().themeChanged.connect(self._show_problems)
 
-    def follow(self, workspace: Workspace | None) -> None:
+    def follow(self, workspace: DocumentContext | None) -> None:
         """Show the state of another document, or of none."""
         old = self._workspace
         if old is not None:
@@ -70,7 +70,7 @@ class StatusLine(QStatusBar):
         self._show_run_state()
         self._show_problems()
 
-    def follows(self, workspace: Workspace) -> bool:
+    def follows(self, workspace: DocumentContext) -> bool:
         """Whether it shows the state of this document now."""
         return self._workspace is workspace
 

@@ -19,7 +19,7 @@ from onnx_workbench.model.inference import InferredTypes, declare_all
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.ir.types import Dimension
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.jobs import Job
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.style.formatting import display, plural
@@ -57,7 +57,7 @@ class BackgroundEdit(QObject):
 
     def __init__(
         self,
-        workspace: Workspace,
+        workspace: DocumentContext,
         title: str,
         work: Callable[[WorkingCopy, Progress], EditOutcome],
         *,
@@ -151,7 +151,7 @@ class BackgroundEdit(QObject):
         self.deleteLater()
 
 
-def convert_at_once(workspace: Workspace, title: str, options: argparse.Namespace) -> None:
+def convert_at_once(workspace: DocumentContext, title: str, options: argparse.Namespace) -> None:
     """Convert the whole model as `options` say, without a dialog before it."""
 
     def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
@@ -162,7 +162,7 @@ def convert_at_once(workspace: Workspace, title: str, options: argparse.Namespac
     BackgroundEdit(workspace, title, work)
 
 
-def write_types(workspace: Workspace, *, selected: bool = False) -> None:
+def write_types(workspace: DocumentContext, *, selected: bool = False) -> None:
     """Declare what could be inferred of the values of the model, or of those that the selected nodes make."""
     nodes = workspace.selection.nodes
     title = f"Write inferred types of {plural(len(nodes), 'node')}" if selected else "Write inferred types"
@@ -177,7 +177,7 @@ def write_types(workspace: Workspace, *, selected: bool = False) -> None:
     BackgroundEdit(workspace, title, work)
 
 
-def inline_these(workspace: Workspace, calls: Sequence[Node]) -> None:
+def inline_these(workspace: DocumentContext, calls: Sequence[Node]) -> None:
     """Put the nodes of their functions in the place of calls; the functions stay."""
     title = f"Inline {display(calls[0].title, 60) if len(calls) == 1 else plural(len(calls), 'call')}"
 
@@ -194,7 +194,7 @@ def inline_these(workspace: Workspace, calls: Sequence[Node]) -> None:
     BackgroundEdit(workspace, title, work)
 
 
-def take_unused_inputs_away(workspace: Workspace, graph: Graph) -> None:
+def take_unused_inputs_away(workspace: DocumentContext, graph: Graph) -> None:
     """Remove the inputs of a graph that nothing takes."""
     title = "Remove unused inputs"
 
@@ -207,7 +207,7 @@ def take_unused_inputs_away(workspace: Workspace, graph: Graph) -> None:
     BackgroundEdit(workspace, title, work)
 
 
-def set_batch(workspace: Workspace, graph: Graph, batch: Dimension, text: str) -> None:
+def set_batch(workspace: DocumentContext, graph: Graph, batch: Dimension, text: str) -> None:
     """Give inputs and outputs of a graph another first dimension, which a person wrote as `text`."""
 
     def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
@@ -234,7 +234,7 @@ def set_batch(workspace: Workspace, graph: Graph, batch: Dimension, text: str) -
     BackgroundEdit(workspace, f"Set batch dimension to {display(text, 40)}", work)
 
 
-def known_of(workspace: Workspace, rehearsal: WorkingCopy) -> InferredTypes:
+def known_of(workspace: DocumentContext, rehearsal: WorkingCopy) -> InferredTypes:
     """What is known of the types of the copy by now: a tool that begins again asks again. Any thread."""
     inferred = workspace.types.inferred or InferredTypes()
     return InferredTypes(rehearsal.of_copies(inferred.types))

@@ -20,7 +20,7 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.cli.arguments import sizes
+from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.style.formatting import display, number_text, plural
 
 if TYPE_CHECKING:

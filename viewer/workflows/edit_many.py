@@ -9,7 +9,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.workflows.step_applier import edit_ahead
 
@@ -34,7 +34,7 @@ Change = Callable[[Transaction, CopyOf, Progress], Sequence[Item]]
 
 
 def edit_many(
-    workspace: Workspace,
+    workspace: DocumentContext,
     title: str,
     count: int,
     change: Change,
@@ -66,7 +66,10 @@ def edit_many(
 
 
 def change_nodes(
-    workspace: Workspace, title: str, chosen: Sequence[Node], change: Callable[[Transaction, Sequence[Node]], object]
+    workspace: DocumentContext,
+    title: str,
+    chosen: Sequence[Node],
+    change: Callable[[Transaction, Sequence[Node]], object],
 ) -> None:
     """Do something to nodes of the model as one edit."""
 
@@ -78,7 +81,7 @@ def change_nodes(
 
 
 def change_each(
-    workspace: Workspace,
+    workspace: DocumentContext,
     title: str,
     chosen: Sequence[T],
     change: Callable[[Transaction, T], object],
@@ -97,7 +100,7 @@ def _itself(thing: T, /) -> T:
 
 
 def _change_copy(
-    workspace: Workspace,
+    workspace: DocumentContext,
     title: str,
     change: Change,
     failed: Callable[[BaseException], object] | None,

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject
 from onnx_workbench.model.edits.extract import Extraction, cut_out
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.slices import Slices
 
 _FEW_NODES = 1000  # which are copied in about a slice
@@ -24,7 +24,7 @@ class ExtractTask(QObject):
 
     def __init__(
         self,
-        workspace: Workspace,
+        workspace: DocumentContext,
         cuts: Sequence[Extraction],
         done: Callable[[list[Model]], object],
         failed: Callable[[Exception], object],

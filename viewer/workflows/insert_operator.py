@@ -14,7 +14,7 @@ from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.edits.values import connect
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
-from onnx_workbench.viewer.core.context import Workspace, graph_of
+from onnx_workbench.viewer.core.context import DocumentContext, graph_of
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.popups.operator_palette import OperatorEntry, OperatorPalette
@@ -27,14 +27,13 @@ if TYPE_CHECKING:
 _MOST_INPUTS = 64
 
 
-def operator_palette(window: QWidget, workspace: Workspace, places: Collection[Item] = ()) -> OperatorPalette:
+def operator_palette(window: QWidget, workspace: DocumentContext, places: Collection[Item] = ()) -> OperatorPalette:
     """A palette over a window, to be opened once; see its `choose_for`. `places`: what the operator is chosen for."""
-    return OperatorPalette(window, workspace.report, partial(_offer_newer, window, workspace, places))
+    return OperatorPalette(window, workspace.report, partial(_offer_newer, workspace, places))
 
 
 def _offer_newer(
-    window: QWidget,
-    workspace: Workspace,
+    workspace: DocumentContext,
     places: Collection[Item],
     operator: OperatorEntry,
     graph: Graph,
@@ -44,14 +43,11 @@ def _offer_newer(
 
     After a conversion the operator is used as it was to be, where that is still there.
     """
-    from onnx_workbench.viewer.dialogs.convert import ConvertDialog
-    from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
-
     name, domain = display(operator.op_type, 60), display(operator.domain, 60)
     if not operator.domain:
-        dialog = ConvertDialog(workspace, window, opset=operator.needs, purpose=f"Use {name}")
-        dialog.converted.connect(lambda: _use_converted(workspace, places, operator, graph, use))
-        show_aside(workspace, dialog)
+        workspace.conversion_requested.emit(
+            operator.needs, f"Use {name}", partial(_use_converted, workspace, places, operator, graph, use)
+        )
         return
     workspace.reveal(graph.importer or workspace.model)
     workspace.message(
@@ -62,7 +58,7 @@ def _offer_newer(
 
 
 def _use_converted(
-    workspace: Workspace,
+    workspace: DocumentContext,
     places: Collection[Item],
     operator: OperatorEntry,
     graph: Graph,
@@ -86,7 +82,7 @@ def _use_converted(
             workspace.report(error)
 
 
-def target_graph(workspace: Workspace) -> Graph:
+def target_graph(workspace: DocumentContext) -> Graph:
     """The graph that is selected, or that of what is, bodies drawn inside their node included; else the one shown."""
     item = workspace.selection.current
     if isinstance(item, Function):
@@ -95,7 +91,7 @@ def target_graph(workspace: Workspace) -> Graph:
     return workspace.graph if graph is None else graph
 
 
-def caption(workspace: Workspace) -> str:
+def caption(workspace: DocumentContext) -> str:
     """Where an operator would go, in words."""
     item = workspace.selection.current
     if isinstance(item, Value) and item.uses:
@@ -107,7 +103,7 @@ def caption(workspace: Workspace) -> str:
     return f"It is added to {place_text(target_graph(workspace))}, unconnected."
 
 
-def insert(workspace: Workspace, operator: OperatorEntry, graph: Graph, *, aside: bool = False) -> Node:
+def insert(workspace: DocumentContext, operator: OperatorEntry, graph: Graph, *, aside: bool = False) -> Node:
     """Add an operator where the selection says (see `caption`), select and show it. `aside`: chosen with Shift.
 
     `graph` is the target of this selection, or the one that was shown when nothing was selected.
@@ -158,7 +154,7 @@ def _last(chosen: list[Node], graph: Graph) -> Node | None:
     return None
 
 
-def add_fed_by(workspace: Workspace, operator: OperatorEntry, value: Value, graph: Graph) -> Node:
+def add_fed_by(workspace: DocumentContext, operator: OperatorEntry, value: Value, graph: Graph) -> Node:
     """Add an operator with a value at the first input that takes its type: what a wire dropped in the open means."""
     with workspace.document.edit(f"Add {display(operator.op_type, 60)}") as edit:
         node = nodes.add_node(edit, graph, operator.op_type, domain=operator.domain, overload=operator.overload)

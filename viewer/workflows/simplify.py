@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.simplify.passes import Match, Pass, PassRefusal, SimplifyOptions
 from onnx_workbench.model.simplify.pipeline import TITLE, SimplifyReport, simplify, survey, trusted_types
-from onnx_workbench.viewer.style.formatting import plural
+from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.recovery.write_ahead import Recording
@@ -102,3 +103,24 @@ def _title(title: str, again: Sequence[str]) -> str:
     if not again:
         return title
     return f"{title}, then {again[0] if len(again) == 1 else plural(len(again), 'pass', 'passes')} again"
+
+
+def size_table(report: SimplifyReport) -> list[tuple[str, ...]]:
+    """Before and after: nodes, parameters, bytes, and each operator whose number changed."""
+    before, after = report.before, report.after
+    rows: list[tuple[str, ...]] = [
+        ("", "before", "after"),
+        ("operator nodes", f"{before.nodes:,}", f"{after.nodes:,}"),
+        ("parameters", f"{before.parameters:,}", f"{after.parameters:,}"),
+        ("constant data", bytes_text(before.nbytes), bytes_text(after.nbytes)),
+    ]
+    for name in sorted({*before.operators, *after.operators}):
+        pair = before.operators.get(name, 0), after.operators.get(name, 0)
+        if pair[0] != pair[1]:
+            rows.append((display(name, 60), f"{pair[0]:,}", f"{pair[1]:,}"))
+    return rows
+
+
+def refusal_counts(report: SimplifyReport) -> Counter[tuple[str, str]]:
+    """How often passes held back, by the name of the pass and the reason."""
+    return Counter((refusal.pass_id, refusal.reason) for refusal in report.refusals)

@@ -16,7 +16,7 @@ from onnx_workbench.model.ir.graph import Function, Graph
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.busy_cursor import busy_over
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.jobs import Job, Jobs
 from onnx_workbench.viewer.core.shifts import Shift
 
@@ -127,7 +127,7 @@ class StepApplier(QObject):
 
 
 def edit_ahead(
-    workspace: Workspace,
+    workspace: DocumentContext,
     title: str,
     change: Callable[[Transaction], object],
     *,
@@ -160,7 +160,7 @@ def edit_ahead(
 
 
 def _write_first(
-    workspace: Workspace,
+    workspace: DocumentContext,
     journal: Journal,
     title: str,
     steps: list[Step],

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject
 
 from onnx_workbench.model.history.working_copy import WorkingCopy
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.slices import Latest
 
 
@@ -18,7 +18,7 @@ class WorkingCopyTask(QObject):
     """
 
     def __init__(
-        self, workspace: Workspace, done: Callable[[WorkingCopy], object], parent: QObject | None = None
+        self, workspace: DocumentContext, done: Callable[[WorkingCopy], object], parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._workspace = workspace

@@ -10,7 +10,12 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import TensorProto, text
 from onnx_workbench.model.io.reader.payloads import PLACEHOLDER_BYTES, Payload, PayloadTable, Pieces, total_length
 from onnx_workbench.model.io.reader.source import FileSource
-from onnx_workbench.model.io.tensors.external_data import ExternalDataRefused, check_range, open_external, parse_entries
+from onnx_workbench.model.io.tensors.external_data import (
+    ExternalDataRefused,
+    check_range,
+    open_external,
+    parse_entries,
+)
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type
 

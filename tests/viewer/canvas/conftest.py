@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Function, Model
 from onnx_workbench.viewer.canvas.graph_view import GraphView
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.run.workspace import Workspace
 from tests.viewer.canvas.graphs import Graphs, settle
 
 

@@ -8,8 +8,9 @@ from onnx_workbench.model.edits import interface, nodes
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.actions.tools import show_beside
+from onnx_workbench.viewer.canvas.rename_field import RenameField
+from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
-from onnx_workbench.viewer.popups.rename_field import RenameField
 from tests.model import builders
 
 TEXT = """
@@ -60,7 +61,7 @@ def settle(qtbot, tab):
     """Wait until the graph shows both documents as they are now."""
 
     def is_there():
-        merged, comparing = tab.beside.merged, tab.workspace.comparing
+        merged, comparing = tab.beside.merged, comparison_of(tab.workspace)
         if merged is None or merged.view is None or merged.view.scene is None or merged.view.is_busy:
             return False
         known = {node for pair in merged._union.sides.values() for node in pair if isinstance(node, Node)}
@@ -123,7 +124,7 @@ def test_what_is_selected_there_is_selected_in_the_documents(merged, window):
     click(view, node(new, "three"))
     assert window.workspace is old.workspace
     assert old.workspace.selection.items == (builders.node(old.workspace.model, "three"),)
-    assert [d.kind for d in new.workspace.comparing.chosen] == ["removed"]
+    assert [d.kind for d in comparison_of(new.workspace).chosen] == ["removed"]
     click(view, node(new, "four"))
     assert window.workspace is new.workspace
     assert new.workspace.selection.items == (builders.node(new.workspace.model, "four"),)
@@ -182,7 +183,7 @@ def test_what_is_found_in_either_document_is_marked_there(merged, qtbot):
 
 def test_going_through_the_list_goes_through_the_graph(merged, qtbot, window):
     old, new = merged
-    comparing = new.workspace.comparing
+    comparing = comparison_of(new.workspace)
     panel = window.docks.panel("differences")
     row = next(r for r, d in enumerate(panel.model.rows) if d.kind == "removed" and d.subject == "node")
     panel.table.selectRow(row)
@@ -245,7 +246,7 @@ def test_no_wire_can_be_drawn(merged):
 
 def test_a_kind_that_is_hidden_is_not_marked(merged):
     _, new = merged
-    comparing = new.workspace.comparing
+    comparing = comparison_of(new.workspace)
     comparing.hide("removed", hidden=True)
     assert "−" not in signs(new.canvas)
     comparing.hide("removed", hidden=False)
@@ -260,7 +261,7 @@ def test_the_choice_is_kept_and_side_by_side_comes_back(merged, qtbot, window):
     assert old.view.isVisible()
     assert new.view.isVisible()
     assert new.canvas is new.view
-    assert new.workspace.comparing.union is None
+    assert comparison_of(new.workspace).union is None
     window.actions_binding.run("model.compare_merged")
     settle(qtbot, new)
     qtbot.mouseClick(new.beside.bar.stop, Qt.MouseButton.LeftButton)

@@ -7,8 +7,9 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import RemoveNode, SetField, SetInitializer
 from onnx_workbench.model.ir.graph import Function, Model, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
-from onnx_workbench.viewer.core.context import Workspace, graph_of
+from onnx_workbench.viewer.core.context import graph_of
 from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.run.workspace import Workspace
 
 
 def named(workspace, name):

@@ -9,7 +9,7 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetAttribute, SetField
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.attributes import make_attribute
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
 from tests.viewer.opening import added
 

@@ -60,7 +60,7 @@ def test_preferences_have_titles_and_belong_to_one_key_each():
 
 
 def test_the_state_folder_can_be_moved(monkeypatch, tmp_path, state_folder):
-    from onnx_workbench.viewer.files import folders
+    from onnx_workbench.viewer.core import folders
 
     assert folders.state_folder() == state_folder
     monkeypatch.delenv("ONNX_WORKBENCH_STATE")

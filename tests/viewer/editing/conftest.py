@@ -11,9 +11,9 @@ from pytestqt.qtbot import QtBot
 
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Model, Node, Value
-from onnx_workbench.viewer.core.context import Workspace
-from onnx_workbench.viewer.document_tab import DocumentTab
+from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
 
 

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.viewer.actions import actions
-from onnx_workbench.viewer.panels import PANELS
+from onnx_workbench.viewer.panel_list import PANELS
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from onnx_workbench.viewer.popups.operator_palette import OperatorPalette
 from tests.model import builders

@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtWidgets import QDialog, QMenu
 
 from onnx_workbench.viewer.actions import actions
+from onnx_workbench.viewer.canvas.rename_field import RenameField
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
-from onnx_workbench.viewer.popups.rename_field import RenameField
 from tests.model import builders
 
 pytestmark = pytest.mark.usefixtures("no_system_dialogs")

@@ -9,11 +9,11 @@ from PySide6.QtWidgets import QApplication
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Function
+from onnx_workbench.viewer.canvas.rename_field import RenameField
 from onnx_workbench.viewer.core import clipboard
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from onnx_workbench.viewer.popups.operator_palette import OperatorPalette, first_sentence
-from onnx_workbench.viewer.popups.rename_field import RenameField
 from tests.model import builders
 
 NONE = Qt.KeyboardModifier.NoModifier

@@ -16,10 +16,10 @@ from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.text import regular_expressions
 from onnx_workbench.viewer.core import slices, turns
+from onnx_workbench.viewer.panels import node_table_model
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
+from onnx_workbench.viewer.panels.node_table_model import NodeTableModel
 from onnx_workbench.viewer.style.theme import theme
-from onnx_workbench.viewer.tables import node_table_model
-from onnx_workbench.viewer.tables.node_table_model import NodeTableModel
 
 CONVS = """
 <ir_version: 10, opset_import: ["" : 21]>

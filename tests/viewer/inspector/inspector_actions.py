@@ -11,8 +11,8 @@ from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.inspector.panel import InspectorPanel
+from onnx_workbench.viewer.run.workspace import Workspace
 
 
 def shown(qtbot, workspace):

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.attributes import make_attribute
-from onnx_workbench.viewer.dialogs.shortcuts import INSPECTOR
+from onnx_workbench.viewer.actions.shortcuts_dialog import INSPECTOR
 from tests.viewer.inspector.inspector_actions import begin, index, relu, row
 from tests.viewer.painted import Painted
 from tests.viewer.pointer import hover

@@ -2,7 +2,7 @@
 
 from onnx_workbench.model.edits import attributes, nodes
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.run.workspace import Workspace
 from tests.viewer.canvas.graphs import long_chain
 from tests.viewer.inspector.inspector_actions import press, relu, row, shown, write
 

@@ -7,8 +7,9 @@ from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits import attributes, nodes
 from onnx_workbench.viewer.compare.model_comparison import ModelComparison
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.panels.differences import DifferencesPanel
+from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
 
 
@@ -69,12 +70,12 @@ def test_copying_changes_both_ways(pair, qtbot):
     old, new, panel = pair
     row = next(i for i, r in enumerate(cells(panel)) if r[2] == "attribute axis")
     panel.table.selectRow(row)
-    with qtbot.waitSignal(new.comparing.changed):
+    with qtbot.waitSignal(comparison_of(new).changed):
         panel.to_right.click()
     assert builders.node(new.document, "fourth").attributes["axis"].value == 1
     assert new.document.undo_title == "Copy a change from old.onnx"
     panel.table.selectAll()
-    with qtbot.waitSignal(new.comparing.changed):
+    with qtbot.waitSignal(comparison_of(new).changed):
         panel.to_left.click()
     assert [n.op_type for n in old.model.graph.nodes] == ["Mul", "Relu", "Neg", "Add", "Softmax"]
     assert cells(panel) == []
@@ -83,18 +84,18 @@ def test_copying_changes_both_ways(pair, qtbot):
 
 def test_edits_are_followed_and_comparing_ends(pair, qtbot):
     old, new, panel = pair
-    with qtbot.waitSignal(new.comparing.changed), old.document.edit("Rename") as edit:
+    with qtbot.waitSignal(comparison_of(new).changed), old.document.edit("Rename") as edit:
         nodes.rename_node(edit, builders.node(old.document, "first"), "other")
     assert any(row[0] == "= renamed" for row in cells(panel))
     panel.end_button.click()
-    assert old.comparing is None
-    assert new.comparing is None
+    assert comparison_of(old) is None
+    assert comparison_of(new) is None
     assert cells(panel) == []
 
 
 def test_closing_one_ends_it(qtbot):
     old, new, panel = compared(qtbot)
     old.close()
-    assert new.comparing is None
+    assert comparison_of(new) is None
     assert panel.summary.text() == "Not compared with another model"
     new.close()

@@ -16,11 +16,11 @@ from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.text import regular_expressions
 from onnx_workbench.viewer.core import busy_cursor, turns
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.panels.find import FindPanel, fitted
 from onnx_workbench.viewer.panels.history import HistoryPanel
 from onnx_workbench.viewer.panels.outline import OutlinePanel
 from onnx_workbench.viewer.panels.problems import ProblemsPanel
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.outline_model import ObjectRole
 
 

@@ -12,12 +12,11 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphInputs
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.viewer.canvas import grouping
 from onnx_workbench.viewer.canvas.graph_view import GraphView
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
-from onnx_workbench.viewer.core import turns
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.core import grouping, turns
 from onnx_workbench.viewer.panels.outline import OutlinePanel
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.tables import outline_model, outline_rows
 from onnx_workbench.viewer.tables.outline_model import ObjectRole, OutlineModel

@@ -11,9 +11,9 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.graph import Graph, Model, Node
 from onnx_workbench.model.ir.tensors import ArrayTensor
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from onnx_workbench.viewer.panels.raw_messages import RawMessagesPanel
+from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
 
 

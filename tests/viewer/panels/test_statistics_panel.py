@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.panels.statistics import StatisticsPanel
+from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
 from tests.viewer.tensor_view.tensor_actions import opened
 

@@ -5,7 +5,7 @@ import onnx
 
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tensor_view.readers import TensorReader, first_slice
 from tests.viewer.tensor_view.tensor_actions import facts, opened
 

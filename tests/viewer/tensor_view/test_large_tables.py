@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication
 
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tensor_view.readers import TensorReader
 from onnx_workbench.viewer.tensor_view.table import PartLabel
 from tests.viewer.tensor_view.tensor_actions import opened, put, select, settled
@@ -82,8 +82,8 @@ def test_between_blocks_that_are_copied_there_is_nothing(qtbot, panel, chain):
 @pytest.fixture
 def small_tables(monkeypatch):
     """No table has more than ten rows and columns."""
-    monkeypatch.setattr("onnx_workbench.viewer.tables.tensor_model._MOST_ROWS", 10)
-    monkeypatch.setattr("onnx_workbench.viewer.tables.tensor_model._MOST_COLUMNS", 10)
+    monkeypatch.setattr("onnx_workbench.viewer.tensor_view.tensor_model._MOST_ROWS", 10)
+    monkeypatch.setattr("onnx_workbench.viewer.tensor_view.tensor_model._MOST_COLUMNS", 10)
 
 
 def test_too_many_cells_are_not_copied_and_that_is_told(qtbot, panel, chain, monkeypatch):

@@ -18,9 +18,9 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Graph, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.plots.colormap import NOT_FINITE, table
 from onnx_workbench.viewer.run.results import RunRecord
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tensor_view import pictures
 from onnx_workbench.viewer.tensor_view.pane import _PICTURE_WORK
 from onnx_workbench.viewer.tensor_view.readers import TensorReader

@@ -9,10 +9,10 @@ from onnx_workbench.model.progress import SILENT
 from onnx_workbench.viewer.plots.colormap import NOT_FINITE
 from onnx_workbench.viewer.style.formatting import number_text
 from onnx_workbench.viewer.style.theme import monospace
-from onnx_workbench.viewer.tables.tensor_model import number_cell, short_cell
 from onnx_workbench.viewer.tensor_view.feature_maps import mosaic
 from onnx_workbench.viewer.tensor_view.pictures import PictureRequest, heatmap, series
 from onnx_workbench.viewer.tensor_view.readers import ArrayReader, DifferenceReader, first_slice
+from onnx_workbench.viewer.tensor_view.tensor_model import number_cell, short_cell
 from tests.viewer.tensor_view.tensor_actions import look, put, select
 
 

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
 from onnx_workbench.model.edits.nodes import rename_node
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.workflows import step_applier
 from onnx_workbench.viewer.workflows.convert import attempt
 from tests.model import builders

@@ -8,8 +8,8 @@ import pytest
 from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.workflows import step_applier
 from tests.model import builders
 from tests.model.snapshots import snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnx_workbench.model.edits import values
-from onnx_workbench.viewer.core.context import Workspace
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 from tests.model import builders
 from tests.model.snapshots import snapshot

@@ -37,8 +37,8 @@ from onnx_workbench.viewer.canvas.scene.coloring import Coloring, by_category
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
 from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN as REACH
 from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
-from onnx_workbench.viewer.canvas.scene.edge_notes import NoteOf, no_note
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
+from onnx_workbench.viewer.core.edge_notes import NoteOf, no_note
 from onnx_workbench.viewer.style.theme import Theme, load_theme
 
 if TYPE_CHECKING:

@@ -36,9 +36,9 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
 )
 from onnx_workbench.viewer.canvas.scene.edge_labels import HEIGHT as LABEL_HEIGHT
 from onnx_workbench.viewer.canvas.scene.edge_labels import PADDING, EdgeLabel, EdgeLabels
-from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
+from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.theme import Theme
 
 #: Below this scale boxes are only coloured blocks.

@@ -27,9 +27,9 @@ from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM, ScenePainter
 from onnx_workbench.viewer.canvas.paint.viewport import LARGEST, Viewport
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring
 from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN, EdgeLabels
-from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote
 from onnx_workbench.viewer.canvas.scene.scene import Moved, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
+from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.theme import theme
 
 #: What painting may take in one frame.

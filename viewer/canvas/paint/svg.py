@@ -27,8 +27,8 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
     Style,
 )
 from onnx_workbench.viewer.canvas.scene.edge_labels import HEIGHT, PADDING, EdgeLabels
-from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote
 from onnx_workbench.viewer.canvas.scene.scene import Scene
+from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.theme import Theme
 
 _CHUNK = 500

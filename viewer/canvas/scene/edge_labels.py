@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.viewer.canvas.scene.drawing import Kind, Style, TextMeasure
-from onnx_workbench.viewer.canvas.scene.edge_notes import SPACE, EdgeNote, NoteOf, no_note, note_width
+from onnx_workbench.viewer.canvas.scene.edge_notes import SPACE, note_width
 from onnx_workbench.viewer.canvas.scene.node_text import short_type, split_text
 from onnx_workbench.viewer.canvas.scene.scene import Real, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
+from onnx_workbench.viewer.core.edge_notes import EdgeNote, NoteOf, no_note
 
 HEIGHT = 16.0
 PADDING = 3.0

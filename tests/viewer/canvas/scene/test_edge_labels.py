@@ -9,9 +9,9 @@ from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
 from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
-from onnx_workbench.viewer.canvas.scene.edge_notes import EdgeNote
 from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
+from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.formatting import shape_text
 from tests.viewer.canvas.graphs import Graphs, long_chain
 

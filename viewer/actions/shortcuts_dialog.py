@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.viewer.actions import actions
-from onnx_workbench.viewer.dialogs.buttons import close_button
+from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 
 #: What the mouse does on the graph, for those who look for it among the keys.
 MOUSE = (

@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph
+from onnx_workbench.viewer.compare.difference_text import difference_line
 from onnx_workbench.viewer.compare.merged import MergedComparison
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
-from onnx_workbench.viewer.panels.differences import told
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
@@ -30,8 +30,8 @@ from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
     from onnx_workbench.viewer.compare.model_comparison import ModelComparison
-    from onnx_workbench.viewer.core.context import Workspace
-    from onnx_workbench.viewer.document_tab import DocumentTab
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 _LEAST_TOLD = 24  # letters of the difference that is told in the bar
 _MOST_TRIED = 64  # boxes around the middle among which one with a partner is looked for
@@ -267,7 +267,7 @@ class CompareBar(QWidget):
         elif not chosen:
             text = f"{len(found):,} to go through"
         else:
-            text = f"{found.index(chosen[-1]) + 1:,} of {len(found):,}: {told(chosen[-1])}"
+            text = f"{found.index(chosen[-1]) + 1:,} of {len(found):,}: {difference_line(chosen[-1])}"
         self.state.setText(display(text, 200))
         self.state.setToolTip(plain_tip(display(text, 1000)))
         for button in (self.previous, self.next):

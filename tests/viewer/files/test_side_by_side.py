@@ -8,8 +8,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from onnx_workbench.model.edits import attributes, initializers, nodes
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.compare.side_by_side import CompareBar
+from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
+from onnx_workbench.viewer.files.side_by_side import CompareBar
 from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from tests.model import builders
@@ -47,7 +48,7 @@ def choose(window, qtbot, title):
     row = next(r for r in range(popup.list.model().rowCount()) if popup.list.model().index(r, 0).data() == title)
     popup.list.setCurrentIndex(popup.list.model().index(row, 0))
     qtbot.keyClick(popup.field, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: (c := window.workspace.comparing) is not None and c.result is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: (c := comparison_of(window.workspace)) is not None and c.result is not None, timeout=20_000)
     settled(window, qtbot)
 
 
@@ -137,7 +138,7 @@ def test_who_is_clicked_is_who_actions_mean(compared, window, qtbot):
 
 def test_going_through_and_copying_a_difference(compared, qtbot):
     old, new = compared
-    bar, comparing = new.beside.bar, new.workspace.comparing
+    bar, comparing = new.beside.bar, comparison_of(new.workspace)
     assert not bar.to_left.isEnabled()
     titles = []
     for _ in comparing.result.differences:
@@ -158,7 +159,7 @@ def test_going_through_and_copying_a_difference(compared, qtbot):
 
 def test_what_differs_in_a_selected_node_is_chosen_and_copied(compared, qtbot, window):
     old, new = compared
-    comparing = new.workspace.comparing
+    comparing = comparison_of(new.workspace)
     old.workspace.selection.set([builders.node(old.workspace.document, "sin")])
     assert [d.aspect for d in comparing.chosen] == ["operator"]
     assert [d.aspect for d in window.docks.panel("differences").selected()] == ["operator"]
@@ -198,7 +199,7 @@ def test_a_long_difference_is_cut_and_does_not_widen_the_window(compared, qtbot)
     width = new.beside.minimumSizeHint().width()
     with new.workspace.document.edit("Rename") as edit:
         nodes.rename_node(edit, builders.node(new.workspace.document, "sin"), "n" * 300)
-    comparing = new.workspace.comparing
+    comparing = comparison_of(new.workspace)
     with qtbot.waitSignal(comparing.changed):
         comparing.refresh()
     comparing.choose([d for d in comparing.result.differences if d.kind == "renamed"])
@@ -211,7 +212,7 @@ def test_a_long_difference_is_cut_and_does_not_widen_the_window(compared, qtbot)
 def test_a_bar_that_is_narrow_goes_on_in_a_second_line(compared, qtbot):
     holder = QWidget()
     qtbot.addWidget(holder)
-    bar = CompareBar(compared[1].workspace.comparing)
+    bar = CompareBar(comparison_of(compared[1].workspace))
     QVBoxLayout(holder).addWidget(bar)
     for width, is_wide in ((1200, True), (560, False), (1200, True)):
         holder.resize(width, 120)
@@ -244,7 +245,7 @@ def test_either_tab_shows_both_and_each_its_own_afterwards(compared, window, qtb
     qtbot.mouseClick(old.beside.bar.stop, Qt.MouseButton.LeftButton)
     assert old.view.isVisible()
     assert not new.view.isVisible()
-    assert old.workspace.comparing is new.workspace.comparing is None
+    assert comparison_of(old.workspace) is comparison_of(new.workspace) is None
     assert kinds(old) == {}
     assert old.view.colouring is None
     window.activate(new)
@@ -258,7 +259,7 @@ def test_closing_one_leaves_the_other_whole(compared, window, qtbot):
     assert new.view.isVisible()
     assert window.workspace is new.workspace
     choose(window, qtbot, "new.onnx as saved")
-    assert window.workspace.comparing.result.differences == []
+    assert comparison_of(window.workspace).result.differences == []
     assert window.tab.beside.bar.state.text() == "No difference"
 
 
@@ -271,7 +272,7 @@ def test_a_file_that_is_read_again_is_compared_again(compared, window, qtbot, fi
     window.files.reload(old)
     qtbot.waitUntil(lambda: window.tabs()[0] is not old, timeout=20_000)
     fresh = window.tabs()[0]
-    qtbot.waitUntil(lambda: (c := fresh.workspace.comparing) is not None and c.result is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: (c := comparison_of(fresh.workspace)) is not None and c.result is not None, timeout=20_000)
     settled(window, qtbot)
     assert fresh.beside is new.beside
     assert kinds(fresh)["~"] == {"relu_4", "sin", "last"}
@@ -312,14 +313,14 @@ def test_who_uses_a_constant_that_went_is_marked_on_both_sides(window, qtbot, tm
     qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
     settled(window, qtbot)
     choose(window, qtbot, "old.onnx")
-    old, new = ({n.name: kind for n, kind in side.items()} for side in window.workspace.comparing.kinds)
+    old, new = ({n.name: kind for n, kind in side.items()} for side in comparison_of(window.workspace).kinds)
     assert old == {"one": "removed", "two": "changed"}
     assert new == {"two": "changed"}
 
 
 def test_what_partners_are_is_told_in_objects_of_the_documents(compared):
     _, new = compared
-    result = new.workspace.comparing.result
+    result = comparison_of(new.workspace).result
     here = {item for item in result.matching.new_of.values() if isinstance(item, (Node, Value))}
     assert here <= {*new.workspace.model.graph.nodes, *new.workspace.model.graph.values()}
 

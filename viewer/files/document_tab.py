@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 from onnx_workbench.model.analysis.call_graph import holders
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.core import garbage_collection
-from onnx_workbench.viewer.core.context import Workspace
 from onnx_workbench.viewer.files.autosave import Autosave
 from onnx_workbench.viewer.files.read_model import identity_at, identity_read
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.source import Identity
     from onnx_workbench.model.recovery.baseline import Baseline
     from onnx_workbench.viewer.canvas.graph_view import GraphView
-    from onnx_workbench.viewer.compare.side_by_side import SideBySide
+    from onnx_workbench.viewer.files.side_by_side import SideBySide
 
 
 class DocumentTab(QWidget):

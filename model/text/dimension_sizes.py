@@ -1,0 +1,20 @@
+"""Sizes of named dimensions, written as ``name=size``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx_workbench.model.errors import ModelError
+
+MAX_DIGITS = 18  # what surely fits 64 bits
+
+
+def sizes(given: Sequence[str]) -> dict[str, int]:
+    """What ``name=size`` texts say; ModelError for one that says nothing of the kind."""
+    found = {}
+    for text in given:
+        name, _, size = text.rpartition("=")
+        if not name or not size.isdecimal() or len(size) > MAX_DIGITS:
+            raise ModelError(f"{text!r} gives no dimension a size", "Write it as NAME=SIZE, such as batch=1.")
+        found[name] = int(size)
+    return found

@@ -1,0 +1,43 @@
+"""Differences between two models in words. No Qt."""
+
+from __future__ import annotations
+
+from onnx_workbench.model.diff import Difference
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+
+#: The sign of each kind of difference, in lists and on the graph: colours alone would not do.
+SIGNS = {"changed": "~", "removed": "−", "added": "+", "moved": "→", "renamed": "="}
+#: The same as words of the legend; earlier ones have the first colours.
+WORDS = {kind: f"{sign} {kind}" for kind, sign in SIGNS.items()}
+
+
+def difference_line(difference: Difference) -> str:
+    """A difference in one line: kind, place, aspect, and what it is on either side."""
+    change = " → ".join(text for text in (difference.before, difference.after) if text)
+    parts = (location(difference.place), difference.aspect, change)
+    return f"{WORDS[difference.kind]} {', '.join(part for part in parts if part)}"
+
+
+def location(place: object) -> str:
+    """Which object, in which graph where that is not the main one."""
+    match place:
+        case Node():
+            named = f"{place.op_type} {place.name}" if place.name else _nameless(place)
+            return f"node {named}{_inside(place.graph)}"
+        case Value():
+            return f"value {place.name}{_inside(place.graph)}"
+        case Graph():
+            return f"graph {place.name}"
+        case Model():
+            return "model"
+        case _:
+            return f"function {getattr(place, 'domain', '')}::{getattr(place, 'name', '')}"
+
+
+def _nameless(node: Node) -> str:
+    output = next((v.name for v in node.outputs if v is not None), "")
+    return f"{node.op_type} (gives {output})" if output else node.op_type
+
+
+def _inside(graph: Graph | None) -> str:
+    return "" if graph is None or isinstance(graph.owner, Model) else f" in {graph.name}"

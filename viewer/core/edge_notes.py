@@ -1,0 +1,32 @@
+"""Short results written beside the edge of a value: a few words or the outline of a histogram. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from onnx_workbench.model.ir.graph import Value
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeNote:
+    """Text and histogram outline of one value.
+
+    `bars` are heights from 0 to 1; `alarm` names a problem with the values; `stale`: an edit came after the run.
+    `type_text` is the type seen in the run; it replaces the one known before.
+    """
+
+    text: str = ""
+    bars: tuple[float, ...] = ()
+    alarm: str = ""
+    type_text: str = ""
+    stale: bool = False
+
+
+#: Returns the note of a value, or None.
+NoteOf = Callable[[Value], EdgeNote | None]
+
+
+def no_note(_value: Value) -> EdgeNote | None:
+    """The `NoteOf` of a graph that was not run."""
+    return None

@@ -1,0 +1,50 @@
+"""Base class of the panels in docks."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
+
+
+class Panel(QWidget):
+    """Content of a dock for one open document, made when the dock is first shown.
+
+    A panel gets nothing but the workspace: it listens to its selection, changes and navigation, and acts through
+    actions, navigation and edits of the document.
+    """
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.workspace = workspace
+        #: Where the focus goes first. No focus proxy: Tab would jump to it, past the controls before it.
+        self.entry: QWidget = self
+
+    def lay_out(self, content: QWidget, told: QWidget, *controls: QWidget, whole: bool = False) -> None:
+        """Fill the panel with its content under a bar of a text and controls.
+
+        The text gets the width that the controls leave. `whole`: it gets the width it needs, and the controls that do
+        not fit continue in a new line.
+        """
+        bar = FlowLayout()
+        bar.setContentsMargins(6, 4, 6, 4)
+        add = bar.addWidget if whole else bar.add_filling
+        add(told)
+        for control in controls:
+            bar.addWidget(control)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(bar)
+        layout.addWidget(content)
+        self.entry = content
+
+    def serves(self, workspace: Workspace) -> bool:
+        """Whether the panel shows another document too, and so stays when that comes to the front."""
+        return workspace is self.workspace
+
+    def activate(self) -> None:
+        """Put the focus where typing makes sense: the user asked for the panel by shortcut or menu."""
+        self.entry.setFocus(Qt.FocusReason.ShortcutFocusReason)

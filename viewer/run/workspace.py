@@ -1,0 +1,64 @@
+"""An open document together with what runs of it give: what panels, dialogs and actions work with."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+from weakref import WeakSet
+
+from PySide6.QtCore import QObject
+
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.viewer.core.context import DocumentContext
+from onnx_workbench.viewer.core.settings import Settings
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.run.controller import RunController
+    from onnx_workbench.viewer.run.results import Results
+
+
+class Workspace(DocumentContext):
+    """The context of an open document with its runs and their results, both made on first use. GUI thread only."""
+
+    _open: ClassVar[WeakSet[Workspace]] = WeakSet()  # without those that belong to a view of others
+
+    def __init__(
+        self,
+        document: Document,
+        settings: Settings | None = None,
+        parent: QObject | None = None,
+        *,
+        title: str = "Untitled",
+    ) -> None:
+        super().__init__(document, settings, parent, title=title)
+        if parent is None:
+            self._open.add(self)
+        self.closed.connect(self._close_runs)
+
+    def others_open(self) -> list[Workspace]:
+        """The other open documents, sorted by title."""
+        return sorted((one for one in self._open if one is not self), key=lambda one: one.title)
+
+    @cached_property
+    def results(self) -> Results:
+        """Values of the last runs. Made on first use, as its module imports numpy."""
+        from onnx_workbench.viewer.run.results import Results
+
+        return Results(self)
+
+    @cached_property
+    def runs(self) -> RunController:
+        """Runs the model. Made on first use, as its module imports the executor."""
+        from onnx_workbench.viewer.run.controller import RunController
+
+        return RunController(self)
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether `runs` was made; asking this makes nothing."""
+        return "runs" in self.__dict__
+
+    def _close_runs(self) -> None:
+        self._open.discard(self)
+        if self.has_runs:
+            self.runs.close()
