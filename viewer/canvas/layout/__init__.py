@@ -13,10 +13,11 @@ stand upright and cross least. Given ports are kept exactly, at the price of cro
 it matters which input an edge enters. Edges of one value (same source and port) share their way as far as they go
 together, so drawing all of them draws one line, or two where many side by side are reached from both sides.
 
-The phases, one module each: ranks → layered (dummies, trunks) → ordering (crossings), fans → coordinates → lanes,
-routes. stacking runs those up to the order and flat all of them for one nesting level (a problem), compound for every
-level, where entries leads what goes into a container past its title; packing puts unconnected parts on a sheet, window
-works edits in, inplace gives nodes other sizes, traces tells where things were.
+The phases, one module each: ranks → layered (dummies, trunks) → ordering (crossings), fan_out → coordinates → lanes,
+routes. ranks takes cycles, components and topological order from networkx; what follows is numpy. component_stacking
+runs those up to the order and flat all of them for one nesting level (a problem), compound for every level, where
+container_entries leads what goes into a container past its title; packing puts unconnected parts on a sheet,
+incremental works edits in, resize_in_place gives nodes other sizes, previous_order tells where things were.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.canvas.layout import fan_out, layered, ordering, ranks
-from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, components, dense, rank_within
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense, rank_within
 from onnx_workbench.viewer.canvas.layout.problem import LayoutProblem, Level, Unique
 
 _FEW = 6  # consumers up to which they stay with the producer rather than sink to where they are needed
@@ -201,10 +201,14 @@ def _ranked(
     keep = unique.source != unique.target
     source = np.where(back, unique.target, unique.source)[keep]
     target = np.where(back, unique.source, unique.target)[keep]
+    graph = ranks.digraph(*_lengthened(n, source, target, longer[keep]))
+    # Edges of one value share a line, so pulling a node towards its consumers shortens as many lines as it has values.
+    # The line of a value with many consumers is there anyway: these sink to where they are needed.
     shared = (np.bincount(unique.value) > _FEW)[unique.value][keep]
-    rank = _lengthened(source, target, unique.values_of, shared, longer[keep], progress)
-    label = components(n, np.append(source, problem.ties[0]), np.append(target, problem.ties[1]))
-    part = np.unique(label, return_inverse=True)[1]
+    pull = np.zeros(len(graph), np.int64)
+    pull[:n] = 2 * unique.values_of - np.bincount(target, np.where(shared, 1, 2), n)
+    rank = ranks.rank(graph, pull, progress)[:n]
+    part = ranks.parts(graph, problem.ties)[:n]
     parts = int(part.max()) + 1
     has_pred = np.zeros(n, bool)
     has_pred[target] = True
@@ -228,9 +232,8 @@ def _ranked(
     return part, rank - low[part]
 
 
-def _lengthened(source: Index, target: Index, values: Index, shared: Mask, longer: Index, progress: Progress) -> Index:
-    """[N] ranks; edges that are to span more are led through vertices that are there for nothing else."""
-    n = len(values)
+def _lengthened(n: int, source: Index, target: Index, longer: Index) -> tuple[int, Index, Index]:
+    """Lead edges that are to span more ranks through nodes that are there for nothing else."""
     edge = np.flatnonzero(longer)
     by = longer[edge]
     step = rank_within(np.repeat(edge, by))
@@ -238,14 +241,7 @@ def _lengthened(source: Index, target: Index, values: Index, shared: Mask, longe
     before = np.where(step > 0, between - 1, np.repeat(source[edge], by))
     leave = source.copy()
     leave[edge] = n - 1 + np.cumsum(by)
-    return ranks.rank(
-        n + len(step),
-        np.append(leave, before),
-        np.append(target, between),
-        np.append(values, np.ones(len(step), np.int64)),
-        np.append(shared, np.zeros(len(step), bool)),
-        progress,
-    )[:n]
+    return n + len(step), np.append(leave, before), np.append(target, between)
 
 
 def _narrowed(problem: LayoutProblem, part: Index, rank: Index, source: Index, target: Index) -> Index:
@@ -266,6 +262,7 @@ def _narrowed(problem: LayoutProblem, part: Index, rank: Index, source: Index, t
         number = np.full(len(part), -1)
         number[nodes] = np.arange(len(nodes))
         inner = part[source] == p
-        found = ranks.narrow(number[source[inner]], number[target[inner]], rank[nodes], room[nodes], float(limit[p]))
+        graph = ranks.digraph(len(nodes), number[source[inner]], number[target[inner]])
+        found = ranks.narrow(graph, rank[nodes], room[nodes], float(limit[p]))
         rank[nodes] = found
     return rank

@@ -1,153 +1,154 @@
-"""Which rank every node lies in: cycles broken, edges forward and short, sources sunk to their consumers."""
+"""Ranks of nodes on a networkx DiGraph: cycles broken, edges forward and short, sources sunk to their consumers."""
 
 from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, offsets
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    Digraph = nx.DiGraph[int]
+
+
+@cache
+def _digraph_class() -> type[Digraph]:
+    """networkx's DiGraph with one attribute dictionary for all edges: one for each takes most of the building time."""
+    import networkx as nx
+
+    shared: dict[str, object] = {}
+
+    class SharedAttributes(nx.DiGraph):  # type: ignore[type-arg]  # networkx 3.4 takes no argument at run time
+        edge_attr_dict_factory = staticmethod(lambda: shared)
+
+    return SharedAttributes
+
+
+def digraph(n: int, source: Index, target: Index) -> Digraph:
+    """Build a DiGraph of the nodes 0 … n - 1 in this order; parallel edges become one."""
+    graph = _digraph_class()()
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(zip(source.tolist(), target.tolist(), strict=True))
+    return graph
 
 
 def back_edges(n: int, source: Index, target: Index) -> Mask:
-    """[E] edges that close a cycle when nodes are visited in model order; none in a valid graph."""
-    back = np.zeros(len(source), bool)
-    left = _cyclic_part(n, source, target)
-    if not left.any():
-        return back
-    inner = np.flatnonzero(left[source] & left[target])
-    order = inner[np.argsort(source[inner], kind="stable")]
-    starts = offsets(source[order], n).tolist()
-    targets = target[order].tolist()
-    state = bytearray(n)  # 0 unseen, 1 on the path, 2 done
-    cursor = starts[:-1]
+    """[E] edges that close a cycle in a depth-first search in model order; none in a valid graph. Not self-loops."""
+    if (source <= target).all():
+        return np.zeros(len(source), bool)
+    import networkx as nx
+
+    in_cycle = np.zeros(n, bool)
+    for component in nx.strongly_connected_components(digraph(n, source, target)):
+        if len(component) > 1:
+            in_cycle[list(component)] = True
+    inner = in_cycle[source] & in_cycle[target] & (source != target)
+    path: set[int] = set()
     closing: list[int] = []
-    for root in np.flatnonzero(left).tolist():
-        if state[root]:
-            continue
-        path = [root]
-        state[root] = 1
-        while path:
-            v = path[-1]
-            i = cursor[v]
-            if i == starts[v + 1]:
-                state[v] = 2
-                path.pop()
-                continue
-            cursor[v] = i + 1
-            w = targets[i]
-            if state[w] == 1:
-                closing.append(i)
-            elif state[w] == 0:
-                state[w] = 1
-                path.append(w)
-    back[order[closing]] = True
-    return back
+    for a, b, label in nx.dfs_labeled_edges(digraph(n, source[inner], target[inner])):
+        if label == "forward":
+            path.add(b)
+        elif label == "reverse":
+            path.discard(b)
+        elif b in path:
+            closing.append(a * n + b)
+    return np.isin(source * n + target, closing)
 
 
-def _cyclic_part(n: int, source: Index, target: Index) -> Mask:
-    """Nodes that no topological order reaches: those in cycles and behind them."""
-    forward = source < target
-    if forward.all():
-        return np.zeros(n, bool)
-    order, _, _ = topological(n, source, target)
-    left = np.ones(n, bool)
-    left[order] = False
-    return left
+def parts(graph: Digraph, ties: tuple[Index, Index]) -> Index:
+    """[N] the number of each node's weakly connected component, in the order of their first nodes.
+
+    `ties` are pairs of nodes in one component without an edge.
+    """
+    import networkx as nx
+
+    if len(ties[0]):
+        graph = graph.copy()
+        graph.add_edges_from(zip(ties[0].tolist(), ties[1].tolist(), strict=True))
+    part = np.zeros(len(graph), np.int64)
+    for number, component in enumerate(nx.weakly_connected_components(graph)):
+        part[list(component)] = number
+    return part
 
 
-def topological(n: int, source: Index, target: Index) -> tuple[list[int], list[int], list[int]]:
-    """Nodes in a topological order as far as there is one, and the successors as starts and targets."""
-    by_source = np.argsort(source, kind="stable")
-    starts = offsets(source, n).tolist()
-    targets = target[by_source].tolist()
-    waiting = np.bincount(target, minlength=n).tolist()
-    order = [v for v, count in enumerate(waiting) if count == 0]
-    for v in order:  # grows while it is walked
-        for w in targets[starts[v] : starts[v + 1]]:
-            waiting[w] -= 1
-            if waiting[w] == 0:
-                order.append(w)
-    return order, starts, targets
-
-
-def rank(n: int, source: Index, target: Index, values: Index, shared: Mask, progress: Progress) -> Index:
+def rank(graph: Digraph, pull: Index, progress: Progress) -> Index:
     """[N] ranks of an acyclic graph, every edge pointing at a greater one; not normalised per component.
 
-    `values` [N] counts the different values a node hands out: edges of one value share a line, so pulling
-    the node towards its consumers shortens that many lines. `shared` [E] marks edges of values with many
-    consumers: their line is there anyway, so their consumers sink to where they are needed.
+    `pull` [N] is how many more lines a node has below than above: one that has more, or as many, follows its consumers.
     """
-    order, succ_starts, succ = topological(n, source, target)
-    by_target = np.argsort(target, kind="stable")
-    pred_starts = offsets(target, n).tolist()
-    pred = source[by_target].tolist()
-    rank = [0] * n
-    for v in order:
-        r = rank[v] + 1
-        for w in succ[succ_starts[v] : succ_starts[v + 1]]:
-            if rank[w] < r:
-                rank[w] = r
+    import networkx as nx
+
+    generations = list(nx.topological_generations(graph))
+    order = [v for generation in generations for v in generation]
+    rank = [0] * len(order)
+    for number, generation in enumerate(generations):
+        for v in generation:
+            rank[v] = number
     progress.check()
-    pull = (2 * values - np.bincount(target, np.where(shared, 1, 2), n)).astype(np.int64).tolist()
+    successors, predecessors = _neighbours(graph)
+    pulls = pull.tolist()
     # Whatever hangs on nothing but its own inputs, a constant with what prepares it, moves as a whole: it always sinks.
-    floating = [False] * n
+    floating = [False] * len(order)
     for v in order:
-        floating[v] = all(
-            floating[p] and succ_starts[p + 1] - succ_starts[p] == 1 for p in pred[pred_starts[v] : pred_starts[v + 1]]
-        )
+        floating[v] = all(floating[p] and len(successors[p]) == 1 for p in predecessors[v])
     # Down: whoever has more lines below than above follows its consumers; ties follow too, so that whole
     # chains come along. Up: ties whose producer did not come along go back to it. No step lengthens lines.
     for _ in range(2):
         for v in reversed(order):
-            first, end = succ_starts[v], succ_starts[v + 1]
-            if first < end and (pull[v] >= 0 or floating[v]):
-                rank[v] = min([rank[w] for w in succ[first:end]]) - 1
+            if (pulls[v] >= 0 or floating[v]) and successors[v]:
+                rank[v] = min([rank[w] for w in successors[v]]) - 1
         for v in order:
-            first, end = pred_starts[v], pred_starts[v + 1]
-            if first < end and pull[v] <= 0 and not floating[v]:
-                rank[v] = max([rank[w] for w in pred[first:end]]) + 1
+            if pulls[v] <= 0 and not floating[v] and predecessors[v]:
+                rank[v] = max([rank[w] for w in predecessors[v]]) + 1
         progress.check()
     return np.array(rank, np.int64)
 
 
-def narrow(source: Index, target: Index, rank: Index, width: Real, limit: float) -> Index:
+def _neighbours(graph: Digraph) -> tuple[list[list[int]], list[list[int]]]:
+    """Successors and predecessors of each node."""
+    successors = [list(after) for _, after in graph.adjacency()]
+    return successors, [list(before) for _, before in graph.reverse(copy=False).adjacency()]
+
+
+def narrow(graph: Digraph, rank: Index, width: Real, limit: float) -> Index:
     """[N] ranks no wider than the limit where that is possible: what is too much goes into further ranks below.
 
     Nodes are taken depth first, so that whole branches move, not their first operators and then their second
     ones, and by as many ranks as are too full one after the other, so that rows of branches form. Spans stay
     what they were unless a rank is full. Sources follow their consumers.
     """
-    n = len(rank)
-    _, succ_starts, succ = topological(n, source, target)
-    by_target = np.argsort(target, kind="stable")
-    pred_starts = offsets(target, n).tolist()
-    pred = source[by_target].tolist()
+    successors, predecessors = _neighbours(graph)
     row = rank - rank.min()
     total = np.bincount(row, width).astype(np.float64)
     lengths, most = _runs(total > limit, total)
     tight, step = rank.tolist(), lengths[row].tolist()
     # as if all of a branch were as wide as its widest row of operators: so that it fits as a whole or not at all
     size = (width * (most / np.maximum(total, 1.0))[row]).tolist()
-    waiting = np.bincount(target, minlength=n).tolist()
-    is_source = [not count and succ_starts[v] < succ_starts[v + 1] for v, count in enumerate(waiting)]
-    sources = [v for v in range(n) if is_source[v]]
+    waiting = [len(before) for before in predecessors]
+    is_source = [bool(after) and not before for before, after in zip(predecessors, successors, strict=True)]
+    sources = [v for v, found in enumerate(is_source) if found]
     for v in sources:
-        for w in succ[succ_starts[v] : succ_starts[v + 1]]:
+        for w in successors[v]:
             waiting[w] -= 1
-    ready = [v for v in range(n - 1, -1, -1) if not waiting[v] and not is_source[v]]
+    ready = [v for v in reversed(range(len(waiting))) if not waiting[v] and not is_source[v]]
     final = list(tight)
     rows = _Rows(limit)
     while ready:
         v = ready.pop()
         own = tight[v]
-        before = [p for p in pred[pred_starts[v] : pred_starts[v + 1]] if not is_source[p]]
+        before = [p for p in predecessors[v] if not is_source[p]]
         final[v] = rows.take(max((final[p] + own - tight[p] for p in before), default=own), size[v], step[v])
-        for w in reversed(succ[succ_starts[v] : succ_starts[v + 1]]):
+        for w in reversed(successors[v]):
             waiting[w] -= 1
             if not waiting[w]:
                 ready.append(w)
     for v in sources:
-        final[v] = min(final[w] - tight[w] + tight[v] for w in succ[succ_starts[v] : succ_starts[v + 1]])
+        final[v] = min(final[w] - tight[w] + tight[v] for w in successors[v])
     return np.array(final, np.int64)
 
 
