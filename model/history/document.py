@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from onnx_workbench.model.history.steps import Step, changes_nothing, subject
 from onnx_workbench.model.ir.graph import Model
@@ -41,6 +41,9 @@ class HistoryEntry:
     time: float = 0.0
 
 
+ChangeKind = Literal["edit", "undo", "redo"]
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """What listeners hear after an edit, undo or redo: the steps that were applied, in order.
@@ -54,19 +57,33 @@ class Change:
     steps: tuple[Step, ...]
     inverses: tuple[Step, ...]
     title: str
-    kind: Literal["edit", "undo", "redo"]
+    kind: ChangeKind
 
 
 Listener = Callable[[Change], None]
 
 
+class StepListener(Protocol):
+    """Is told of each step just before it is applied, while the model is as the step finds it."""
+
+    def begin(self, kind: ChangeKind, target: HistoryEntry | None) -> bool:
+        """An edit, or an undo or redo that leads to the state `target`, begins; whether its steps are wanted."""
+
+    def before(self, step: Step) -> None:
+        """A step is about to be applied."""
+
+    def taken_back(self, left: int) -> None:
+        """All but the first steps of the change were taken back or never applied."""
+
+
 class Transaction:
     """What an edit gets to change the model with."""
 
-    __slots__ = ("_inverses", "_steps", "model")
+    __slots__ = ("_inverses", "_listeners", "_steps", "model")
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, listeners: Sequence[StepListener] = ()) -> None:
         self.model = model
+        self._listeners = listeners
         self._steps: list[Step] = []
         self._inverses: list[Step] = []
 
@@ -76,16 +93,31 @@ class Transaction:
         ModelError when it brings a text that no file can hold.
         """
         refuse_half_characters(step)
-        inverse = step.apply()
-        if not changes_nothing(step, inverse):
+        inverse = self._apply(step)
+        if changes_nothing(step, inverse):
+            self._taken_back()
+        else:
             self._steps.append(step)
             self._inverses.append(inverse)
 
     def repeat(self, steps: Iterable[Step]) -> None:
         """Apply steps that were done to a copy of the model: none changes nothing or brings what no file can hold."""
         for step in steps:
-            self._inverses.append(step.apply())
+            self._inverses.append(self._apply(step))
             self._steps.append(step)
+
+    def _apply(self, step: Step) -> Step:
+        for listener in self._listeners:
+            listener.before(step)
+        try:
+            return step.apply()
+        except BaseException:
+            self._taken_back()
+            raise
+
+    def _taken_back(self) -> None:
+        for listener in self._listeners:
+            listener.taken_back(len(self._steps))
 
     def take_back(self) -> list[Step]:
         """Undo what was done so far, and return it for `repeat` later, on the model as it was before."""
@@ -112,6 +144,7 @@ class Transaction:
         while len(self._inverses) > length:
             self._inverses.pop().apply()
             self._steps.pop()
+        self._taken_back()
 
 
 class Document:
@@ -129,6 +162,7 @@ class Document:
         self.left_out = False  # whether the file it belongs to does not hold all that was saved
         self._transaction: Transaction | None = None
         self._listeners: list[Listener] = []
+        self._step_listeners: list[StepListener] = []
         self._state_listeners: list[Callable[[], None]] = []
         self._gesture_open = False
         self._is_telling = False
@@ -148,7 +182,7 @@ class Document:
                 yield self._transaction
             return
         self._require_quiet()
-        transaction = self._transaction = Transaction(self.model)
+        transaction = self._transaction = Transaction(self.model, self._listening("edit"))
         try:
             yield transaction
         except BaseException:
@@ -222,7 +256,7 @@ class Document:
             return False
         self._require_no_edit()
         steps = tuple(reversed(entry.inverses))
-        inverses = tuple([step.apply() for step in steps])
+        inverses = self._applied(steps, "undo", entry.parent)
         entry.steps = list(reversed(inverses))
         self.current = entry.parent
         self.current.latest = entry
@@ -237,11 +271,23 @@ class Document:
             return False
         self._require_no_edit()
         steps = tuple(entry.steps)
-        entry.inverses = [step.apply() for step in steps]
+        entry.inverses = list(self._applied(steps, "redo", entry))
         self.current = entry
         self._gesture_open = False
         self._tell(steps, tuple(entry.inverses), entry.title, "redo")
         return True
+
+    def _applied(self, steps: Sequence[Step], kind: ChangeKind, target: HistoryEntry) -> tuple[Step, ...]:
+        """Apply the steps of an undo or redo; returns what takes each back."""
+        listening, inverses = self._listening(kind, target), []
+        for step in steps:
+            for listener in listening:
+                listener.before(step)
+            inverses.append(step.apply())
+        return tuple(inverses)
+
+    def _listening(self, kind: ChangeKind, target: HistoryEntry | None = None) -> list[StepListener]:
+        return [listener for listener in self._step_listeners if listener.begin(kind, target)]
 
     def go_to(self, entry: HistoryEntry) -> None:
         """Undo and redo along the history tree until the model is in the state after `entry`."""
@@ -360,14 +406,17 @@ class Document:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
+    def on_step(self, listener: StepListener) -> Callable[[], None]:
+        """Tell a listener of each step before it is applied; returns the function that ends it."""
+        self._step_listeners.append(listener)
+        return lambda: self._step_listeners.remove(listener)
+
     def on_saved(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener()` when `modified` or `path` changed other than by an edit; returns the ending."""
         self._state_listeners.append(listener)
         return lambda: self._state_listeners.remove(listener)
 
-    def _tell(
-        self, steps: tuple[Step, ...], inverses: tuple[Step, ...], title: str, kind: Literal["edit", "undo", "redo"]
-    ) -> None:
+    def _tell(self, steps: tuple[Step, ...], inverses: tuple[Step, ...], title: str, kind: ChangeKind) -> None:
         self.revision += 1
         change = Change(self.revision, self.current.id, steps, inverses, title, kind)
         self._is_telling = True

@@ -1,4 +1,4 @@
-"""How recordings refer to the objects of a model: by numbers, see `numbers`, or by their names, see `names`."""
+"""How recordings refer to the objects of a model: by ids, see `recovery.object_ids`, or names, see `scripts`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,24 @@ from onnx_workbench.model.io.tensors.proto_tensor import TensorFiles
 from onnx_workbench.model.ir.tensors import Tensor
 
 
-class References(Protocol):
-    """Refers to objects of a model: by number or by name."""
+class WriteReferences(Protocol):
+    """What stands for objects of a model in a recording that is being written."""
 
     def of(self, target: Any) -> Any:
-        """How an object that is in the model is written."""
+        """How an object that is in the model is written; None for one that is not."""
+
+    def new(self, made: Any) -> Any:
+        """The reference a new object gets."""
+
+    def tensor(self, tensor: Tensor) -> Any:
+        """How to refer to a tensor of the opened file instead of writing its values; None when it is not one."""
+
+    def put(self, piece: Payload) -> Any:
+        """A reference to bytes that are too many for a line; None when they must be in it all the same."""
+
+
+class ReadReferences(Protocol):
+    """What the references in a recording mean."""
 
     def find(self, reference: Any, kind: type[Any]) -> Any:
         """The object a reference means; ModelError when there is none."""
@@ -21,21 +34,16 @@ class References(Protocol):
     def add(self, made: Any, reference: Any) -> None:
         """A new object comes with what is being read, under this reference."""
 
-    def new(self, made: Any) -> Any:
-        """The reference a new object gets while it is written."""
-
-    def tensor(self, tensor: Tensor) -> Any:
-        """How to refer to a tensor of the opened file instead of writing its values; None when it is not one."""
-
     def find_tensor(self, reference: Any) -> Tensor:
         """The tensor of the opened file."""
 
-    def put(self, piece: Payload) -> Any:
-        """A reference to bytes that are too many for a line; None when they must be in it all the same."""
-
     def get(self, reference: Any) -> bytes:
-        """The bytes of such a reference."""
+        """The bytes of a reference that `put` gave."""
 
     @property
     def files(self) -> TensorFiles:
         """Where tensors look for values in other files."""
+
+
+class References(WriteReferences, ReadReferences, Protocol):
+    """Both: recordings that are compared with the model they are read into."""

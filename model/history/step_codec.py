@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from onnx_workbench.model.history.references import References
+from onnx_workbench.model.history.references import ReadReferences, WriteReferences
 from onnx_workbench.model.history.steps import (
     FIELDS,
     InsertNode,
@@ -25,7 +25,6 @@ from onnx_workbench.model.history.value_decoder import ValueDecoder, device_conf
 from onnx_workbench.model.history.value_encoder import ValueEncoder
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from onnx_workbench.model.recovery.object_ids import ObjectIds
 
 #: What fields belong to, as entries name it.
 KINDS: Mapping[str, type[Any]] = {
@@ -34,9 +33,9 @@ KINDS: Mapping[str, type[Any]] = {
 _NAMES = {kind: name for name, kind in KINDS.items()}
 
 
-def encode(step: Step, references: References) -> dict[str, Any]:
-    """Write a step that is about to be applied (or, with numbered references, was)."""
-    write = ValueEncoder(references)
+def encode(step: Step, references: WriteReferences, *, defer_tensors: bool = False) -> dict[str, Any]:
+    """Write a step that is about to be applied; see ValueEncoder for `defer_tensors`."""
+    write = ValueEncoder(references, defer_tensors=defer_tensors)
     of = references.of
     match step:
         case SetField():
@@ -79,14 +78,7 @@ def _placed(entry: dict[str, Any], index: int | None) -> dict[str, Any]:
     return entry if index is None else {**entry, "at": index}
 
 
-def encode_in_place(step: Step, numbers: ObjectIds) -> list[dict[str, Any]]:
-    """What is written of a step, after what is met with it: nothing when what it changes was out of the model."""
-    written = [encode(step, numbers)] if is_known(step, numbers) else []
-    met = numbers.take_met()
-    return [{"met": met}, *written] if met else written
-
-
-def is_known(step: Step, references: References) -> bool:
+def is_known(step: Step, references: WriteReferences) -> bool:
     """Whether what a step changes is in the model that the recording begins with, or came in since.
 
     Changes to what is in no model are not written: when it comes in it is written whole, as it is then.
@@ -129,7 +121,7 @@ def _field(step: SetField, write: ValueEncoder) -> Any:
             return dict(content) if isinstance(content, Mapping) else content
 
 
-def decode(entry: Mapping[str, Any], references: References) -> Step:
+def decode(entry: Mapping[str, Any], references: ReadReferences) -> Step:
     """The step a JSON object describes; ModelError when what it names is not in the model."""
     read = ValueDecoder(references)
     find = references.find
@@ -164,7 +156,7 @@ def decode(entry: Mapping[str, Any], references: References) -> Step:
     return _decode_field(entry, read, references)
 
 
-def _decode_field(entry: Mapping[str, Any], read: ValueDecoder, references: References) -> SetField:
+def _decode_field(entry: Mapping[str, Any], read: ValueDecoder, references: ReadReferences) -> SetField:
     kind = next((k for k in KINDS if k in entry), None)
     field = str(entry["do"]).removeprefix("set ")
     if kind is None or field not in FIELDS[KINDS[kind]]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.references import References
+from onnx_workbench.model.history.references import ReadReferences
 from onnx_workbench.model.history.steps import InsertNode, SetGraphOutputs
 from onnx_workbench.model.io.message_fields import read_message
 from onnx_workbench.model.io.protobuf import (
@@ -59,7 +59,7 @@ _DEEPEST = 100
 class ValueDecoder:
     """Reads what an Encoder wrote. ModelError, KeyError, TypeError or ValueError for what nobody wrote."""
 
-    def __init__(self, references: References) -> None:
+    def __init__(self, references: ReadReferences) -> None:
         self._references = references
         self._depth = 0
 

@@ -1,4 +1,4 @@
-"""What steps carry as JSON values. How objects are referred to is the business of a `References`."""
+"""What steps carry as JSON values. How objects are referred to is the business of `WriteReferences`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onnx_workbench.model.history.references import References
+from onnx_workbench.model.history.references import WriteReferences
 from onnx_workbench.model.io.message_fields import message_pieces
 from onnx_workbench.model.io.protobuf import AttributeProto
 from onnx_workbench.model.io.reader.decode import MessageOrigin
@@ -38,10 +38,11 @@ _LARGE = 1 << 16  # bytes of values from which on they are kept beside a journal
 
 
 class ValueEncoder:
-    """Writes content as JSON values."""
+    """Writes content as JSON values; with `defer_tensors`, dense tensors stay what they are, to be encoded later."""
 
-    def __init__(self, references: References) -> None:
+    def __init__(self, references: WriteReferences, *, defer_tensors: bool = False) -> None:
         self._references = references
+        self._defers = defer_tensors
 
     def attribute(self, attribute: Attribute) -> dict[str, Any]:
         """An attribute with its kind."""
@@ -67,8 +68,10 @@ class ValueEncoder:
         """A float; the ones JSON lacks as texts."""
         return number if math.isfinite(number) else str(number)
 
-    def tensor(self, tensor: Tensor) -> dict[str, Any]:
+    def tensor(self, tensor: Tensor) -> dict[str, Any] | Tensor:
         """A tensor: a reference into the opened file, a few readable numbers, or its bytes; as it stands if broken."""
+        if self._defers:
+            return tensor
         known = self._references.tensor(tensor)
         if known is not None:
             return {"from": known}

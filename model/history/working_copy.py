@@ -1,10 +1,10 @@
 """Work on a whole model away from the thread that owns it: on a copy, whose steps are then carried over.
 
-rehearsal = Rehearsal(document.model)           # owner thread: copies the structure, not the weights
-rehearsal.recording = journal.recording(rehearsal.document.model)    # to write it down before it is carried over
-with rehearsal.document.edit("Simplify") as edit:    # any thread
+copy = WorkingCopy(document.model)              # owner thread: copies the structure, not the weights
+copy.recording = journal.recording()            # to write it down before it is carried over
+with copy.document.edit("Simplify") as edit:    # any thread
     ...
-steps = rehearsal.steps()                       # any thread
+steps = copy.steps()                            # any thread
 with document.edit("Simplify") as edit:         # owner thread, model unchanged since
     edit.repeat(steps)
 """
@@ -51,26 +51,28 @@ if TYPE_CHECKING:
     from onnx_workbench.model.recovery.write_ahead import Recording
 
 T = TypeVar("T")
+_Part = TypeVar("_Part", Model, Graph, Function, TrainingInfo, Node, Value)
 
 
 class WorkingCopy:
     """A copy of a model with a document of its own, and the way back to the original's objects.
 
-    Making one costs about as much as opening the model, about 15 µs a node; `progress` is checked at every node, so
-    that it can be done in slices. Tensors are shared, as they never change.
+    What is in the copy has the id of what it stands for; what is made there keeps its id on the way back. Making one
+    costs about as much as opening the model, about 15 µs a node; `progress` is checked at every node, so that it can
+    be done in slices. Tensors are shared, as they never change.
     """
 
     def __init__(self, model: Model, progress: Progress = SILENT) -> None:
-        self._originals: dict[Any, Any] = {}
+        self._originals: dict[int, Any] = {}  # by id
         self._progress = progress
         self._cloner = Cloner(progress=progress)
         self.document = Document(self._copy(model))
         self.recording: Recording | None = None  # for the journal of the real document, before anything is done
-        self._copies: dict[Any, Any] = {}
+        self._copies: dict[int, Any] = {}  # by id, once one is asked for
 
     def original(self, target: T) -> T:
         """The object of the real model that a copy stands for; anything else stands for itself."""
-        return cast("T", self._originals.get(target, target))  # keys and values are of one kind
+        return cast("T", self._originals.get(getattr(target, "id", 0), target))  # both are of one kind
 
     def copy_of(self, thing: T) -> T:
         """The copy of a part of the real model; refuses one that the model had no more when it was copied.
@@ -78,9 +80,13 @@ class WorkingCopy:
         The first call costs a look at all that was copied.
         """
         if not self._copies:
-            self._copies = {original: copy for copy, original in self._originals.items()}
-        copy: T | None = self._copies.get(thing)
-        if copy is None:
+            model = self.document.model
+            parts: Iterable[Any] = (model, *model.functions, *model.training_info)
+            graphs = chain.from_iterable((graph, *graph.nodes) for graph in model.graphs())
+            self._copies = {part.id: part for part in chain(parts, graphs)}
+            self._copies |= {copy.id: copy for copy in self._cloner.values.values() if copy is not None}
+        copy: T | None = self._copies.get(getattr(thing, "id", 0))
+        if copy is None or self.original(copy) is not thing:
             what = type(thing).__name__.lower()
             raise ModelError(f"The {what} is not there any more", "It went with an edit made meanwhile.")
         return copy
@@ -110,8 +116,6 @@ class WorkingCopy:
         entries, recording = [], self.recording
         for entry in reversed(path):
             carried = []
-            if recording is not None:
-                recording.begin_edit(entry.steps)
             for step in entry.steps:
                 # Before it is applied again: what it brings in is then as it was when it came.
                 carried.append(self._carry(step))
@@ -132,24 +136,34 @@ class WorkingCopy:
                 setattr(copy, slot, getattr(model, slot))
         copy.functions = tuple(self._function(f, copy) for f in model.functions)
         copy.training_info = tuple(self._training(t, copy) for t in model.training_info)
-        self._originals[copy] = model
-        for original, value in self._cloner.values.items():
-            self._progress.check()
-            self._originals[value] = original
+        for original, value in self._progress.paced(self._cloner.values.items()):
+            if value is not None:
+                self._stands_for(value, original)
+        return self._stands_for(copy, model)
+
+    def _stands_for(self, copy: _Part, original: _Part) -> _Part:
+        """Give a copy the id of the object that it stands for; returns the copy."""
+        copy.id = original.id
+        self._originals[copy.id] = original
         return copy
+
+    def _carried(self, moved: _Part, made: _Part) -> None:
+        """Give what is to come into the real model the id of what was made in the copy."""
+        moved.id = made.id
+        self._originals[made.id] = moved
 
     def _graph(self, graph: Graph) -> Graph:
         undefined = self._name_undefined(graph)
         copy = self._cloner.graph(graph)
         for theirs, ours in zip(graph.walk(), copy.walk(), strict=True):
-            self._originals[ours] = theirs
+            self._stands_for(ours, theirs)
             for original, node in zip(theirs.nodes, ours.nodes, strict=True):
                 self._progress.check()
-                self._originals[node] = original
+                self._stands_for(node, original)
         if undefined:
-            copies = {self._originals[part]: part for part in copy.walk()}
+            copies = {part.id: part for part in copy.walk()}
             for value, made in undefined.items():
-                made.graph = None if value.graph is None else copies.get(value.graph, made.graph)
+                made.graph = None if value.graph is None else copies.get(value.graph.id, made.graph)
         return copy
 
     def _name_undefined(self, root: Graph) -> dict[Value, Value]:
@@ -165,8 +179,7 @@ class WorkingCopy:
         for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
             setattr(copy, slot, getattr(function, slot))
         copy.model = model
-        self._originals[copy] = function
-        return copy
+        return self._stands_for(copy, function)
 
     def _training(self, training: TrainingInfo, model: Model) -> TrainingInfo:
         copy = TrainingInfo(
@@ -176,8 +189,7 @@ class WorkingCopy:
         copy.initialization_binding = training.initialization_binding
         copy.update_binding = training.update_binding
         copy.model, copy._source = model, training._source
-        self._originals[copy] = training
-        return copy
+        return self._stands_for(copy, training)
 
     # -- and back ------------------------------------------------------------------------------------------------
 
@@ -215,10 +227,10 @@ class WorkingCopy:
 
     def _value(self, value: Value) -> Value:
         """The value a copy stands for; for one made here, one like it."""
-        if value not in self._originals:
+        if value.id not in self._originals:
             moved = Value(value.name, value.type)
             moved._details, moved._source = value._read(), value._source
-            self._originals[value] = moved
+            self._carried(moved, value)
         return self.original(value)
 
     def _content(self, content: Any) -> Any:
@@ -246,7 +258,7 @@ class WorkingCopy:
 
     def _node(self, node: Node) -> Node:
         """The node a copy stands for; for one made here, one like it wired to the real model's values."""
-        if node not in self._originals:
+        if node.id not in self._originals:
             moved = Node(
                 node.op_type,
                 self._values(node.inputs),
@@ -257,24 +269,24 @@ class WorkingCopy:
                 attributes={name: self._attribute(a) for name, a in node.attributes.items()},
             )
             moved._details, moved._source, moved._decoder = node._details, node._source, node._decoder
-            self._originals[node] = moved
+            self._carried(moved, node)
         return self.original(node)
 
     def _function_made(self, function: Function) -> Function:
-        if function not in self._originals:
+        if function.id not in self._originals:
             moved = Function(function.name, function.domain, function.overload, self._moved_graph(function.body))
             for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
                 setattr(moved, slot, getattr(function, slot))
-            self._originals[function] = moved
+            self._carried(moved, function)
         return self.original(function)
 
     def _training_made(self, training: TrainingInfo) -> TrainingInfo:
-        if training not in self._originals:
+        if training.id not in self._originals:
             graphs = (training.initialization, training.algorithm)
             moved = TrainingInfo(*(graph and self._moved_graph(graph) for graph in graphs))
             for slot in ("initialization_binding", "update_binding", "_source"):
                 setattr(moved, slot, getattr(training, slot))
-            self._originals[training] = moved
+            self._carried(moved, training)
         return self.original(training)
 
     def _moved_graph(self, graph: Graph) -> Graph:
@@ -282,17 +294,18 @@ class WorkingCopy:
 
         These hear of it only when it comes into the model, if it ever does.
         """
-        if graph not in self._originals:
-            captured = {value: Value(value.name) for value in _used_in(graph) if value in self._originals}
+        if graph.id not in self._originals:
+            captured = {value: Value(value.name) for value in _used_in(graph) if value.id in self._originals}
             cloner = Cloner(dict(captured))
             moved = cloner.graph(graph)
             _exchange(moved, {stand_in: self.original(value) for value, stand_in in captured.items()})
             for value, copy in cloner.values.items():
-                self._originals.setdefault(value, copy)
+                if copy is not None and value not in captured:
+                    self._carried(copy, value)
             for made, copied in zip(graph.walk(), moved.walk(), strict=True):
-                self._originals[made] = copied
+                self._carried(copied, made)
                 for node, copy_of_node in zip(made.nodes, copied.nodes, strict=True):
-                    self._originals[node] = copy_of_node
+                    self._carried(copy_of_node, node)
         return self.original(graph)
 
 

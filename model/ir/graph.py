@@ -2,14 +2,16 @@
 
 Nodes refer to Value objects, not to names; definition and use are kept on every change, never recomputed. Everything
 here is read freely and changed only by model.history.steps, so that undo, the journal and live views see every change.
-Objects are lean (slots; what a message says is decoded on first use), since a model may have 100,000 nodes.
+Each object has an `id` that it keeps. Objects are lean (slots; what a message says is decoded on first use), since a
+model may have 100,000 nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
 
 from onnx_workbench.model.ir.lazy_details import NO_DETAILS
 from onnx_workbench.model.ir.node_list import NodeList
@@ -28,6 +30,10 @@ Use = tuple["Node | Graph", int]
 
 _EMPTY: Mapping[str, str] = {}
 
+#: Gives the next `id` of a model, graph, function, node or value: unique in the process and never given out again.
+#: A copy made for background work keeps the ids of its originals; journals, snapshots and such copies rest on them.
+next_id: Final = count(1).__next__
+
 
 class Value:
     """What flows along an edge: a graph input, an initializer, an output of a node, or an unresolved name.
@@ -38,11 +44,12 @@ class Value:
     """
 
     __slots__ = (
-        "_decoder", "_details", "_returns", "_source", "_type", "_uses", "graph", "index", "initializer", "name",
+        "_decoder", "_details", "_returns", "_source", "_type", "_uses", "graph", "id", "index", "initializer", "name",
         "producer",
     )  # fmt: skip
 
     def __init__(self, name: str, type: Type | None = None, graph: Graph | None = None) -> None:
+        self.id = next_id()
         self.name = name
         self.graph = graph
         self.producer: Node | None = None
@@ -170,8 +177,8 @@ class Node:
     """
 
     __slots__ = (
-        "_attributes", "_decoder", "_details", "_next", "_place", "_previous", "_source", "domain", "graph", "inputs",
-        "name", "op_type", "outputs", "overload",
+        "_attributes", "_decoder", "_details", "_next", "_place", "_previous", "_source", "domain", "graph", "id",
+        "inputs", "name", "op_type", "outputs", "overload",
     )  # fmt: skip
 
     _place: int  # set by a NodeList that is numbered
@@ -187,6 +194,7 @@ class Node:
         overload: str = "",
         attributes: Mapping[str, Attribute] | None = None,
     ) -> None:
+        self.id = next_id()
         self.op_type = op_type
         self.domain = domain
         self.overload = overload
@@ -301,11 +309,12 @@ class Graph:
     """
 
     __slots__ = (
-        "_lookup", "_places", "_source", "declared", "doc_string", "initializers", "inputs", "metadata", "name",
+        "_lookup", "_places", "_source", "declared", "doc_string", "id", "initializers", "inputs", "metadata", "name",
         "nodes", "outputs", "owner", "quantization_annotations",
     )  # fmt: skip
 
     def __init__(self, name: str = "") -> None:
+        self.id = next_id()
         self.name = name
         self.doc_string = ""
         self.metadata: Mapping[str, str] = _EMPTY
@@ -403,11 +412,12 @@ class Function:
     """A model-local function. Its `body` is a Graph whose inputs and outputs are the signature."""
 
     __slots__ = (
-        "_source", "attribute_defaults", "attributes", "body", "doc_string", "domain", "metadata", "model", "name",
-        "opset_imports", "overload", "unknown_changes",
+        "_source", "attribute_defaults", "attributes", "body", "doc_string", "domain", "id", "metadata", "model",
+        "name", "opset_imports", "overload", "unknown_changes",
     )  # fmt: skip
 
     def __init__(self, name: str, domain: str, overload: str = "", body: Graph | None = None) -> None:
+        self.id = next_id()
         self.name = name
         self.domain = domain
         self.overload = overload
@@ -442,9 +452,10 @@ class TrainingInfo:
     Bindings are (name of the initializer that is set, name of the graph output that sets it).
     """
 
-    __slots__ = ("_source", "algorithm", "initialization", "initialization_binding", "model", "update_binding")
+    __slots__ = ("_source", "algorithm", "id", "initialization", "initialization_binding", "model", "update_binding")
 
     def __init__(self, initialization: Graph | None = None, algorithm: Graph | None = None) -> None:
+        self.id = next_id()
         self.initialization = initialization
         self.algorithm = algorithm
         for graph in (initialization, algorithm):
@@ -460,12 +471,13 @@ class Model:
     """A whole ONNX model. `opset_imports` maps normalised domains to versions; `source` is where it came from."""
 
     __slots__ = (
-        "_callable", "_source", "configurations", "doc_string", "domain", "functions", "graph", "ir_version",
+        "_callable", "_source", "configurations", "doc_string", "domain", "functions", "graph", "id", "ir_version",
         "metadata", "model_version", "opset_imports", "producer_name", "producer_version", "source", "training_info",
         "unknown_changes",
     )  # fmt: skip
 
     def __init__(self, graph: Graph | None = None, *, ir_version: int = 10, opset: int | None = None) -> None:
+        self.id = next_id()
         self.ir_version = ir_version
         self.opset_imports: Mapping[str, int] = {} if opset is None else {"": opset}
         self.producer_name = ""

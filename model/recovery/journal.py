@@ -1,9 +1,10 @@
 """The crash journal: every edit of a document, appended as it happens to a file in the user's state folder.
 
 One journal per open document, begun with the first edit and removed when the document is saved or closed. What is
-left at the next start belongs to a program that died: see `leftovers`. A model that is in no file is written beside it
-before anything is done to it, see `beginning`, and an edit with the bytes it brings within the turn it is made in,
-whatever its size, or before it is made, see `ahead`: what a person has seen is on file.
+left at the next start belongs to a program that died: see `recover`. A model that is in no file is written beside it
+before anything is done to it, see `baseline`. Steps are encoded as they are done and written, with the bytes that they
+bring, before the edit ends, whatever its size, or before it is made, see `write_ahead`: what the user has seen is on
+file.
 
 A save begins a new log on the new file before that takes its place, and until the document is told, what is done goes
 into both, see `expect`: whenever the program ends, one of them fits the file that is there.
@@ -25,8 +26,8 @@ from onnx_workbench.model.recovery.write_ahead import Recording, WriteAheadLog
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from onnx_workbench.model.history.document import Change, Document, HistoryEntry
-    from onnx_workbench.model.ir.graph import Model
+    from onnx_workbench.model.history.document import Change, ChangeKind, Document, HistoryEntry
+    from onnx_workbench.model.history.steps import Step
 
 
 class Journal:
@@ -52,10 +53,15 @@ class Journal:
         self._failed = failed
         self.ahead: WriteAheadLog | None = None  # whose steps are being made
         self._until_kept: list[Callable[[], object]] = []
+        self._recording: list[JournalLog] = []  # which write the steps of the change that is being made
         self._next: JournalLog | None = None  # on a file that is about to be there
         self._log = self._first(BaseFile.of(document.path) if base is None else base, beginning)
         self._note_unsaved()
-        self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
+        self._endings = [
+            document.on_step(self),
+            document.subscribe(self._on_change),
+            document.on_saved(self._on_saved),
+        ]
 
     def _first(self, base: BaseFile, beginning: Baseline | None) -> JournalLog:
         document = self._document
@@ -103,13 +109,9 @@ class Journal:
         self._until_kept.append(call)
         self._pass_on()
 
-    def meet_nodes(self) -> None:
-        """Walk along the nodes of the main graph, if nothing was edited yet, so that the first edit need not."""
-        self._log.meet_nodes()
-
-    def recording(self, copy: Model) -> Recording:
+    def recording(self) -> Recording:
         """What is to take down what is done to a copy of the model as it is now, or will be done to the model."""
-        return Recording(self, copy, self._log.source)
+        return Recording(self, self._log)
 
     def write_ahead(self, recording: Recording, progress: Progress = SILENT) -> WriteAheadLog | None:
         """Write edits in the background that were made to a copy of the model as it is now, and will be made here.
@@ -117,7 +119,7 @@ class Journal:
         None when they can be written only as they are made. `progress` hears how far it is, and can stop it.
         """
         ahead = None
-        if recording.problem is None and recording.base is self._log.source and recording.steps and not self.problem:
+        if recording.problem is None and recording.log is self._log and recording.steps and not self.problem:
             with errors_to(self._log.run_into):
                 ahead = WriteAheadLog(self, self._log.store(), recording, progress)
         return ahead
@@ -135,10 +137,27 @@ class Journal:
         for call in list(self._until_kept):
             self._let_go(call)
 
+    def begin(self, kind: ChangeKind, target: HistoryEntry | None) -> bool:
+        """A change of the document begins; whether a log is to write its steps."""
+        self._recording = [log for log in self._logs() if log.begin(kind, target, self.ahead)]
+        return bool(self._recording)
+
+    def before(self, step: Step) -> None:
+        """A step is about to be applied to the document."""
+        for log in self._recording:
+            log.before(step)
+
+    def taken_back(self, left: int) -> None:
+        """All but the first steps of the change were taken back."""
+        for log in self._recording:
+            log.taken_back(left)
+
+    def _logs(self) -> list[JournalLog]:
+        return [log for log in (self._log, self._next) if log is not None]
+
     def _on_change(self, change: Change) -> None:
-        for log in (self._log, self._next):
-            if log is not None:
-                log.add(change, self.ahead)
+        for log in self._logs():
+            log.add(change)
 
     # -- saving --------------------------------------------------------------------------------------------------
 

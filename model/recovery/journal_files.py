@@ -125,11 +125,11 @@ class JournalFiles:
         self._write_bytes(place, payload)
         return place, payload.length
 
-    def line(self, line: dict[str, Any]) -> None:
-        """Write a line now."""
+    def line(self, line: dict[str, Any], encode: Callable[[Any], Any] | None = None) -> None:
+        """Write a line now; `encode` makes JSON of what is none."""
         if self.problem is not None:
             raise self.problem
-        self._write_line(json_text(line))
+        self._write_line(json_text(line, encode))
         self._written = time.monotonic()
         if self._written > self._looked + _LOOK_SECONDS:
             self._looked = self._written
@@ -246,12 +246,9 @@ class JournalFiles:
             self._lines.flush()
 
 
-def json_text(content: Any) -> str:
-    """Content as it stands in a journal."""
-    return _JSON.encode(content)
-
-
-_JSON: Final = json.JSONEncoder(separators=(",", ":"))
+def json_text(content: Any, encode: Callable[[Any], Any] | None = None) -> str:
+    """Content as it stands in a journal; `encode` makes JSON of what is none."""
+    return json.dumps(content, separators=(",", ":"), default=encode)
 
 
 def sync(descriptor: int, await_rest: Callable[[], object] = lambda: None) -> None:

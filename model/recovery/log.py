@@ -1,36 +1,36 @@
 """The lines of a crash journal since one state of its document, on the file that holds that state.
 
-They are JSON: a header that says which file they belong to, then edits (numbered steps, and where in the model what
-they speak of was met), undo and redo.
+They are JSON: a header that says which file they belong to and which ids its objects have, then edits (steps, encoded
+as they are done), undo and redo.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onnx_workbench.model.errors import errors_to
-from onnx_workbench.model.history.step_codec import encode_in_place
-from onnx_workbench.model.history.steps import SetField, Step
 from onnx_workbench.model.io.reader.source import identity_of
 from onnx_workbench.model.progress import Cancelled
 from onnx_workbench.model.recovery.baseline import reason_of
 from onnx_workbench.model.recovery.journal_files import JournalFiles, remove_files
-from onnx_workbench.model.recovery.object_ids import ObjectIds
+from onnx_workbench.model.recovery.object_ids import BaseIds, WrittenIds
+from onnx_workbench.model.recovery.step_recorder import StepRecorder
 from onnx_workbench.model.sandbox import start_of
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.history.document import Change, Document, HistoryEntry
+    from onnx_workbench.model.history.document import Change, ChangeKind, Document, HistoryEntry
+    from onnx_workbench.model.history.steps import Step
     from onnx_workbench.model.io.reader.payloads import Payload
     from onnx_workbench.model.io.reader.source import Identity, Source
     from onnx_workbench.model.recovery.write_ahead import WriteAheadLog
 
 FORMAT: Final = "onnx-workbench journal"
-VERSION: Final = 7
+VERSION: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +71,6 @@ class _State:
         return child
 
 
-@dataclass(slots=True)
-class _Line:
-    """A change that is to be written, and its line but for the steps of an edit."""
-
-    line: dict[str, Any]
-    steps: Sequence[Step]
-    inverses: Sequence[Step]
-
-
 class JournalLog:
     """What is done to a document from a state of its history on. On the thread that owns the model.
 
@@ -114,19 +105,27 @@ class JournalLog:
         self._is_copy = is_copy
         self._follows = follows
         self._store: JournalFiles | None = None
-        self._numbers: ObjectIds | None = None
+        self._ahead: WriteAheadLog | None = None  # whose steps are being made, and on file
         self._entry = document.current
         self._at = _State()
         self._states = {state: self._at}
-        self._catch_up()
+        self._begin()
 
-    def _catch_up(self) -> None:
-        """Write what was done since the state."""
+    def _begin(self) -> None:
+        """Note the ids of all there is in the state, and write what was done since: both by going back to it."""
         since = self._document.way(self.state)
-        for entry, _, _ in since:
+        for _, _, inverses in reversed(since):
+            for step in reversed(inverses):
+                step.apply()
+        self.ids = BaseIds(self._document.model)
+        self.known = set[int]()  # ids of what came in since
+        self._recorder = StepRecorder(WrittenIds(self.ids, self.known, self.source, self._keep))
+        for entry, steps, _ in since:
+            for step in steps:
+                self._recorder.add(step)
+                step.apply()
             self._at = self._states[entry] = self._at.next()
-        if since:
-            self._write_down([_Line({"edit": entry.title}, steps, inverses) for entry, steps, inverses in since])
+            self._put_down({"edit": entry.title}, with_steps=True)
 
     @property
     def path(self) -> Path:
@@ -138,20 +137,31 @@ class JournalLog:
         """Whether there is anything to do again."""
         return self._store is not None
 
-    def meet_nodes(self) -> None:
-        """Walk along the nodes of the main graph, if nothing was edited yet, so that the first edit need not."""
-        first = self._document.model.graph.nodes.first
-        if self._numbers is None and first is not None:
-            self._known().of(first)
+    def begin(self, kind: ChangeKind, target: HistoryEntry | None, ahead: WriteAheadLog | None) -> bool:
+        """Another change begins; whether its steps are to be written, not being on file from `ahead`."""
+        self._recorder.take_back()
+        self._ahead = ahead if ahead is not None and ahead.store is self._store and ahead.is_on_file() else None
+        is_move = target is not None and self._moved(kind, target) is not None
+        return not (self.problem or self._ahead is not None or is_move)
 
-    def add(self, change: Change, ahead: WriteAheadLog | None) -> None:
-        """Write a change that was just made, whose steps may be on file from `ahead`."""
+    def before(self, step: Step) -> None:
+        """A step that is to be written is about to be applied."""
+        self._recorder.add(step)
+
+    def taken_back(self, left: int) -> None:
+        """All but the first steps of the change were taken back."""
+        self._recorder.take_back(left)
+
+    def add(self, change: Change) -> None:
+        """Write a change that was just made."""
         if not self.problem:
-            line = _Line(self._line(change), change.steps, change.inverses)
-            if ahead is not None and ahead.store is self._store and ahead.is_on_file():
-                self._confirm(line, ahead)
+            line, ahead = self._line(change), self._ahead
+            if ahead is not None and "edit" in line:
+                count, brought = ahead.confirm(len(change.steps))
+                self.known.update(brought)
+                self._put_down({**line, "confirms": count, "of": ahead.number})
             else:
-                self._write_down([line])
+                self._put_down(line, with_steps="edit" in line)
         self._entry = self._document.current
 
     def open(self) -> None:
@@ -206,54 +216,27 @@ class JournalLog:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def _confirm(self, change: _Line, ahead: WriteAheadLog) -> None:
-        """Write a change whose steps are on file."""
-        change.line |= {"confirms": ahead.confirm(len(change.steps)), "of": ahead.number}
-        if self._numbers is not None and (met := self._numbers.take_met()):  # before all that changes their places
-            change.line["met"] = met
-        self._put_down(change)
-
-    def _write_down(self, changes: Sequence[_Line]) -> None:
-        """Write changes that were just made: each step as it is in the state of the model that it applies to."""
-        edits = [change for change in changes if "edit" in change.line]
-        moves = any(_moves_something(step) for change in edits for step in change.steps)
-        for change in reversed(edits if moves else []):
-            for step in reversed(change.inverses):
-                step.apply()
-        with errors_to(self.run_into):
-            self.store()
-        for change in changes:
-            if "edit" in change.line:
-                change.line["steps"] = self._encoded(change, again=moves)
-            self._put_down(change)
-
-    def _put_down(self, change: _Line) -> None:
+    def _put_down(self, line: dict[str, Any], *, with_steps: bool = False) -> None:
+        problem = self._recorder.problem
+        if with_steps:
+            line["steps"] = [entry for entry, _ in self._recorder.take() if entry is not None]
+        if problem is not None:
+            self.run_into(problem)
         if not self.problem:
             with errors_to(self.run_into):
-                self.store().line(change.line)
+                self.store().line(line, self._recorder.content)
 
-    def _encoded(self, change: _Line, *, again: bool) -> list[dict[str, Any]]:
-        """The steps of a change as they are written; makes the change again where it was taken back for that."""
-        numbers, written = self._known(), list[dict[str, Any]]()
-        numbers.begin_edit(change.steps)
-        for step in change.steps:
-            if not self.problem:
-                with errors_to(self.run_into):
-                    written += encode_in_place(step, numbers)
-            if again:
-                step.apply()
-        return written
+    def _moved(self, kind: ChangeKind, target: HistoryEntry) -> _State | None:
+        """Where replaying the lines gets by an undo or redo to a state; None for an edit, and an undo of older ones."""
+        known = self._states.get(target)
+        is_near = known is not None and (known is self._at.parent if kind == "undo" else known.parent is self._at)
+        return known if is_near and kind != "edit" else None
 
     def _line(self, change: Change) -> dict[str, Any]:
         entry = self._document.current
-        known = self._states.get(entry)
-        if change.kind == "undo" and known is not None and known is self._at.parent:
-            self._at = known
-            return {"undo": True}
-        if change.kind == "redo" and known is not None and known.parent is self._at:
-            index = self._at.children.index(known)
-            self._at = known
-            return {"redo": index}
+        if moved := self._moved(change.kind, entry):
+            before, self._at = self._at, moved
+            return {"undo": True} if change.kind == "undo" else {"redo": before.children.index(moved)}
         line: dict[str, Any] = {"edit": change.title}
         joined = change.kind == "edit" and (entry is self._entry or entry is self._entry.parent)
         if change.kind == "edit" and (entry.merge or joined):
@@ -268,12 +251,6 @@ class JournalLog:
             outer.children.remove(self._at)
             self._at = outer
         return line
-
-    def _known(self) -> ObjectIds:
-        """What was met since the state; nothing before anything is written."""
-        if self._numbers is None:
-            self._numbers = ObjectIds(self._document.model, self.source, self._keep)
-        return self._numbers
 
     def _keep(self, payload: Payload) -> tuple[int, int]:
         """Write the bytes of a large tensor."""
@@ -292,11 +269,6 @@ class JournalLog:
             "unsaved": not self.base.path and (self._follows is not None or self._document.saved_entry is None),
             "follows": "" if self._follows is None else self._follows.name,
             "name": "" if self._document.path is None else self._document.path.name,
-            "nodes": len(self._document.model.graph.nodes),
             "time": time.time(),
+            "objects": self.ids.entry(),
         }
-
-
-def _moves_something(step: Step) -> bool:
-    """Whether objects are at other places after a step, or have another name."""
-    return not (isinstance(step, SetField) and step.field in ("type", "doc_string", "metadata"))

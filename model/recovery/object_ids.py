@@ -1,331 +1,228 @@
-"""Numbers for the objects a journal speaks of, given when each is met first: no look at the whole model is needed."""
+"""How a journal refers to objects of the model: by the ids that these have in the program which writes it.
+
+Whoever reads the journal has opened the same file in another process, so its objects have other ids there. A journal
+therefore begins with the ids of all that is in its base file, in the order in which saving and reading keep it; from
+then on each step names the ids of what it brings in.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, islice
-from typing import Any, Final, NamedTuple
+import zlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any
 
-from onnx_workbench.model.analysis.scoping import dependencies
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.steps import (
-    RemoveNode,
-    SetAttribute,
-    SetInitializer,
-    SetInput,
-    SetInputs,
-    SetOutputs,
-    Step,
-)
 from onnx_workbench.model.io.reader.payloads import Payload
 from onnx_workbench.model.io.reader.source import Source
 from onnx_workbench.model.io.tensors.proto_tensor import TensorFiles
 from onnx_workbench.model.io.writer.export_graph import kept_declarations
-from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from onnx_workbench.model.ir.tensors import Tensor
-
-_APART: Final = 64  # nodes from one that has a number to the next, when the list of a graph is met
-_LOOKS: Final = 8  # in one long list during an edit, after which it is noted where everything in it is
-_SHARE: Final = 8  # an edit with a step for one in so many nodes of the main graph meets all of it
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
 
-class ObjectPath(NamedTuple):
-    """Where an object is: in which field of which numbered one, at which index, and what it is called there."""
-
-    owner: int
-    field: str
-    at: int = 0
-    name: str = ""
+def _initializers(graph: Graph) -> list[Value]:
+    """The initializers of a graph in the order of a file; functions have none there."""
+    if isinstance(graph.owner, Function):
+        return []
+    return sorted(graph.initializers, key=lambda value: isinstance(value.initializer, SparseTensor))
 
 
-class ObjectIds:
-    """Numbers objects as they are met. What is in the model already is told by its place, see `take_met`.
+def _in_file_order(model: Model, graphs: Iterable[Graph]) -> list[Any]:
+    """Everything in a model that its file holds, place by place: the same list for a model and its file, read again.
 
-    Whoever reads the journal meets the same objects in the same state of the model, so finds each at its place. New
-    objects are numbered as they are written. A node is told by how far it is from one that has a number: the first
-    met of a graph costs a walk along its list, on which every so many get one.
+    An object that has two places, such as an input with a default, is there twice. Costs a walk over the model.
     """
+    found: list[Any] = [model, *model.functions, *model.training_info]
+    for graph in graphs:
+        found.append(graph)
+        found += graph.inputs
+        found += _initializers(graph)
+        append = found.append
+        for node in graph.nodes:
+            append(node)
+            for value in node.outputs:
+                if value is not None and value.name:
+                    append(value)
+    return found
+
+
+def _undefined(graphs: Iterable[Graph]) -> Iterator[tuple[Value, Node | Graph, int]]:
+    """Names that nothing defines, each with a node that takes it or a graph that returns it, and at which index."""
+    users: dict[Value, Node | Graph] = {}
+    for graph in graphs:
+        for node in graph.nodes:
+            for value in node.inputs:
+                if value is not None and value.producer is None and value not in users and not value.is_defined:
+                    users[value] = node
+        for value in graph.outputs:
+            if value not in users and not value.is_defined:
+                users[value] = graph
+    for value, user in users.items():
+        yield value, user, (user.inputs if isinstance(user, Node) else user.outputs).index(value)
+
+
+def _declared_only(graphs: Iterable[Graph]) -> Iterator[tuple[Value, Graph]]:
+    """Values that their graph declares and saves, though nothing defines or uses them."""
+    for graph in graphs:
+        if any(not value.uses and not value.is_defined for value in graph.declared):
+            yield from ((v, graph) for v in kept_declarations(graph) if not v.uses and not v.is_defined)
+
+
+def _names(objects: Iterable[Any]) -> int:
+    """A checksum of the names of nodes and values."""
+    texts = [one.name for one in objects if type(one) is Node or type(one) is Value]
+    return zlib.crc32("\0".join(texts).encode("utf-8", "surrogatepass"))
+
+
+def _runs(numbers: Iterable[int]) -> list[list[int]]:
+    """Numbers as runs of consecutive ones: the first of each, and how many they are."""
+    runs: list[list[int]] = []
+    start = following = -1
+    for number in numbers:
+        if number != following:
+            if following >= 0:
+                runs.append([start, following - start])
+            start = number
+        following = number + 1
+    return [*runs, [start, following - start]]
+
+
+class BaseIds:
+    """The ids of all that a model's file holds, as they are when this is made. Costs a walk over the model."""
+
+    def __init__(self, model: Model) -> None:
+        graphs = list(model.graphs())
+        objects = _in_file_order(model, graphs)
+        self._runs = _runs(one.id for one in objects)
+        self._sorted = sorted((start, start + length) for start, length in self._runs)
+        self._undefined = [(value.id, user.id, index) for value, user, index in _undefined(graphs)]
+        self._declared = [(value.id, graph.id, value.name) for value, graph in _declared_only(graphs)]
+        self._others = {entry[0] for entry in chain(self._undefined, self._declared)}
+        self._names = _names(objects)
+        self.tensors = {  # kept alive with this: they are told apart by their identity
+            value.id: value.initializer
+            for graph in graphs
+            for value in _initializers(graph)
+            if isinstance(value.initializer, Tensor)
+        }
+
+    def __contains__(self, number: int) -> bool:
+        place = bisect_right(self._sorted, (number, _ENDLESS))
+        return (place > 0 and number < self._sorted[place - 1][1]) or number in self._others
+
+    def entry(self) -> dict[str, Any]:
+        """What a journal begins with."""
+        return {"ids": self._runs, "undefined": self._undefined, "declared": self._declared, "names": self._names}
+
+
+_ENDLESS = 1 << 62
+
+
+def read_base_ids(model: Model, entry: Mapping[str, Any]) -> dict[int, Any]:
+    """The objects of a model by the ids in a journal; ModelError when it was begun on another model."""
+    objects, found = _in_file_order(model, model.graphs()), dict[int, Any]()
+    if sum(length for _, length in entry["ids"]) != len(objects) or entry["names"] != _names(objects):
+        raise ModelError("The journal does not fit the model", "It was begun on other contents.")
+    ids = chain.from_iterable(range(start, start + length) for start, length in entry["ids"])
+    for number, one in zip(ids, objects, strict=True):
+        if isinstance(one, Value) and one.producer is not None:  # of the places of a value, where it is made counts
+            found[number] = one
+        else:
+            found.setdefault(number, one)
+    for number, owner, index in entry["undefined"]:
+        user = found[owner]
+        found.setdefault(number, (user.outputs if isinstance(user, Graph) else user.inputs)[index])
+    for number, owner, name in entry["declared"]:
+        value = next((value for value in found[owner].declared if value.name == name), None)
+        if value is not None:
+            found.setdefault(number, value)
+    return found
+
+
+class WrittenIds:
+    """References as a journal writes them: what is in the base file, and what came in since, goes by its id.
+
+    `known` are the ids of what came in since; `new` adds to them, and to `brought`, for steps that are taken back.
+    `keep` writes the bytes of large tensors that are not in the base file.
+    """
+
+    def __init__(
+        self, base: BaseIds, known: set[int], source: Source | None, keep: Callable[[Payload], tuple[int, int]]
+    ) -> None:
+        self.known = known
+        self.brought: list[int] = []
+        self._base, self._source, self._keep = base, source, keep
+        self._holders = {id(tensor): number for number, tensor in base.tensors.items()}
+
+    def of(self, target: Any) -> int | None:
+        """Its id; None for what is not in the model and never was since the journal began."""
+        number: int = target.id
+        return number if number in self.known or number in self._base else None
+
+    def new(self, made: Any) -> int:
+        """The id of what comes in with the step that is being written."""
+        number: int = made.id
+        self.known.add(number)
+        self.brought.append(number)
+        return number
+
+    def tensor(self, tensor: Tensor) -> list[int] | None:
+        """The initializer that holds the tensor in the base file."""
+        number = self._holders.get(id(tensor))
+        return None if number is None else [number]
+
+    def put(self, piece: Payload) -> list[Any]:
+        """Where bytes are: in the base file, or else written beside the journal."""
+        if piece.source is self._source:
+            return ["base", piece.offset, piece.length]
+        return ["kept", *self._keep(piece)]
+
+
+class ReadIds:
+    """References as a journal is read: the objects of the ids in it, which steps that bring objects in add to."""
 
     def __init__(
         self,
         model: Model,
-        base: Source | None = None,
-        keep: Callable[[Payload], tuple[int, int]] | None = None,
-        kept: Source | None = None,
-        kept_from: int = 0,
+        objects: dict[int, Any],
+        tensors: Mapping[int, Tensor],
+        sources: Mapping[str, tuple[Source | None, int]],
     ) -> None:
-        self._model, self._base, self._keep, self._data = model, base, keep, kept
-        self._data_start = kept_from
-        self._objects: dict[int, Any] = {}
-        self._numbers: dict[Any, int] = {}
-        self._fresh: set[Any] = set()  # what comes with the step that is being written, so has no place yet
-        self._met: list[list[Any]] = []
-        self._tensors: dict[int, int] = {}  # by id, the number of the value that held each when it was met
-        self._held: dict[int, Tensor] = {}  # by that number
-        self._looks: Counter[tuple[int, str]] = Counter()  # in lists, during this edit
-        self._orders: dict[tuple[int, str], dict[Any, int]] = {}  # where all was in a list, at some time in this edit
-        self._enter(model, 0)
-
-    # -- numbers -------------------------------------------------------------------------------------------------
-
-    def of(self, target: Any) -> Any:
-        """Its number; None for one that is not in the model and never was since the journal began."""
-        known = self._numbers.get(target)
-        return self._meet(target) if known is None else known
-
-    def new(self, made: Any) -> int:
-        """The next number, for what comes in with the step that is being written."""
-        self._fresh.add(made)
-        return self._enter(made, len(self._objects), holds=False)  # whoever reads it has no tensor there yet
-
-    def take_met(self) -> list[list[Any]]:
-        """What was met with the step just written: number and place of each, in that order, to stand before it."""
-        met, self._met = self._met, []
-        self._fresh.clear()
-        return met
-
-    def begin_edit(self, steps: Sequence[Step]) -> None:
-        """Another edit begins, the model being as before it.
-
-        What holds tensors now is met before they go elsewhere, and what a later step of the edit may bring back before
-        nothing in the model tells it any more: the ends of nodes that go or are wired anew, and bodies.
-        """
-        self._looks.clear()
-        self._orders.clear()
-        self.meet_all(steps)
-        for step in steps:
-            if isinstance(step, SetInitializer) and step.value.initializer is not None:
-                self.of(step.value)
-            if isinstance(step, SetAttribute) and (old := step.node.attributes.get(step.name)) and step.node.graph:
-                for graph in old.graphs:
-                    self.of(graph)
-        rewired = (s.node for s in steps if isinstance(s, (RemoveNode, SetInput, SetInputs, SetOutputs)))
-        for node in dict.fromkeys(rewired) if len(steps) > 1 else ():
-            for value in chain(node.outputs, dependencies(node)):
-                if value is not None and (value.producer is node or not value.is_defined):
-                    self.of(value)
-
-    def meet_all(self, steps: Sequence[Step]) -> None:
-        """Meet all nodes of the main graph and what they give, if an edit has very many steps."""
-        graph = self._model.graph
-        if len(steps) * _SHARE > len(graph.nodes) > _APART:
-            self._note_some(graph, "all")
-
-    def meet_again(self, met: Sequence[Sequence[Any]]) -> None:
-        """Number what whoever wrote the journal met at this point; ModelError when it is not there."""
-        for number, *place in met:
-            owner, field, index, name = place
-            if field in ("some", "all"):
-                self._enter_some(self.find(owner, Graph), field, number)
-                continue
-            found = self._at(ObjectPath(owner, field, index, name))
-            if found is None or not isinstance(number, int) or number in self._objects:
-                said = f"There is no {name!r} where it was ({field} {index})."
-                raise ModelError("The journal does not fit this model", said)
-            self._enter(found, number)
+        self._model, self._objects, self._tensors, self._sources = model, objects, tensors, sources
 
     def find(self, reference: Any, kind: type[Any]) -> Any:
-        """The object of a number."""
+        """The object of an id; ModelError when there is none of this kind."""
         found = self._objects.get(reference) if isinstance(reference, int) else None
         if isinstance(found, kind):
             return found
-        raise ModelError("The journal does not fit this model", f"Nothing has the number {reference}.")
+        raise ModelError("The journal does not fit this model", f"Nothing has the id {reference}.")
 
     def add(self, made: Any, reference: Any) -> None:
-        """A new object under the number it was written with."""
+        """A new object under the id it was written with."""
         if not isinstance(reference, int) or reference in self._objects:
-            raise ModelError("The journal does not fit this model", f"The number {reference} was not expected here.")
-        self._enter(made, reference)
-
-    def _enter(self, target: Any, number: int, *, holds: bool = True) -> int:
-        self._objects[number] = target
-        self._numbers[target] = number
-        if holds and isinstance(target, Value) and isinstance(target.initializer, Tensor):
-            # tensors are compared by identity, so this one is kept alive, or another could get the same
-            self._held[number] = target.initializer
-            self._tensors.setdefault(id(target.initializer), number)
-        return number
-
-    def _meet(self, target: Any) -> int | None:
-        place = self._place(target)
-        if place is None:
-            return None
-        known = self._numbers.get(target)  # by then some nodes of its graph are numbered
-        if known is None:
-            known = self._enter(target, len(self._objects))
-            self._met.append([known, *place])
-        return known
-
-    # -- places --------------------------------------------------------------------------------------------------
-
-    def _owner(self, target: Any) -> int | None:
-        """The number of what holds another object, if whoever reads the journal has it by then."""
-        return None if target is None or target in self._fresh else self.of(target)
-
-    def _place(self, target: Any) -> ObjectPath | None:
-        match target:
-            case Value():
-                return self._place_of_value(target)
-            case Node():
-                return self._place_of_node(target)
-            case Graph():
-                return self._place_of_graph(target)
-            case Function():
-                return self._listed(self._model, "functions", target)
-            case TrainingInfo():
-                return self._listed(self._model, "training_info", target)
-        return None
-
-    def _listed(self, owner: Any, field: str, target: Any) -> ObjectPath | None:
-        """The place in a list, if it is there and who has the list is known."""
-        number = self._owner(owner)
-        if number is None:
-            return None
-        try:
-            return ObjectPath(number, field, self._index(number, owner, field, target), getattr(target, "name", ""))
-        except ValueError:
-            return None
-
-    def _index(self, number: int, owner: Any, field: str, target: Any) -> int:
-        """Where it is in a list; ValueError when it is not there."""
-        listed: Sequence[Any] = getattr(owner, field)
-        if len(listed) <= _APART:
-            return listed.index(target)
-        key = number, field
-        self._looks[key] += 1
-        if self._looks[key] > _LOOKS and key not in self._orders:
-            self._orders[key] = {one: index for index, one in enumerate(listed)}
-        at = self._orders.get(key, {}).get(target, len(listed))
-        return at if at < len(listed) and listed[at] is target else listed.index(target)
-
-    def _place_of_graph(self, graph: Graph) -> ObjectPath | None:
-        owner = graph.owner
-        if isinstance(owner, Node):
-            return self._listed(owner, "bodies", graph)
-        field = next((f for f in _GRAPHS if getattr(owner, f, None) is graph), None)
-        number = None if field is None else self._owner(owner)
-        return None if number is None or field is None else ObjectPath(number, field)
-
-    def _place_of_node(self, node: Node) -> ObjectPath | None:
-        graph = node.graph
-        number = self._owner(graph)
-        if graph is None or number is None:
-            return None
-        near = self._near(node)
-        if near is None:
-            self._note_some(graph, "some")
-            near = self._near(node)
-        return near
-
-    def _near(self, node: Node) -> ObjectPath | None:
-        """The place as seen from a node nearby that has a number; None when there is none."""
-        numbers = self._numbers
-        before: Node | None = node
-        after: Node | None = node
-        for count in range(_APART):
-            if before is not None:
-                if before in numbers:
-                    return ObjectPath(numbers[before], "neighbour", count, node.name)
-                before = before.previous
-            if after is not None:
-                if after in numbers:
-                    return ObjectPath(numbers[after], "neighbour", -count, node.name)
-                after = after.next
-        return None
-
-    def _note_some(self, graph: Graph, field: str) -> None:
-        owner = self.of(graph)
-        self._met.append([len(self._objects), owner, field, 0, ""])
-        self._enter_some(graph, field, len(self._objects))
-
-    def _enter_some(self, graph: Graph, field: str, number: int) -> None:
-        """Number, from this number on, what has none yet: "some" nodes of a graph, or "all" with their outputs."""
-        met: Iterable[Any] = islice(graph.nodes, 0, None, _APART)
-        if field == "all":
-            met = (target for node in graph.nodes for target in (node, *node.outputs) if target is not None)
-        for following, target in enumerate((t for t in met if t not in self._numbers), number):
-            self._enter(target, following)
-
-    def _place_of_value(self, value: Value) -> ObjectPath | None:
-        graph = value.graph
-        if value.producer is not None:
-            return self._listed(value.producer, "outputs", value)
-        if graph is not None and value.is_input:
-            return self._listed(graph, "inputs", value)
-        if value.initializer is not None and (place := self._listed(graph, "initializers", value)):
-            return place
-        for user, index in value.uses:  # nothing defines it: a name where it is used
-            number = self._owner(user)
-            if number is not None:
-                return ObjectPath(number, "inputs" if isinstance(user, Node) else "outputs", index, value.name)
-        if graph is not None and value in graph.declared and value in kept_declarations(graph):
-            return self._listed(graph, "declared", value)
-        return None  # a file that was saved by now has not got it
-
-    def _at(self, place: ObjectPath) -> Any:
-        """What is at a place now; None when that is not what it is called."""
-        owner, (_, field, index, name) = self._objects.get(place.owner), place
-        found: Any = None
-        match owner, field:
-            case Node(), "neighbour" if abs(index) < _APART:
-                found = owner
-                for _ in range(abs(index)):
-                    found = found and (found.next if index > 0 else found.previous)
-            case (Graph(), "initializers") | (Graph(), "declared"):
-                listed = getattr(owner, field)
-                found = listed[index] if 0 <= index < len(listed) else None
-                if found is None or found.name != name:  # a file has its own order of these
-                    found = next((value for value in listed if value.name == name), None)
-            case _ if field in _LISTS.get(type(owner), ()):
-                listed = getattr(owner, field)
-                found = listed[index] if 0 <= index < len(listed) else None
-            case _ if field in _GRAPHS:
-                found = getattr(owner, field, None)
-        return found if name == getattr(found, "name", "") or field in _GRAPHS else None
-
-    # -- tensors and bytes ---------------------------------------------------------------------------------------
-
-    def tensor(self, tensor: Tensor) -> Any:
-        """The initializer that held the tensor when it was met."""
-        number = self._tensors.get(id(tensor))
-        return None if number is None else [number]
+            raise ModelError("The journal does not fit this model", f"The id {reference} was not expected here.")
+        self._objects[reference] = made
 
     def find_tensor(self, reference: Any) -> Tensor:
-        """That initializer's tensor as it was when it was met."""
+        """The tensor that an initializer has in the base file."""
         (number,) = reference
-        tensor = self._held.get(number)
+        tensor = self._tensors.get(number)
         if tensor is None:
-            raise ModelError("The journal does not fit this model", f"No initializer has the number {reference}.")
+            raise ModelError("The journal does not fit this model", f"No initializer has the id {number}.")
         return tensor
 
-    def put(self, piece: Payload) -> Any:
-        """Where bytes are: in the file the journal is begun on, else taken up beside the journal."""
-        if piece.source is self._base:
-            return ["base", piece.offset, piece.length]
-        return None if self._keep is None else ["kept", *self._keep(piece)]
-
     def get(self, reference: Any) -> bytes:
-        """The bytes that `put` took up."""
+        """Bytes of the base file, or from beside the journal."""
         where, offset, length = reference
-        source = self._base if where == "base" else self._data
-        offset += 0 if where == "base" else self._data_start
-        if source is None or not (0 <= offset <= offset + length <= source.size):
+        source, start = self._sources[where]
+        if source is None or not (0 <= offset <= offset + length <= source.size - start):
             raise ModelError("The journal is damaged", f"{length:,} bytes of a tensor are missing.")
-        return source.read(offset, length)
+        return source.read(start + offset, length)
 
     @property
     def files(self) -> TensorFiles:
         """Where tensors of the model look for values in other files."""
         source = self._model.source
         return TensorFiles(None, None) if source is None else source.files
-
-
-_GRAPHS = ("graph", "body", "initialization", "algorithm")
-
-#: Fields that hold others in an order that saving and reading keep.
-_LISTS: dict[type, tuple[str, ...]] = {
-    Model: ("functions", "training_info"),
-    Graph: ("inputs", "outputs"),
-    Node: ("inputs", "outputs", "bodies"),
-}

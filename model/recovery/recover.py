@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -17,9 +17,11 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.step_codec import decode
 from onnx_workbench.model.io.reader.source import Source, open_file
+from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.recovery.journal_files import SUFFIX, base_path, data_path, lone_files, remove, remove_files
 from onnx_workbench.model.recovery.log import FORMAT, VERSION, BaseFile
-from onnx_workbench.model.recovery.object_ids import ObjectIds
+from onnx_workbench.model.recovery.object_ids import ReadIds, read_base_ids
 from onnx_workbench.model.sandbox import is_running, start_of
 
 _TRIED = ".tried"  # it could not be read, or not all of it be done again, which was told
@@ -201,9 +203,12 @@ def _redo(replay: _Replay, lines: Iterable[dict[str, Any]], tried: Path) -> int:
     count = 0
     for number, line in enumerate(lines, 1):
         if "format" in line:
-            if line["nodes"] != len(replay.document.model.graph.nodes):
-                said = f"It was begun on other contents; kept as {tried}."
-                raise ModelError("The journal does not fit the model", said)
+            try:
+                replay.begin(line["objects"])
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                raise ModelError("The journal is damaged", f"{error!r}. It was kept as {tried}.") from error
+            except ModelError as error:
+                raise ModelError(error.title, f"{error.detail} It was kept as {tried}.") from error
             continue
         try:
             is_done = replay.do(line)
@@ -222,15 +227,30 @@ class _Replay:
     def __init__(self, document: Document, base: Source | None, kept: Source | None) -> None:
         self.document = document
         self._base, self._kept = base, kept
-        self._numbers = ObjectIds(document.model, base, kept=kept)
-        self._ahead: dict[int, tuple[Iterator[dict[str, Any]], ObjectIds]] = {}  # steps written before they were made
+        self._objects: dict[int, Any] = {}
+        self._tensors: dict[int, Tensor] = {}
+        self._references = self._reading()
+        self._ahead: dict[int, tuple[Iterator[dict[str, Any]], ReadIds]] = {}  # steps written before they were made
+
+    def begin(self, objects: Mapping[str, Any]) -> None:
+        """The model is as its file holds it; `objects` says which ids what is in it has in the journal."""
+        self._objects = read_base_ids(self.document.model, objects)
+        self._tensors = {
+            number: value.initializer
+            for number, value in self._objects.items()
+            if isinstance(value, Value) and isinstance(value.initializer, Tensor)
+        }
+        self._references = self._reading()
+
+    def _reading(self, kept_from: int = 0) -> ReadIds:
+        sources = {"base": (self._base, 0), "kept": (self._kept, kept_from)}
+        return ReadIds(self.document.model, self._objects, self._tensors, sources)
 
     def do(self, line: dict[str, Any]) -> bool:
         """One line; whether it changed the document."""
         document = self.document
         if "ahead" in line:
-            numbers = ObjectIds(document.model, self._base, kept=self._kept, kept_from=int(line["bytes"]))
-            self._ahead[line["ahead"]] = (iter(line["steps"]), numbers)
+            self._ahead[line["ahead"]] = (iter(line["steps"]), self._reading(int(line["bytes"])))
             return False
         if "undo" in line:
             document.undo()
@@ -242,10 +262,9 @@ class _Replay:
         return True
 
     def _edit(self, line: dict[str, Any]) -> None:
-        steps, numbers = line.get("steps", ()), self._numbers
+        steps, references = line.get("steps", ()), self._references
         if "confirms" in line:
-            numbers.meet_again(line.get("met", ()))
-            written, numbers = self._ahead[line["of"]]
+            written, references = self._ahead[line["of"]]
             steps = list(islice(written, line["confirms"]))
             if len(steps) != line["confirms"]:
                 msg = f"{line['confirms']} steps should stand before it, not {len(steps)}"
@@ -254,10 +273,7 @@ class _Replay:
             self.document.end_gesture()
         with self.document.edit(str(line["edit"]), merge=str(line.get("merge", ""))) as edit:
             for step in steps:
-                if "met" in step:
-                    numbers.meet_again(step["met"])
-                else:
-                    edit.do(decode(step, numbers))
+                edit.do(decode(step, references))
 
 
 def discard(leftover: RecoverableJournal) -> None:

@@ -9,20 +9,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 from onnx_workbench.model.errors import errors_to
-from onnx_workbench.model.history.step_codec import encode_in_place
 from onnx_workbench.model.io.reader.payloads import Payload
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.recovery.journal_files import JournalFiles, json_text
-from onnx_workbench.model.recovery.object_ids import ObjectIds
+from onnx_workbench.model.recovery.object_ids import WrittenIds
+from onnx_workbench.model.recovery.step_recorder import StepRecorder
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.steps import Step
-    from onnx_workbench.model.io.reader.source import Source
-    from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.recovery.journal import Journal
+    from onnx_workbench.model.recovery.log import JournalLog
 
 _PART: Final = 64  # steps that are made text at a time: nothing else runs meanwhile, on whatever thread
 
@@ -30,43 +30,32 @@ _PART: Final = 64  # steps that are made text at a time: nothing else runs meanw
 class Recording:
     """The steps done to a copy of a model that is as the real one is, from the first on; on any thread.
 
-    They have numbers of their own, so that it does not matter what the journal meets meanwhile. Bytes of large tensors
-    stay where they are until the journal is given this.
+    What they bring in has the ids that it will have in the model. Bytes of large tensors stay where they are until the
+    journal is given this.
     """
 
-    def __init__(self, journal: Journal, copy: Model, base: Source | None) -> None:
+    def __init__(self, journal: Journal, log: JournalLog) -> None:
         self._journal = journal
-        self.base = base  # what the journal is begun on
+        self.log = log
         self.texts: list[str] = []
         self.payloads: list[Payload] = []
         self.steps = 0
         self.problem: Exception | None = None  # then it is of no use
         self.size = 0  # of the payloads together
-        self._numbers = ObjectIds(copy, base, self._keep)
-        self._part: list[dict[str, Any]] = []
-        self._ends = [0]  # how much is written when so many steps are done
-
-    def begin_edit(self, steps: Sequence[Step]) -> None:
-        """These steps follow, as one edit of the copy."""
-        with errors_to(self._run_into):
-            self._numbers.begin_edit(steps)
+        self._recorder = StepRecorder(WrittenIds(log.ids, set(log.known), log.source, self._keep))
+        self._ends = [0]  # how many entries are written when so many steps are done
+        self._brought: list[list[int]] = []  # ids of what comes in with each step
 
     def add(self, step: Step) -> None:
         """Write a step that is about to be applied to the copy."""
-        if self.problem is not None:
-            return
-        with errors_to(self._run_into):
-            written = encode_in_place(step, self._numbers)
-            self._part += written
-            self.steps += 1
-            self._ends.append(self._ends[-1] + len(written))
-            if len(self._part) >= _PART:
-                self._put_part()
+        self._recorder.add(step)
+        self.steps += 1
+        if len(self._recorder) >= _PART:
+            self._put_part()
 
     def try_out(self, steps: Sequence[Step]) -> None:
         """Write one edit, whose steps are done for that and taken back: of the model itself, or of a copy."""
         inverses = []
-        self.begin_edit(steps)
         for step in steps:
             self.add(step)
             inverses.append(step.apply())
@@ -76,9 +65,7 @@ class Recording:
 
     def end(self) -> None:
         """All is done to the copy that is to be done."""
-        if self._part:
-            with errors_to(self._run_into):
-                self._put_part()
+        self._put_part()
 
     def write_ahead(self, progress: Progress = SILENT) -> WriteAheadLog | None:
         """Have the journal write it, the model being as the copy was; on the thread that owns the model.
@@ -87,13 +74,21 @@ class Recording:
         """
         return self._journal.write_ahead(self, progress)
 
-    def written(self, start: int, count: int) -> int:
-        """How much is written of so many steps."""
-        return self._ends[start + count] - self._ends[start]
+    def written(self, start: int, count: int) -> tuple[int, list[int]]:
+        """How many entries are written of so many steps, and the ids of what comes in with these."""
+        brought = chain.from_iterable(self._brought[start : start + count])
+        return self._ends[start + count] - self._ends[start], list(brought)
 
     def _put_part(self) -> None:
-        part, self._part = self._part, []
-        self.texts.append(json_text(part)[1:-1])
+        self.problem = self.problem or self._recorder.problem
+        steps = self._recorder.take()
+        with errors_to(self._run_into):
+            text = json_text([entry for entry, _ in steps if entry is not None], self._recorder.content)
+            if text != "[]":
+                self.texts.append(text[1:-1])
+        for entry, brought in steps:
+            self._ends.append(self._ends[-1] + (entry is not None))
+            self._brought.append(brought)
 
     def _keep(self, payload: Payload) -> tuple[int, int]:
         offset, self.size = self.size, self.size + payload.length
@@ -101,7 +96,7 @@ class Recording:
         return offset, payload.length
 
     def _run_into(self, error: Exception) -> None:
-        self.problem = error
+        self.problem = self.problem or error
 
 
 class WriteAheadLog:
@@ -139,7 +134,7 @@ class WriteAheadLog:
         finally:
             self._journal.ahead = None
 
-    def confirm(self, count: int) -> int:
-        """The next steps, so many, were made: how much was written of them."""
+    def confirm(self, count: int) -> tuple[int, list[int]]:
+        """The next steps, so many, were made: how many entries are written of them, and what came in with them."""
         start, self._made = self._made, self._made + count
         return self._recording.written(start, count)

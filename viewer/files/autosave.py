@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.files.read_model import identity_read
@@ -46,8 +46,6 @@ class Autosave(QObject):
         self._lacks_file = False  # the file was not there any more as it was when that was looked at last
         self._is_writing = False  # the model, for that
         self.journal: Journal | None = None
-        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)
-        self._idle.timeout.connect(self._on_idle)
         self._failed.connect(self._look)
         workspace.jobs.ended.connect(self._on_job_ended)
         self._endings = list[Callable[[], None]]()
@@ -63,7 +61,6 @@ class Autosave(QObject):
         except OSError:
             return  # the file is gone already; saving will say so
         self._lacks_file = self.journal.lacks_base
-        self._idle.start()
         # of a change the journal hears first: it may be that very change that it cannot write
         self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
         self._tell()
@@ -74,15 +71,10 @@ class Autosave(QObject):
             self.look_at_file()
 
     def _on_saved(self) -> None:
-        self._idle.start()
         self._told = ""
         self._workspace.withdraw(_LOSES)
         self._tell()
         self.look_at_file()
-
-    def _on_idle(self) -> None:
-        if self.journal is not None:
-            self.journal.meet_nodes()
 
     def _look(self) -> None:
         if self.journal is not None:
@@ -97,7 +89,6 @@ class Autosave(QObject):
 
     def close(self) -> None:
         """The document was saved or given up."""
-        self._idle.stop()
         while self._endings:
             self._endings.pop()()
         if self.journal is not None:

@@ -168,7 +168,7 @@ def _write_first(
     ended: Callable[[bool], object],
 ) -> None:
     """Make an edit of these steps once the bytes that they bring are on file; `again` where it was edited meanwhile."""
-    recording, owner = journal.recording(workspace.document.model), QObject(workspace)
+    recording, owner = journal.recording(), QObject(workspace)
     recording.try_out(steps)
 
     def stopped() -> None:

@@ -42,7 +42,7 @@ class WorkingCopyTask(QObject):
 
     def _copied(self, rehearsal: WorkingCopy) -> None:
         journal = self._workspace.journal
-        rehearsal.recording = None if journal is None else journal.recording(rehearsal.document.model)
+        rehearsal.recording = None if journal is None else journal.recording()
         self._done(rehearsal)
 
     def _on_change(self, _change: object) -> None:

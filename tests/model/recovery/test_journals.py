@@ -381,7 +381,7 @@ def test_a_step_of_very_many_that_cannot_be_written_is_told_of(tmp_path):
 def rehearsed(document, journal, changes):
     """A copy of the model to which something was done, for the journal of the real one."""
     rehearsal = WorkingCopy(document.model)
-    rehearsal.recording = journal.recording(rehearsal.document.model)
+    rehearsal.recording = journal.recording()
     rehearse(rehearsal, changes)
     return rehearsal
 
@@ -417,7 +417,7 @@ class RecordedEdits(AnyEdits):
         rehearse(rehearsal, changes)
         for title, steps in rehearsal.entries():
             before = snapshot(self.document.model)
-            recording = self.journal.recording(self.document.model)
+            recording = self.journal.recording()
             recording.try_out(steps)
             assert snapshot(self.document.model) == before
             ahead = recording.write_ahead()
@@ -444,15 +444,14 @@ TestRecordedEdits.settings = settings(stateful_step_count=25)
 
 
 class LookedAt(RecordedEdits):
-    """The same person, and between any two edits a look at the model as it began, as by a save.
+    """The same user, and between any two edits a look at the model as it began, as by a save.
 
-    Lists count as long and edits as large from very few on, so that what is done about those is met here too.
+    Steps of tools are made text from very few on.
     """
 
     def opened(self):
         self.patches = contextlib.ExitStack()
         self.patches.enter_context(mock.patch("onnx_workbench.model.recovery.write_ahead._PART", 2))
-        self.patches.enter_context(mock.patch("onnx_workbench.model.recovery.object_ids._APART", 2))
         super().opened()
 
     def teardown(self):

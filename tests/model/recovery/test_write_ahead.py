@@ -42,7 +42,7 @@ def change_weights(document):
 def prepared(document, journal, *edits):
     """Edits made to a copy, as entries, and their way to the journal."""
     rehearsal = WorkingCopy(document.model)
-    rehearsal.recording = journal.recording(rehearsal.document.model)
+    rehearsal.recording = journal.recording()
     for edit in edits:
         edit(rehearsal.document)
     entries = rehearsal.entries()
@@ -96,10 +96,8 @@ def test_of_two_that_are_on_file_before_either_is_made_the_one_that_is_made_is_d
 
 
 def test_edits_between_and_behind_find_what_they_speak_of(tmp_path, dead):
-    """What was met while nothing was edited yet is counted before the tool takes nodes away."""
     document = large_document()
     kept = Journal(document, tmp_path)
-    kept.meet_nodes()
     prepared(document, kept, rename_all)  # for nothing
     entries, ahead = prepared(document, kept, delete_many)
     make(document, ahead, *entries)
@@ -148,7 +146,7 @@ def test_what_is_stopped_while_it_is_written_is_written_as_it_is_made_if_ever(tm
     document = large_document()
     kept = Journal(document, tmp_path)
     rehearsal = WorkingCopy(document.model)
-    rehearsal.recording = kept.recording(rehearsal.document.model)
+    rehearsal.recording = kept.recording()
     change_weights(rehearsal.document)
     entries, stopped = rehearsal.entries(), Progress()
     stopped.cancel()
@@ -171,7 +169,7 @@ def test_an_edit_is_written_ahead_on_the_model_itself(tmp_path, dead):
         initializers.set_tensor(edit, builders.value(document, "w"), ArrayTensor(np.ones(1 << 15, np.float32)))
         nodes.insert_on_edge(edit, builders.value(document, "a"), "Neg")
         steps = edit.take_back()
-    recording = kept.recording(document.model)
+    recording = kept.recording()
     recording.try_out(steps)
     assert snapshot(document.model) == before
     assert document.undo_title is None
@@ -191,7 +189,7 @@ def test_what_was_recorded_before_the_document_was_saved_is_written_as_it_is_mad
     document = saved_file(tmp_path)
     kept = Journal(document, tmp_path / "state")
     rehearsal = WorkingCopy(document.model)
-    rehearsal.recording = kept.recording(rehearsal.document.model)
+    rehearsal.recording = kept.recording()
     rename_all(rehearsal.document)
     assert rehearsal.entries()
     document.mark_saved()
@@ -207,7 +205,7 @@ def test_what_cannot_be_recorded_is_written_as_it_is_made(tmp_path):
     document = builders.document()
     kept = Journal(document, tmp_path)
     rehearsal = WorkingCopy(document.model)
-    rehearsal.recording = kept.recording(rehearsal.document.model)
+    rehearsal.recording = kept.recording()
     with rehearsal.document.edit("Odd") as edit:
         edit.do(SetField(rehearsal.document.model, "metadata", {"odd": object()}))
     rehearsal.entries()
