@@ -31,6 +31,7 @@ HEAVY = (
     "numpy",
     "onnx",
     "networkx",
+    "pyqtgraph",
     "google.protobuf",
     "ml_dtypes",
     "PIL",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtGui import QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 
@@ -15,4 +15,13 @@ def hover(widget: QWidget, position: QPoint | QPointF, held: Qt.MouseButton = Qt
     """
     at, none = QPointF(position), Qt.MouseButton.NoButton
     event = QMouseEvent(QEvent.Type.MouseMove, at, widget.mapToGlobal(at), none, held, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(widget, event)
+
+
+def wheel(widget: QWidget, turned: int, keys: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    """Turn the wheel over the middle of a widget."""
+    at = QPointF(widget.rect().center())
+    none, phase = Qt.MouseButton.NoButton, Qt.ScrollPhase.NoScrollPhase
+    turn = QPoint(0, turned)
+    event = QWheelEvent(at, QPointF(widget.mapToGlobal(at)), QPoint(), turn, none, keys, phase, False)
     QApplication.sendEvent(widget, event)

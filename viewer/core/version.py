@@ -23,7 +23,8 @@ def version() -> str:
 def versions() -> dict[str, str]:
     """Versions worth naming in a report: Python, system and the libraries. Reads metadata, imports none of them."""
     found = {"ONNX Workbench": version(), "Python": platform.python_version(), "System": platform.platform()}
-    for name in ("PySide6-Essentials", "numpy", "onnx", "protobuf", "ml_dtypes", "networkx", "onnxruntime"):
+    libraries = ("numpy", "onnx", "protobuf", "ml_dtypes", "networkx", "pyqtgraph", "onnxruntime")
+    for name in ("PySide6-Essentials", *libraries):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -2,45 +2,105 @@
 
 from __future__ import annotations
 
-from math import log1p
+from math import log10
+from typing import Any
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+import numpy as np
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
-from onnx_workbench.viewer.plots.focus import paint_focus
+from onnx_workbench.viewer.plots.plot import Plot, load_pyqtgraph, unit_of
 from onnx_workbench.viewer.style.formatting import digits_apart, number_text
-from onnx_workbench.viewer.style.theme import monospace, theme, themes
+from onnx_workbench.viewer.style.theme import theme
+
+_BASE = log10(0.5)  # where bars begin on a logarithmic axis, so that a count of 1 has a height
 
 
-class Histogram(QWidget):
-    """Counts over a range. Left and right walk over the bars."""
+class Histogram(Plot):
+    """Counts over a range. Left and right walk over the bars; Ctrl+wheel zooms, dragging pans along the values."""
+
+    wheel_needs_control = True
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Histogram")
-        self.setMinimumHeight(64)
+        self.setMinimumHeight(120)
         self.logarithmic = False
         self._counts: tuple[int, ...] = ()
         self._edges: tuple[float, ...] = ()
         self._bar: int | None = None
-        themes().themeChanged.connect(self.update)
+        self._bars: Any = None
+        self._pointed: Any = None  # the bar that is pointed at
+        self._zero: Any = None
 
     def sizeHint(self) -> QSize:
-        """Wide and low."""
-        return QSize(220, 96)
+        return QSize(220, 160)
 
     def show_counts(self, counts: tuple[int, ...], edges: tuple[float, ...]) -> None:
         """Show these; `edges` has one entry more."""
         self._counts, self._edges, self._bar = counts, edges, None
-        self.update()
+        if counts:
+            self._draw()
+        self.move_cursor(None)
 
     def set_logarithmic(self, on: bool) -> None:
         """Let the height of bars be the logarithm of their count."""
         self.logarithmic = on
+        if self._counts:
+            self._draw()
+
+    def _draw(self) -> None:
+        low, high = self._edges[0], self._edges[-1]
+        unit = unit_of(low, high)
+        self.units = unit, 1.0
+        area = self.area
+        if self._bars is None:
+            self._make_items()
+        area.getAxis("left").setLogMode(self.logarithmic)
+        self.name_axes("", "count (log)" if self.logarithmic else "count")
+        counts = np.array(self._counts)
+        top = max(self._height(int(counts.max(initial=0))), 1.0 if not self.logarithmic else 0.0)
+        base = _BASE if self.logarithmic else 0.0
+        self._set_bars(self._bars, np.flatnonzero(counts))
+        self._set_bars(self._pointed, np.arange(0))
+        self._zero.setVisible(low < 0 < high)
+        self.limit((low / unit, high / unit), (base, top + 0.05 * (top - base)))
         self.update()
+
+    def _make_items(self) -> None:
+        pg = load_pyqtgraph()
+        self._bars, self._pointed = (pg.BarGraphItem(x0=[], x1=[], y0=0, height=[]) for _ in range(2))
+        self._zero = pg.InfiniteLine(0.0)
+        for item in (self._bars, self._pointed, self._zero):
+            self.area.addItem(item, ignoreBounds=True)
+        self.area.getViewBox().setMouseEnabled(x=True, y=False)
+        self.restyle()
+
+    def restyle(self) -> None:
+        if self._bars is not None:
+            colors = theme()
+            for item, color in ((self._bars, colors.edge), (self._pointed, colors.accent)):
+                pen = QPen(color, 1)  # a bar of any count is at least a pixel high
+                pen.setCosmetic(True)
+                item.setOpts(brush=color, pen=pen)
+            pen = QPen(colors.muted, 1, Qt.PenStyle.DotLine)
+            pen.setCosmetic(True)
+            self._zero.setPen(pen)
+
+    def _set_bars(self, item: Any, which: np.ndarray[Any, np.dtype[np.intp]]) -> None:
+        edges = np.array(self._edges) / self.units[0]
+        base = _BASE if self.logarithmic else 0.0
+        heights = [self._height(self._counts[i]) - base for i in which]
+        item.setOpts(x0=edges[which], x1=edges[which + 1], y0=base, height=heights)
+
+    def _height(self, count: int) -> float:
+        return (log10(count) if count else _BASE) if self.logarithmic else float(count)
+
+    def left_texts(self, values: list[float], _spacing: float) -> list[str]:
+        if self.logarithmic:
+            return [number_text(round(10**v)) if v >= 0 else "" for v in values]
+        return [number_text(round(v)) if v == round(v) else "" for v in values]
 
     @property
     def bar_text(self) -> str:
@@ -52,38 +112,26 @@ class Histogram(QWidget):
         return f"{number_text(low, digits)} to {number_text(high, digits)}: {number_text(self._counts[self._bar])}"
 
     @property
-    def shown_bar_text(self) -> str:
-        """The part of that for which there is room."""
-        return QFontMetricsF(self._font()).elidedText(self.bar_text, Qt.TextElideMode.ElideRight, self._plot().width())
-
-    @property
     def range_texts(self) -> tuple[str, str]:
         """The two ends."""
         low, high = self._edges[0], self._edges[-1]
         digits = digits_apart(low, high, 4)
         return number_text(low, digits), number_text(high, digits)
 
-    def _plot(self) -> QRectF:
-        below = QFontMetricsF(self._font()).height()
-        return QRectF(2, 2, self.width() - 4, self.height() - below - 5)
+    def text_below(self) -> tuple[str, bool]:
+        return self.bar_text, True
 
-    def _font(self) -> QFont:
-        return monospace(max(self.font().pointSizeF() - 1, 8))
+    def point_at(self, x: float) -> None:
+        if self._counts:
+            self._point(int(np.searchsorted(np.array(self._edges) / self.units[0], x, side="right")) - 1)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Point at a bar."""
-        plot = self._plot()
-        if self._counts and plot.width() > 0:
-            part = (event.position().x() - plot.left()) / plot.width()
-            self._point(int(part * len(self._counts)))
-
-    def leaveEvent(self, _event: QEvent) -> None:
-        """Nothing is pointed at."""
-        self._bar = None
-        self.update()
+    def leave(self) -> None:
+        if self._bar is not None:
+            self._bar = None
+            self._set_bars(self._pointed, np.arange(0))
+            self.update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk over the bars."""
         if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self._counts:
             step = 1 if event.key() == Qt.Key.Key_Right else -1
             self._point(0 if self._bar is None else self._bar + step)
@@ -92,35 +140,16 @@ class Histogram(QWidget):
 
     def _point(self, bar: int) -> None:
         self._bar = min(max(bar, 0), len(self._counts) - 1)
+        self._set_bars(self._pointed, np.array([self._bar] if self._counts[self._bar] else [], np.intp))
         self.setToolTip(self.bar_text)
         self.setAccessibleDescription(self.bar_text)
         self.update()
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Bars, and the two ends of the range."""
-        painter = QPainter(self)
-        colors = theme()
-        plot = self._plot()
-        painter.setPen(colors.border)
-        painter.drawLine(plot.bottomLeft(), plot.bottomRight())
-        if not self._counts:
+    def paint_below(self, painter: QPainter, room: QRectF) -> None:
+        if self._bar is not None or not self._counts:
+            super().paint_below(painter, room)
             return
-        heights = [log1p(c) if self.logarithmic else float(c) for c in self._counts]
-        most = max(heights) or 1.0
-        width = plot.width() / len(heights)
-        for number, height in enumerate(heights):
-            if height:
-                tall = max(height / most * plot.height(), 1.0)
-                rect = QRectF(plot.left() + number * width, plot.bottom() - tall, max(width - 0.4, 0.6), tall)
-                painter.fillRect(rect, colors.accent if number == self._bar else colors.edge)
-        painter.setFont(self._font())
-        painter.setPen(colors.text if self._bar is not None else colors.muted)
-        below = QRectF(plot.left(), plot.bottom() + 2, plot.width(), self.height() - plot.bottom() - 2)
-        center = Qt.AlignmentFlag.AlignVCenter
-        if self._bar is not None:
-            painter.drawText(below, center | Qt.AlignmentFlag.AlignHCenter, self.shown_bar_text)
-        else:
-            low, high = self.range_texts
-            painter.drawText(below, center | Qt.AlignmentFlag.AlignLeft, low)
-            painter.drawText(below, center | Qt.AlignmentFlag.AlignRight, high)
-        paint_focus(painter, self)
+        low, high = self.range_texts
+        painter.setPen(theme().muted)
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, low)
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, high)

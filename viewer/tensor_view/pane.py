@@ -21,6 +21,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.plots.line_plot import LinePlot
 from onnx_workbench.viewer.plots.matrix_view import MatrixImage, MatrixView, Part
+from onnx_workbench.viewer.plots.plot import load_pyqtgraph
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
@@ -485,7 +486,11 @@ class TensorPane(QWidget):
             def show(found: pictures.Series) -> None:
                 self.lines.show_lines(found.positions, found.lines, found.note, found.index)
 
-            return self.lines, partial(pictures.series, reader, which), show
+            def read(progress: Progress) -> pictures.Series:
+                load_pyqtgraph()  # here rather than when the lines are first shown, on the GUI thread
+                return pictures.series(reader, which, progress)
+
+            return self.lines, read, show
         return self.text, lambda _: plane_text(reader, which), self.text.setPlainText
 
     @property

@@ -16,6 +16,7 @@ from onnx_workbench.exec.inspect.distribution import PERCENTILES, Distribution, 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.plots.histogram import Histogram
+from onnx_workbench.viewer.plots.plot import load_pyqtgraph
 from onnx_workbench.viewer.style.formatting import number_text
 from onnx_workbench.viewer.style.theme import monospace, themes
 from onnx_workbench.viewer.tensor_view.readers import Reader, SparseReader
@@ -225,6 +226,7 @@ def _counts(statistics: Statistics, *, strings: bool) -> Rows:
 
 def counted(reader: Reader, progress: Progress) -> Distribution:
     """The distribution of all elements; of a sparse tensor, of its entries, since the rest are zeros."""
+    load_pyqtgraph()  # here rather than when the histogram is first shown, on the GUI thread
     if not isinstance(reader, SparseReader):
         return distribution(reader.flat, reader.shape, reader.size, progress)
     positions, values = reader.entries()

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 
 from onnx_workbench.viewer.plots.line_plot import LinePlot
+from tests.viewer.pointer import hover, wheel
 
 
 def rows(count):
@@ -16,8 +17,7 @@ def rows(count):
 def colors_above(plot):
     """The colours of the legend: what is painted above the lines."""
     picture = plot.grab().toImage()
-    plot_top = int(plot._plot().top()) - 4
-    seen = {picture.pixelColor(x, y).name() for y in range(plot_top) for x in range(picture.width())}
+    seen = {picture.pixelColor(x, y).name() for y in range(plot.view.y()) for x in range(picture.width())}
     return seen & {QColor(name).name() for name in ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9")}
 
 
@@ -50,13 +50,76 @@ def chosen(qtbot):
     return plot, found
 
 
-@pytest.mark.parametrize(("across", "down", "index"), [(0.0, 1.0, (0, 0)), (1.0, 0.0, (2, 6)), (0.0, 0.6, (2, 0))])
-def test_a_click_chooses_the_element_of_the_nearest_line(chosen, qtbot, across, down, index):
+@pytest.mark.parametrize(("x", "y", "index"), [(0.1, 0.0, (0, 0)), (5.9, 5.0, (2, 6)), (0.1, 1.6, (2, 0))])
+def test_a_click_chooses_the_element_of_the_nearest_line(chosen, qtbot, x, y, index):
     plot, found = chosen
-    room = plot._plot()
-    place = QPoint(round(room.left() + across * room.width()), round(room.top() + down * room.height()))
-    qtbot.mouseClick(plot, Qt.MouseButton.LeftButton, pos=place)
+    plot.show()
+    qtbot.mouseClick(plot.view.viewport(), Qt.MouseButton.LeftButton, pos=plot.point_of(x, y).toPoint())
     assert found == [index]
+
+
+def test_dragging_pans_and_chooses_nothing(chosen, qtbot):
+    plot, found = chosen
+    plot.show()
+    plot.area.getViewBox().scaleBy((0.5, 0.5))
+    before = plot.area.getViewBox().viewRange()[0]
+    start, end = plot.point_of(3.5, 2.5).toPoint(), plot.point_of(2.5, 2.5).toPoint()
+    viewport = plot.view.viewport()
+    qtbot.mousePress(viewport, Qt.MouseButton.LeftButton, pos=start)
+    for share in (0.4, 0.7, 1.0):
+        hover(viewport, start * (1 - share) + end * share, Qt.MouseButton.LeftButton)
+    qtbot.mouseRelease(viewport, Qt.MouseButton.LeftButton, pos=end)
+    after = plot.area.getViewBox().viewRange()[0]
+    assert after[0] > before[0]
+    assert not found
+
+
+def test_the_wheel_zooms_and_a_double_click_shows_all(chosen, qtbot):
+    plot, _ = chosen
+    plot.show()
+    everything = plot.area.getViewBox().viewRange()
+    wheel(plot.view.viewport(), 240)
+    low, high = plot.area.getViewBox().viewRange()[0]
+    assert high - low < 5
+    wheel(plot.view.viewport(), -4800)
+    assert plot.area.getViewBox().viewRange()[0] == pytest.approx(everything[0]), "no farther than all"
+    wheel(plot.view.viewport(), 240)
+    qtbot.mouseDClick(plot.view.viewport(), Qt.MouseButton.LeftButton, pos=plot.view.viewport().rect().center())
+    assert plot.area.getViewBox().viewRange() == [pytest.approx(ends) for ends in everything]
+
+
+def test_the_pointer_reads_the_values(chosen, qtbot):
+    plot, _ = chosen
+    plot.show()
+    hover(plot.view.viewport(), plot.point_of(2.2, 1.0))
+    assert plot.point_text == "[2]  row 0: 1   row 1000: 2   row 2000: 3"
+    assert plot.accessibleDescription() == plot.point_text
+
+
+def test_between_least_and_greatest_values_it_is_filled(qtbot):
+    plot = LinePlot()
+    qtbot.addWidget(plot)
+    plot.resize(400, 300)
+    low = np.zeros(9)
+    plot.show_lines(range(9), (("", low, low + 10),))
+    plot.show()
+    picture, at = plot.view.grab().toImage(), plot.point_of(4.5, 5.0).toPoint()
+    color = picture.pixelColor(at)
+    assert color.blue() - color.red() > 60
+    assert plot.area.getAxis("left").labelText == "value"
+    assert plot.area.getAxis("bottom").labelText == "index"
+
+
+@pytest.mark.parametrize("positions", [range(0), range(5, 6), range(0, 1 << 40, 1 << 38)])
+def test_any_positions_are_painted(qtbot, positions):
+    plot = LinePlot()
+    qtbot.addWidget(plot)
+    values = np.arange(float(len(positions)))
+    plot.show_lines(positions, (("", values, values),))
+    plot.show()
+    assert not plot.grab().isNull()
+    qtbot.keyClick(plot, Qt.Key.Key_Right)
+    assert plot.point_text.startswith(f"[{positions[0]}]" if positions else "")
 
 
 def test_keys_choose_an_element(chosen, qtbot):
@@ -74,7 +137,8 @@ def test_a_click_passes_over_lines_without_numbers(chosen, qtbot):
     plot, found = chosen
     nothing = np.full(4, np.nan)
     plot.show_lines(range(4), (("a", nothing, nothing), *rows(1)), index=lambda line, position: (line, position))
-    qtbot.mouseClick(plot, Qt.MouseButton.LeftButton, pos=plot._plot().center().toPoint())
+    plot.show()
+    qtbot.mouseClick(plot.view.viewport(), Qt.MouseButton.LeftButton, pos=plot.point_of(2.9, 2.0).toPoint())
     assert found[0][0] == 1
     assert not plot.grab().isNull()
 
@@ -86,8 +150,9 @@ def test_where_there_is_no_finite_number_the_line_has_a_gap(qtbot):
     values = np.zeros(9)
     values[3:6] = np.nan
     plot.show_lines(range(9), (("", values, values),))
-    picture, room = plot.grab().toImage(), plot._plot()
-    seen = [is_blue(picture, round(room.left() + part * room.width())) for part in (0.1, 0.5, 0.9)]
+    plot.show()
+    picture = plot.view.grab().toImage()
+    seen = [is_blue(picture, plot.point_of(x, 0.0).toPoint().x()) for x in (0.8, 4.0, 7.2)]
     assert seen == [True, False, True]
 
 
@@ -103,8 +168,8 @@ def test_numbers_of_any_size_have_a_line(qtbot, values):
     qtbot.addWidget(plot)
     plot.resize(400, 200)
     plot.show_lines(range(9), (("", values, values),))
-    picture, room = plot.grab().toImage(), plot._plot()
-    assert is_blue(picture, round(room.left() + 0.3 * room.width()))
+    plot.show()
+    assert is_blue(plot.view.grab().toImage(), plot.point_of(2.4, 0.0).toPoint().x())
 
 
 def test_numbers_that_differ_little_are_told_apart(qtbot):
