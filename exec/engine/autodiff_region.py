@@ -2,66 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from onnx_workbench.exec.engine.operations import Library
 from onnx_workbench.exec.engine.plan import MISSING, Plan, Step
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.context import Context, Region, RegionNode, RuntimeValue
-from onnx_workbench.exec.results.slot_map import Path
+from onnx_workbench.exec.kernels.context import Region, RegionNode, RuntimeValue
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.engine.operations import Library
+    from onnx_workbench.exec.engine.plan_state import Activation, PlanState
 
 
 class RegionFinder:
-    """Finds and runs the steps between given values and a target, in the graph that one node is in.
+    """Finds and runs the steps between given values and a target, in the graph that the step of a node is in."""
 
-    `plan` is the one that is run (after an edit, plans share finders), `live` holds the values of the run going on.
-    `used` says that somebody asked: the results of that node then depend on more than its inputs.
-    """
-
-    def __init__(self, plan: Plan, path: Path, library: Library) -> None:
-        self.plan = plan
-        self._path = path
+    def __init__(self, around: Activation, step: Step, library: Library) -> None:
+        self._around = around
+        self._path = step.path
+        self._key = step.key
         self._library = library
-        self.live: list[RuntimeValue] | None = None
-        self.run: Callable[[Step, list[RuntimeValue]], None] | None = None
-        self.used = False
-        self.context: Context | None = None  # of the node
 
     def __call__(self, given: Mapping[str, RuntimeValue], target: str) -> Region:
         """The region that makes `target` of the given values, run on them; KernelError names what is not there."""
-        assert self.live is not None
-        self.used = True
-        plan = self.plan
+        state, executor = self._around.state, self._around.executor
+        assert state is not None
+        assert executor is not None
+        self._library.volatile.add(self._key)  # the results of the node depend on more than its inputs
+        plan = state.plan
         by_name = {plan.name(value): slot for (path, value), slot in plan.slots.items() if path == self._path}
         names = {slot: name for name, slot in by_name.items()}
         missing = [name for name in (*given, target) if name not in by_name]
         if missing:
             msg = f"the graph has no value named {', '.join(map(repr, missing))}; expected one that it computes"
             raise KernelError(msg)
-        slots = self.live.copy()
+        slots = self._around.slots.copy()
         fixed = {by_name[name]: value for name, value in given.items()}
         slots_given = set(fixed)
         for slot, value in fixed.items():
             slots[slot] = value
-        steps = self._between(slots, slots_given, by_name[target])
-        assert self.run is not None
+        steps = self._between(plan, slots, slots_given, by_name[target])
         for step in steps:
-            self.run(step, slots)
-        nodes = [self._node(step, names) for step in steps]
+            executor.run_again(state, step, slots)
+        nodes = [_node(state, step, names) for step in steps]
         values = {names.get(s, f"#{s}"): slots[s] for step in steps for s in (*step.ins, *step.outs) if s}
         values.update({name: slots[by_name[name]] for name in (*given, target)})
         return Region(nodes, values)
 
-    def _between(self, slots: list[RuntimeValue], given: set[int], target: int) -> list[Step]:
+    def _between(self, plan: Plan, slots: list[RuntimeValue], given: set[int], target: int) -> list[Step]:
         """Steps that the target depends on, up to the given slots, in run order; constants are read on the way."""
-        plan = self.plan
         wanted: dict[int, Step] = {}
         pending = [target]
         while pending:
             slot = pending.pop()
             if slot in given or slot == 0:
                 continue
-            step = plan.producers.get(slot)
+            step = plan.producer(slot)
             if step is None:
                 if slots[slot] is MISSING and slot in plan.constants:
                     slots[slot] = self._library.constant(plan.constants[slot])
@@ -73,15 +69,16 @@ class RegionFinder:
                 pending.extend(step.reads)
         return [wanted[index] for index in sorted(wanted)]
 
-    def _node(self, step: Step, names: Mapping[int, str]) -> RegionNode:
-        def name(slot: int) -> str:
-            return names.get(slot, f"#{slot}") if slot else ""
 
-        return RegionNode(
-            step.node.op_type,
-            step.node.domain,
-            step.operation.opset,
-            tuple(name(s) for s in step.ins),
-            tuple(name(s) for s in step.outs),
-            step.operation.attributes | {b.attribute: b for b in step.bodies},
-        )
+def _node(state: PlanState, step: Step, names: Mapping[int, str]) -> RegionNode:
+    def name(slot: int) -> str:
+        return names.get(slot, f"#{slot}") if slot else ""
+
+    return RegionNode(
+        step.node.op_type,
+        step.node.domain,
+        step.operation.opset,
+        tuple(name(s) for s in step.ins),
+        tuple(name(s) for s in step.outs),
+        state.attributes(step),
+    )

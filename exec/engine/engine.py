@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline, ValueCache
@@ -17,8 +17,9 @@ from onnx_workbench.exec.engine.executor import Executor, Observer
 from onnx_workbench.exec.engine.input_types import kind_of
 from onnx_workbench.exec.engine.lowering import compile_model
 from onnx_workbench.exec.engine.operations import Library
-from onnx_workbench.exec.engine.plan import MISSING, Kinds, Plan, Step
+from onnx_workbench.exec.engine.plan import MISSING, Plan, Step
 from onnx_workbench.exec.engine.plan_patch import patched
+from onnx_workbench.exec.engine.plan_state import Kinds, PlanState, TokenTable, fill
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
 from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.kernels.context import Limits, RuntimeValue, set_limits
@@ -27,15 +28,6 @@ from onnx_workbench.exec.results.values import copy_value, same_value
 from onnx_workbench.exec.worker.allocator import keep_freed_memory, return_freed_memory
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
-
-
-@dataclass(slots=True)
-class _Numbering:
-    """Tokens of slots and steps for certain feeds."""
-
-    feeds: tuple[tuple[int, int], ...]
-    slots: list[int]
-    steps: list[int]
 
 
 class Engine:
@@ -49,10 +41,9 @@ class Engine:
         self.budget = budget
         self.library = Library()
         self._store = ValueCache(budget)
-        self._plans: dict[Any, Plan] = {}
-        self._newest: tuple[int, frozenset[int], ModelSnapshot, Plan] | None = None
+        self._plans: dict[Any, PlanState] = {}  # the newest last
+        self._newest: tuple[int, frozenset[int], ModelSnapshot, PlanState] | None = None
         self._feeds: dict[int, tuple[int, RuntimeValue]] = {}
-        self._tokens: dict[int, _Numbering] = {}  # by id of a plan in _plans
         self._last: Execution | None = None  # whose values are not yet in the store
 
     def forget(self) -> None:
@@ -62,43 +53,41 @@ class Engine:
         self._feeds.clear()
         return_freed_memory()
 
-    def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> Plan:
-        """The plan of a snapshot; that of the same content is found again."""
+    def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> PlanState:
+        """The plan of a snapshot and its state; those of the same content are found again."""
         if self.library.refused:  # another limit, or a file that is there by now, may let it be read
             self.library.refused = False
             self._plans.clear()
-            self._tokens.clear()
             self._newest = None
         key = (snapshot.uid, seed, fed)
-        plan = self._plans.pop(key, None)
-        if plan is None and self._newest is not None and self._newest[:2] == (seed, fed):
-            plan = patched(self._newest[3], self._newest[2], snapshot, self.library, seed)
-        if plan is None:
-            plan = compile_model(snapshot, self.library, seed=seed, fed=fed)
-        self._plans[key] = plan  # the newest last
-        self._newest = seed, fed, snapshot, plan
-        plan.names = snapshot.names
+        state = self._plans.pop(key, None)
+        if state is None and self._newest is not None and self._newest[:2] == (seed, fed):
+            state = patched(self._newest[3], self._newest[2], snapshot, self.library, seed)
+        if state is None:
+            state = PlanState(compile_model(snapshot, self.library, seed=seed, fed=fed), self.library)
+        self._plans[key] = state
+        self._newest = seed, fed, snapshot, state
         while len(self._plans) > 4:
-            dropped = self._plans.pop(next(iter(self._plans)))
-            self._tokens.pop(id(dropped), None)
+            del self._plans[next(iter(self._plans))]
         if self.library.is_grown:
-            self._let_go()
-        return plan
+            self._evict()
+        return state
 
-    def _let_go(self) -> None:
-        """Let go of constants and prepared weights that no plan has any more, and of tokens of what is not kept."""
+    def _evict(self) -> None:
+        """Let go of constants and weights that no plan reads, and of tokens of what is not kept."""
         steps: list[Step] = []
         tensors: set[int] = set()
-        pending = list(self._plans.values())
         known = self._store.tokens() | {token for token, _ in self._feeds.values()}
-        for numbering in self._tokens.values():
-            known.update(numbering.slots, numbering.steps)
+        for state in self._plans.values():
+            if state.token_table is not None:
+                known.update(state.token_table.slots, state.token_table.steps)
+        pending = [state.plan for state in self._plans.values()]
         while pending:
             plan = pending.pop()
             steps += plan.steps
             tensors.update(plan.constants.values())
             known.update(plan.tokens.values())
-            pending += [body.plan for step in plan.bodied for body in step.bodies]
+            pending += [body.plan for index in plan.bodied for body in plan.steps[index].bodies]
         known.update(s.key for s in steps)
         tokens = {s.token for s in steps}
         self._store.retain(tokens)
@@ -125,17 +114,18 @@ class Engine:
             self._store.clear()
             self._last = None
         fed = frozenset(value for value, _ in snapshot.graph.initializers if value in feeds)
-        plan = self._plan_within(limits, snapshot, options.seed, fed)
-        if isinstance(plan, str):
-            return self._unplanned(snapshot, options, plan, begun)
-        slots, of_steps, kinds = self._take(plan, feeds)
-        targets = _targets(plan, options)
-        needed, kept = self._needed(plan, of_steps, targets, slots, fresh=options.fresh)
-        _refuse_missing(plan, needed, slots, snapshot)
-        run = Executor(plan, self.library, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
-        execution = Execution(self.library, self._store, plan, run, of_steps, kept, options, begun, kinds)
-        if needed is plan.everything:
-            run.code = plan.code_for(kinds)
+        state = self._plan_within(limits, snapshot, options.seed, fed)
+        if isinstance(state, str):
+            return self._unplanned(snapshot, options, state, begun)
+        slots, of_steps, kinds = self._assign_feeds(state, feeds)
+        targets = _targets(state.plan, options)
+        needed, kept = self._needed(state, of_steps, targets, slots, fresh=options.fresh)
+        _refuse_missing(state.plan, needed, slots, snapshot)
+        run = Executor(state, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
+        execution = Execution(self._store, run, of_steps, kept, options, begun, kinds)
+        schedule = state.schedule
+        if schedule is not None and needed is schedule.steps:
+            run.code = state.code_for(schedule.code, kinds)
         else:
             execution.prepare(needed, targets)
         if options.watched:
@@ -143,8 +133,8 @@ class Engine:
         self._last = execution
         return execution
 
-    def _plan_within(self, limits: Limits, snapshot: ModelSnapshot, seed: int, fed: frozenset[int]) -> Plan | str:
-        """The plan, or what stopped the planning."""
+    def _plan_within(self, limits: Limits, snapshot: ModelSnapshot, seed: int, fed: frozenset[int]) -> PlanState | str:
+        """The plan and its state, or the reason why planning was stopped."""
         set_limits(limits)
         try:
             return self.plan(snapshot, seed, fed)
@@ -156,66 +146,68 @@ class Engine:
             set_limits(None)
 
     def _unplanned(self, snapshot: ModelSnapshot, options: ExecutionOptions, stopped: str, begun: float) -> Execution:
-        """A run that was stopped before it was known what there is to do."""
+        """A run that was stopped while it was planned."""
         bare = replace(snapshot, graph=replace(snapshot.graph, initializers=(), nodes=()))
-        plan = compile_model(bare, self.library, seed=options.seed)
-        run = Executor(plan, self.library, plan.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
+        state = PlanState(compile_model(bare, self.library, seed=options.seed), self.library)
+        run = Executor(state, state.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
         run.stopped = stopped
-        return Execution(self.library, self._store, plan, run, [], {}, options, begun, ())
+        return Execution(self._store, run, [], {}, options, begun, ())
 
-    def _take(self, plan: Plan, feeds: Mapping[int, RuntimeValue]) -> tuple[list[RuntimeValue], list[int], Kinds]:
-        """Take up the feeds of a plan: slots that hold them and constants, tokens of steps, the kind of each feed."""
+    def _assign_feeds(
+        self, state: PlanState, feeds: Mapping[int, RuntimeValue]
+    ) -> tuple[list[RuntimeValue], list[int], Kinds]:
+        """Slots that hold feeds and constants, the tokens of the steps, the kind of each feed."""
+        plan = state.plan
         given = {value: feed for value, feed in feeds.items() if ((), value) in plan.slots}
-        of_steps = self._number(plan, given)
-        slots = plan.template.copy()
+        of_steps = self._step_tokens(state, given)
+        slots = state.template.copy()
         for value in given:
             slots[plan.slots[(), value]] = self._feeds[value][1]
         return slots, of_steps, tuple([(value, kind_of(feed)) for value, feed in given.items()])
 
     def _settle(self) -> None:
-        """Take over what the last run computed; left until somebody wants it."""
+        """Put what the last run computed into the cache; deferred until a run needs it."""
         if self._last is not None:
             self._last.keep_values()
             self._last = None
 
-    def _number(self, plan: Plan, given: Mapping[int, RuntimeValue]) -> list[int]:
+    def _step_tokens(self, state: PlanState, given: Mapping[int, RuntimeValue]) -> list[int]:
         """A token per step; 0 where something is missing."""
         feeds = tuple((value, self._feed(value, feed)) for value, feed in given.items())
-        volatile = bool(self.library.volatile)
-        known = self._tokens.get(id(plan))
-        if known is not None and known.feeds == feeds and not volatile:
+        is_stable = not self.library.volatile
+        known, base = state.token_table, state.base.token_table if state.base is not None else None
+        if known is not None and known.feeds == feeds and is_stable:
             return known.steps
-        base = self._tokens.get(id(plan.base)) if plan.base is not None else None
-        if base is not None and base.feeds == feeds and not volatile:
-            found = _Numbering(feeds, base.slots.copy(), base.steps.copy())
-            self._renumber(plan, found)
+        if base is not None and base.feeds == feeds and is_stable:
+            found = TokenTable(feeds, base.slots.copy(), base.steps.copy())
+            self._update_tokens(state, found)
         else:
-            found = _Numbering(feeds, [0] * plan.size, [])
-            for slot, token in plan.tokens.items():
+            found = TokenTable(feeds, [0] * state.plan.size, [])
+            for slot, token in state.plan.tokens.items():
                 found.slots[slot] = token if slot else -1
             for value, token in feeds:
-                found.slots[plan.slots[(), value]] = token
-            for step in plan.steps:
-                found.steps.append(self._token(step, found.slots))
-        plan.base = None
-        self._tokens[id(plan)] = found
+                found.slots[state.plan.slots[(), value]] = token
+            for step in state.plan.steps:
+                found.steps.append(self._token(state, step, found.slots))
+        state.base, state.token_table = None, found
         return found.steps
 
-    def _renumber(self, plan: Plan, found: _Numbering) -> None:
-        """Number what is downstream of the steps that an edit changed."""
-        changed, dirty = plan.changed, set[int]()
-        for step in plan.steps[min(changed) :]:
+    def _update_tokens(self, state: PlanState, found: TokenTable) -> None:
+        """New tokens downstream of the steps that an edit changed."""
+        changed, dirty = state.changed, set[int]()
+        for step in state.plan.steps[min(changed) :]:
             if step.index in changed or not dirty.isdisjoint(step.ins) or not dirty.isdisjoint(step.captured):
-                token = self._token(step, found.slots)
+                token = self._token(state, step, found.slots)
                 if token != found.steps[step.index]:
                     found.steps[step.index] = token
                     dirty.update(step.outs)
                     dirty.discard(0)
 
-    def _token(self, step: Step, slots: list[int]) -> int:
+    def _token(self, state: PlanState, step: Step, slots: list[int]) -> int:
         """The token of a step whose inputs have theirs; its outputs get one too."""
-        if step.token:
-            return step.token
+        constant = state.tokens[step.index]
+        if constant:
+            return constant
         read = [slots[s] for s in step.reads]
         if step.operation.problem or 0 in read:
             for slot in step.outs:
@@ -230,7 +222,7 @@ class Engine:
         return token
 
     def _feed(self, number: int, value: RuntimeValue) -> int:
-        """The token of a feed; a copy is kept to see later whether it changed, and so that nobody can change it."""
+        """The token of a feed; a copy is kept, which callers cannot change, and compared with the next one."""
         known = self._feeds.get(number)
         if known is not None and same_value(known[1], value):
             return known[0]
@@ -239,17 +231,18 @@ class Engine:
         return token
 
     def _needed(
-        self, plan: Plan, tokens: list[int], targets: set[int] | None, slots: list[RuntimeValue], *, fresh: bool
+        self, state: PlanState, tokens: list[int], targets: set[int] | None, slots: list[RuntimeValue], *, fresh: bool
     ) -> tuple[list[Step], dict[int, CacheEntry | CacheOutline | None]]:
         """Steps to run, and by index what is kept of those that need not (None: a folded constant)."""
-        if fresh and targets is None and plan.everything is not None:
-            return plan.everything, dict.fromkeys(plan.folded)
+        plan, schedule = state.plan, state.schedule
+        if fresh and targets is None and schedule is not None:
+            return schedule.steps, dict.fromkeys(schedule.folded)
         self._settle()
         wanted = _wanted(plan, targets)
         needed: list[Step] = []
         kept: dict[int, CacheEntry | CacheOutline | None] = {}
         entries, outlines, folded = self._store.entries, self._store.outlines, self.library.folded
-        run, producers = self._store.run, plan.producers
+        run, producers, constants = self._store.run, plan.producers, state.tokens
         for step in reversed(plan.steps):
             index = step.index
             if not wanted[index] and targets is not None:
@@ -259,13 +252,12 @@ class Engine:
                 entry = entries.get(token)
                 if entry is not None:
                     entry.run = run
-                    step.fill(slots, entry.values)
+                    fill(step, slots, entry.values)
                     kept[index] = entry
                     continue
-                if step.token and token in folded:
-                    step.fill(slots, folded[token])
-                    step.fill(plan.template, folded[token])
-                    plan.given.update(filter(None, step.outs))
+                if constants[index] and token in folded:
+                    fill(step, slots, folded[token])
+                    state.fold(step, folded[token])
                     kept[index] = None
                     continue
                 if not wanted[index] and token in outlines:
@@ -276,7 +268,7 @@ class Engine:
             for slot in step.reads:
                 producer = producers.get(slot)
                 if producer is not None:
-                    wanted[producer.index] = 1
+                    wanted[producer] = 1
         return needed[::-1], kept
 
 
@@ -285,7 +277,7 @@ def _wanted(plan: Plan, targets: set[int] | None) -> bytearray:
     wanted = bytearray(len(plan.steps))
     for slot in plan.outputs if targets is None else ():
         if slot in plan.producers:
-            wanted[plan.producers[slot].index] = 1
+            wanted[plan.producers[slot]] = 1
     for index in targets or ():
         wanted[index] = 1
     return wanted
@@ -307,7 +299,7 @@ def _targets(plan: Plan, options: ExecutionOptions) -> set[int] | None:
     slots = [plan.slots[key] for key in keys if key in plan.slots]
     if options.outputs:
         slots += plan.outputs
-    return {plan.producers[s].index for s in slots if s in plan.producers}
+    return {plan.producers[s] for s in slots if s in plan.producers}
 
 
 def _refuse_missing(plan: Plan, needed: Sequence[Step], slots: list[RuntimeValue], snapshot: ModelSnapshot) -> None:

@@ -1,4 +1,4 @@
-"""One run from its plan to its results: what is computed is put into the store, in the midst of the run too."""
+"""One run from its plan to its result: computes, fills the cache, and gives results, also while it is going on."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from itertools import accumulate
 import numpy as np
 
 from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline, ValueCache
-from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Executor, bind, prepare
-from onnx_workbench.exec.engine.operations import Library
-from onnx_workbench.exec.engine.plan import MISSING, Code, Kinds, Plan, Step
+from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Executor
+from onnx_workbench.exec.engine.plan import MISSING, Step
+from onnx_workbench.exec.engine.plan_state import Code, Kinds, Schedule
 from onnx_workbench.exec.engine.snapshot import ABSENT
 from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
 from onnx_workbench.exec.inspect.statistics import nbytes
@@ -24,7 +24,7 @@ from onnx_workbench.exec.results.slot_map import Path, ValueKey
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
-    """What is asked of a run. `values` None: every value; else keys, beside the outputs unless `until` is given."""
+    """Options of a run. `values` None: every value; else keys, beside the outputs unless `until` is given."""
 
     values: tuple[ValueKey | str, ...] | None = None
     outputs: bool = True
@@ -33,17 +33,15 @@ class ExecutionOptions:
     memory_limit: int | None = None  # bytes of a single value
     time_limit: float | None = None  # seconds
     fresh: bool = False
-    watched: bool = False  # somebody looks at every step: those that are constant are gone through too
+    watched: bool = False  # there are breakpoints: constant steps are gone through too
 
 
 class Execution:
-    """A run that has been planned: `advance` computes, `result` says what there is so far."""
+    """A run that has been planned: `advance` computes, `finish` gives the result so far."""
 
     def __init__(
         self,
-        library: Library,
         store: ValueCache,
-        plan: Plan,
         run: Executor,
         tokens: list[int],
         kept: dict[int, CacheEntry | CacheOutline | None],
@@ -51,12 +49,12 @@ class Execution:
         begun: float,
         kinds: Kinds,
     ) -> None:
-        self._library = library
+        self._library = run.state.library
         self._store = store
-        self.plan = plan
+        self.state = run.state
+        self.plan = run.plan
         self.run = run
         self.options = options
-        self.wanted: set[int] = set()
         self._tokens = tokens
         self._kept = kept
         self._begun = begun
@@ -78,11 +76,11 @@ class Execution:
 
     def prepare(self, needed: list[Step], targets: set[int] | None) -> None:
         """Compute constants, prepare weights, settle the order."""
-        run, plan, library = self.run, self.plan, self._library
-        slots, template = run.slots, plan.template
+        run, plan, state = self.run, self.plan, self.state
+        slots, template = run.slots, state.template
         set_limits(run.limits)
         try:
-            for slot in bind(plan, library, needed):
+            for slot in state.read_constants(needed):
                 slots[slot] = template[slot]
         finally:
             set_limits(None)
@@ -91,24 +89,24 @@ class Execution:
                 run.dead[slot] = Failure(
                     0, (), plan.name(value), "value", 0, (), f"nothing defines {plan.name(value)!r}", "KernelError"
                 )
-        constants = [s for s in needed if s.token]
-        rest = [s for s in needed if not s.token] if constants else needed
+        constants = [s for s in needed if state.tokens[s.index]]
+        rest = [s for s in needed if not state.tokens[s.index]] if constants else needed
         if constants:
-            run.code = [s.code().guarded() for s in constants]
+            run.code = [state.code_of(s).guarded() for s in constants]
             self._costs = self._costs_of([*constants, *rest])
             run.execute(expected=self._expected)
             self._fold(constants)
         if targets is not None:
             run.keep = {slot for index in targets for slot in plan.steps[index].outs} | set(plan.outputs)
-        prepare(plan, library, rest)
+        state.prepare_weights(rest)
         code = self._code(rest)
         if targets is None and not run.dead and len(rest) + len(self._kept) == len(plan.steps) - len(constants):
-            self._remember(plan, rest, code)
-        guarded = code if plan.good == self._kinds else [c.guarded() for c in code]
+            self._remember(rest, code)
+        guarded = code if state.accepts(self._kinds) else [c.guarded() for c in code]
         run.code = [*run.code, *guarded] if constants else guarded
 
     def reopen_constants(self) -> None:
-        """Stand before the first step, be it constant: it is gone through as others are, and gives the same again."""
+        """Go back before the first step, be it constant: a constant step gives the same again."""
         run, steps = self.run, self.plan.steps
         if run.stopped:
             return
@@ -118,17 +116,17 @@ class Execution:
         order = sorted([*folded, *(code.step for code in run.code)], key=lambda step: step.index)
         run.rewind([code.guarded() for code in self._code(order)])
 
-    def _remember(self, plan: Plan, steps: list[Step], code: list[Code]) -> None:
-        """The next run of everything need not find out again what everything is."""
-        dynamic = [s for s in plan.steps if not s.token]
-        if len(dynamic) == len(steps) and all(s.folded for s in plan.steps if s.token):
-            plan.everything, plan.code = steps, code
-            plan.folded = [s.index for s in plan.steps if s.token]
+    def _remember(self, steps: list[Step], code: list[Code]) -> None:
+        """Keep the schedule for the next run of everything."""
+        tokens, folded = self.state.tokens, self.state.folded
+        constant = [index for index, token in enumerate(tokens) if token]
+        if len(tokens) - len(constant) == len(steps) and all(folded[index] for index in constant):
+            self.state.schedule = Schedule(steps, code, constant)
 
     def _code(self, steps: list[Step]) -> list[Code]:
         keep = self.run.keep
         if keep is None:
-            return [s.code() for s in steps]
+            return [self.state.code_of(s) for s in steps]
         last: dict[int, int] = {}
         for position, step in enumerate(steps):
             for slot in (*step.outs, *step.reads):
@@ -138,22 +136,22 @@ class Execution:
         for slot, position in last.items():
             if slot and slot in made and slot not in keep:
                 free.setdefault(position, []).append(slot)
-        return [s.code(tuple(free.get(i, ()))) for i, s in enumerate(steps)]
+        return [self.state.code_of(s, tuple(free.get(i, ()))) for i, s in enumerate(steps)]
 
     def _fold(self, constants: list[Step]) -> None:
         """Keep the constants just computed for all later runs."""
-        plan, run, folded = self.plan, self.run, self._library.folded
+        state, run, folded = self.state, self.run, self._library.folded
         for step in constants:
             values = tuple([run.slots[s] if s else None for s in step.outs])
             if any(v is MISSING for v in values) or sum(map(nbytes, values)) > FOLD_LIMIT:
                 continue
-            folded[step.token] = values
+            token = state.tokens[step.index]
+            folded[token] = values
             self._library.folded_bytes += sum(map(nbytes, values))
-            step.folded = True
+            state.folded[step.index] = 1
             if step.bodies:
-                self._store.insides[step.token] = run.inside([step])
-            step.fill(plan.template, values)
-            plan.given.update(filter(None, step.outs))
+                self._store.insides[token] = run.inside([step])
+            state.fold(step, values)
 
     def _expected(self, done: int) -> tuple[float, float]:
         """Seconds the first steps took in earlier runs, and all; the average where a step is new."""
@@ -169,14 +167,14 @@ class Execution:
         return [0.0, *accumulate(costs.get(s.key, usual) for s in steps)]
 
     def advance(self, count: int | None = None) -> None:
-        """Compute the next `count` steps, or all that are left. What passes between two calls is no time of the run."""
+        """Compute the next `count` steps, or all that are left. Time between two calls does not count."""
         if self._left is not None:
             self._put_off(time.perf_counter() - self._left)
         run, options = self.run, self.options
         run.execute(count, self._expected)
         is_whole = options.values is None and options.until is None
         if is_whole and self.done and not (run.stopped or run.failures or run.dead):
-            self.plan.came_through(self._kinds)
+            self.state.accept(self._kinds)
         self._left = time.perf_counter()
 
     def _put_off(self, seconds: float) -> None:
@@ -188,12 +186,8 @@ class Execution:
     # -- results ---------------------------------------------------------------------------------------------
 
     def finish(self) -> RunResult:
-        """Keep what was computed for later runs and tell it all."""
+        """The result of what was computed so far."""
         run, plan = self.run, self.plan
-        for code in run.code if any(f.used for f in plan.finders) else ():
-            context = code.step.context
-            if context is not None and getattr(context.body_runner, "used", False):
-                self._library.volatile.add(code.step.key)
         slots, inside = run.slots.copy(), self._inside()
         summaries = dict(run.summaries)
         for index, kept in self._kept.items():
@@ -201,29 +195,33 @@ class Execution:
                 outs = plan.steps[index].outs
                 summaries.update({s: k for s, k in zip(outs, kept.summaries, strict=True) if s and k is not None})
         return RunResult(
-            plan.layout(),
+            self.state.layout,
             slots,
             self.nodes,
             lambda _: ABSENT,
             summaries,
             seed=self.options.seed,
             seconds=(time.perf_counter() if self._left is None else self._left) - self._begun,
-            peak_bytes=max(run.peak, run.held),
+            peak_bytes=max(run.main.peak, run.main.held),
             stopped=run.stopped,
-            notes=plan.told(),
+            notes=plan.all_notes,
             bodies=inside.values,
             inner=inside.nodes,
         )
 
     def _inside(self) -> SubgraphRecord:
-        """What is in bodies, those of nodes that were not computed again too."""
+        """What was computed in bodies, also in those of nodes that were kept."""
         found = SubgraphRecord()
-        for step in self.plan.bodied:
+        for step in map(self.plan.steps.__getitem__, self.plan.bodied):
             if step.index not in self._kept:
                 found.add(self.run.inside([step]))
                 continue
             kept = self._kept[step.index]
-            known = self._store.insides.get(step.token) if kept is None else getattr(kept, "inside", None)
+            known = (
+                self._store.insides.get(self.state.tokens[step.index])
+                if kept is None
+                else getattr(kept, "inside", None)
+            )
             if known is not None:
                 found.add(known.kept())
         return found
@@ -232,11 +230,11 @@ class Execution:
         """Put what was computed in the store, for later runs."""
         run, store, costs = self.run, self._store, self._store.costs
         slots, tokens, number = run.slots, self._tokens, store.run
-        entries = store.entries
+        entries, folded = store.entries, self.state.folded
         for position in range(self._stored, len(run.stamps)):
             step = run.code[position].step
             token = tokens[step.index]
-            if not token or step.folded or step.index in run.failures or step.index in run.skipped:
+            if not token or folded[step.index] or step.index in run.failures or step.index in run.skipped:
                 continue
             seconds = run.seconds(position)
             costs[step.key] = seconds
@@ -255,7 +253,7 @@ class Execution:
     def nodes(self) -> NodeTable:
         """What became of each node."""
         run, steps = self.run, self.plan.steps
-        table = NodeTable.blank(self.plan.layout().steps.keys, State.UNNEEDED, lambda place: steps[place].row())
+        table = NodeTable.blank(self.state.layout.steps.keys, State.UNNEEDED, lambda place: steps[place].row())
         if self._kept:
             self._tell_kept(table)
         done = len(run.stamps)

@@ -1,7 +1,7 @@
-"""One run of a plan: the loop over its steps, its bodies, its limits and what goes wrong on the way.
+"""One run of a plan: the loop over its steps and those of its bodies, limits and failures.
 
 The loop names no operator and does as little as it can for each: call, store, note the time. Everything else
-(cancellation, limits, progress, memory) waits for a tick of the clock; failures switch to a careful loop.
+(cancellation, limits, progress, memory) waits for a tick of the clock.
 """
 
 from __future__ import annotations
@@ -9,29 +9,27 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onnx_workbench.exec.engine.input_types import kind_of
-from onnx_workbench.exec.engine.lowering import Expansion
-from onnx_workbench.exec.engine.operations import Library, Prepared
-from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, BodyPlan, Code, Plan, Step, refusal
+from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, Step
+from onnx_workbench.exec.engine.plan_state import BodyCall, Code, PlanState
 from onnx_workbench.exec.engine.subgraph_breakpoints import BreakpointHit, SubgraphStepper
 from onnx_workbench.exec.engine.subgraph_frames import Frame, SubgraphRecord, inside
 from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.inspect.statistics import Summary, nbytes, summarise
-from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.kernels.context import Limits, RuntimeValue, set_limits
-from onnx_workbench.exec.kernels.registry import KernelFunction
 from onnx_workbench.exec.results.node_table import CODES, Failure, NodeTable, State
 from onnx_workbench.exec.results.run_result import StepError, failure_of
 from onnx_workbench.exec.results.slot_map import SlotKeys
 from onnx_workbench.exec.results.values import distinct_bytes, refuse_large
-from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.errors import errors_to
 from onnx_workbench.model.progress import SILENT, Cancelled
 
 #: Constants computed at plan time may take so many bytes each; larger ones are computed in every run.
@@ -51,6 +49,19 @@ Estimate = Callable[[int], tuple[float, float]]
 Observer = Callable[[NodeTable], None]
 
 
+@dataclass(slots=True, eq=False)
+class Pass:
+    """How far the loop is in the graph, or in one iteration of a body."""
+
+    slots: list[RuntimeValue]
+    stamps: list[float]  # when each step was finished
+    sizes: list[int]  # bytes of the outputs of each step
+    dead: dict[int, Failure]  # slots that will never have a value
+    ceiling: int  # bytes to hold; past it values are let go of
+    held: int = 0  # bytes of values
+    peak: int = 0  # of `held`
+
+
 class Executor:
     """The state of one run: what each slot holds, how far it is, what failed.
 
@@ -59,32 +70,28 @@ class Executor:
 
     def __init__(
         self,
-        plan: Plan,
-        library: Library,
+        state: PlanState,
         slots: list[RuntimeValue],
         *,
         limits: Limits,
         ceiling: int,
         observer: Observer | None = None,
     ) -> None:
-        self.plan = plan
-        self.library = library
+        self.state = state
+        self.plan = state.plan
         self.slots = slots
         self.limits = limits
         self._most = sys.maxsize if limits.max_bytes is None else limits.max_bytes  # bytes of a value
-        self.ceiling = ceiling
         self.observer = observer
         self.code: list[Code] = []
-        self.stamps: list[float] = []  # when each step of `code` was finished
-        self.sizes: list[int] = []
-        self.started: list[float] = [0.0]  # of each call of execute, by position
         self.failures: dict[int, Failure] = {}  # by step index
         self.skipped: dict[int, Failure] = {}
         self.dead: dict[int, Failure] = {}  # slots that will never have a value
+        self.main = Pass(slots, [], [], self.dead, ceiling)
+        self.stamps, self.sizes = self.main.stamps, self.main.sizes  # of the steps of `code` that were finished
         self.summaries: dict[int, Summary] = {}
         self.stopped = ""
         self.walk = SubgraphStepper()  # of the last call of execute
-        self.held = self.peak = 0  # bytes
         self.keep: set[int] | None = None  # slots never let go; None: all, as long as the budget lasts
         self._frames: dict[int, Frame] = {}  # by id of the plan
         self._tick = 0.0
@@ -98,7 +105,7 @@ class Executor:
 
     def rewind(self, code: list[Code]) -> None:
         """Stand before the first step of other code; what the slots hold stays."""
-        self.code, self.held, self._told = code, 0, 0
+        self.code, self.main.held, self._told = code, 0, 0
         self.stamps.clear()
         self.sizes.clear()
         self._gaps.clear()
@@ -115,83 +122,73 @@ class Executor:
         self.walk.begin()
         end = len(self.code) if count is None else min(len(self.code), len(self.stamps) + count)
         set_limits(self.limits)
-        self._connect(self.plan, self.slots)
+        self._activate(self.state, self.slots)
         begun = self._gaps[len(self.stamps)] = time.perf_counter() - self.walk.spent
         try:
             with np.errstate(all="ignore"):  # which gives back the buffer size too
                 np.setbufsize(_BUFFER)
-                if not self.dead and end == len(self.code):
-                    self._fast()
+                remaining = iter(self.code[len(self.stamps) : end])
                 while len(self.stamps) < end and not (self.stopped or self.walk.halted):
-                    self._careful(self.code[len(self.stamps)])
+                    with errors_to(self._failed):  # whatever a kernel raises is a result
+                        self._loop(remaining, self.main)
         finally:
             set_limits(None)
-            self._disconnect(self.plan)
+            self.state.release()
             self.walk.end(time.perf_counter() - begun)
             if count is None:
                 self.tell()
             self._expected = None
 
-    def _fast(self) -> None:
-        slots, stamps, sizes = self.slots, self.stamps, self.sizes
+    def _loop(self, code: Iterator[Code], current: Pass) -> None:
+        """Compute steps: those of the graph, or those of one iteration of a body. Raises what a kernel raises."""
+        slots, dead, ceiling, most = current.slots, current.dead, current.ceiling, self._most
+        stamp, size_of, held, tick = current.stamps.append, current.sizes.append, current.held, self._tick
         clock, array = time.perf_counter, np.ndarray
-        held, tick, ceiling, most = self.held, self._tick, self.ceiling, self._most
-        stamp, size_of = stamps.append, sizes.append
-        with errors_to(self._failed):  # whatever a kernel raises is a result
-            try:
-                for call, get, single, out, free, step in self.code[len(stamps) :]:
-                    result = call(get(slots)) if single else call(*get(slots))
-                    if out and type(result) is array:
-                        slots[out] = result
-                        size = result.nbytes
-                    else:
-                        size = self._spread(step, result)
-                    if size > most:
-                        refuse_large(step, slots, most)
-                    size_of(size)
-                    held += size
-                    if free:
-                        if held > self.peak:
-                            self.peak = held
-                        held -= self._free(free)
-                    now = clock()
-                    stamp(now)
-                    if now > tick or held > ceiling:
-                        self.held = held
-                        self._look(now)
-                        held, tick = self.held, self._tick
-            finally:
-                self.held = held
-            self.peak = max(self.peak, held)
+        try:
+            for call, get, single, out, free, step in code:
+                if dead and self._skips(step):
+                    continue
+                result = call(get(slots)) if single else call(*get(slots))
+                if out and type(result) is array:
+                    slots[out] = result
+                    size = result.nbytes
+                else:
+                    size = spread(step, slots, result)
+                if size > most:
+                    refuse_large(step, slots, most)
+                size_of(size)
+                held += size
+                if free:
+                    current.peak = max(current.peak, held)
+                    held -= self._free(free)
+                now = clock()
+                stamp(now)
+                if now > tick or held > ceiling:
+                    current.held = held
+                    self._check_limits(now)
+                    held, tick, ceiling = current.held, self._tick, current.ceiling
+        finally:
+            current.held = held
+            current.peak = max(current.peak, held)
 
-    def _careful(self, code: Code) -> None:
-        """One step, after something has failed or between two looks of a person."""
-        step, slots = code.step, self.slots
+    def _skips(self, step: Step) -> bool:
+        """Skip a step that reads a value which could not be computed."""
         cause = next((self.dead[s] for s in step.reads if s in self.dead), None)
-        if cause is not None:
-            self._skip(step, cause)
-            return
-        with errors_to(self._failed):
-            result = code.call(code.get(slots)) if code.single else code.call(*code.get(slots))
-            size = self._spread(step, result)
-            if size > self._most:
-                refuse_large(step, slots, self._most)
-            self.sizes.append(size)
-            self.held += size
-            self.peak = max(self.peak, self.held)
-            self.held -= self._free(code.free)
-            now = time.perf_counter()
-            self.stamps.append(now)
-            if now > self._tick or self.held > self.ceiling:
-                self._look(now)
+        if cause is None:
+            return False
+        self.skipped[step.index] = cause
+        self._kill(step, cause)
+        self.sizes.append(0)
+        self.stamps.append(time.perf_counter())
+        return True
 
     def _failed(self, error: Exception) -> None:
-        """A step raised, or a look at the clock between two steps did."""
+        """A step raised, or the check of the limits between two steps did."""
         if isinstance(error, Cancelled):
             self.stopped = "cancelled"
             return
         if isinstance(error, BreakpointHit):
-            return  # the walk knows where
+            return  # the walk has the position
         if isinstance(error, (LimitError, StepError)) and self._late():
             self.stopped = "time limit"
             return
@@ -204,12 +201,6 @@ class Executor:
         self.sizes.append(0)
         self.stamps.append(time.perf_counter())
 
-    def _skip(self, step: Step, cause: Failure) -> None:
-        self.skipped[step.index] = cause
-        self._kill(step, cause)
-        self.sizes.append(0)
-        self.stamps.append(time.perf_counter())
-
     def _kill(self, step: Step, cause: Failure) -> None:
         for slot in step.outs:
             if slot:
@@ -219,15 +210,11 @@ class Executor:
         deadline = self.limits.deadline
         return deadline is not None and time.monotonic() > deadline
 
-    def _look(self, now: float) -> None:
-        """Hold cancellation, clock and memory against their limits, and tell the listeners."""
+    def _check_limits(self, now: float) -> None:
+        """Raise Cancelled or LimitError past a limit, make room in memory, tell the listeners."""
         self._tick = now + TICK
-        self.peak = max(self.peak, self.held)
-        self.limits.progress.check()
-        if self._late():
-            msg = "the run reached its time limit"
-            raise LimitError(msg)
-        if self.held > self.ceiling:
+        self._check()
+        if self.main.held > self.main.ceiling:
             self._make_room()
         self.tell()
 
@@ -241,7 +228,7 @@ class Executor:
         expected = self._expected
         if expected is not None and not self.stopped and self.limits.progress is not SILENT:
             spent, total = expected(done)
-            with suppress(Cancelled):  # heeded by the next look, or too late
+            with suppress(Cancelled):  # the next check raises it
                 self.limits.progress.report(spent, total, f"{done} of {len(self.code)} nodes")
 
     def finished(self, begin: int, end: int) -> NodeTable:
@@ -249,7 +236,9 @@ class Executor:
         steps = [code.step for code in self.code[begin:end]]
         keys = SlotKeys.of((step.node.node, step.path) for step in steps)
         table = NodeTable.blank(keys, State.DONE, lambda place: steps[place].row())
-        table.states[[place for place, step in enumerate(steps) if step.folded]] = CODES[State.CONSTANT]
+        table.states[[place for place, step in enumerate(steps) if self.state.folded[step.index]]] = CODES[
+            State.CONSTANT
+        ]
         table.seconds[:], table.nbytes[:] = self._times(begin, end), self.sizes[begin:end]
         for causes, state in (self.failures, State.FAILED), (self.skipped, State.SKIPPED):
             if causes:
@@ -278,9 +267,6 @@ class Executor:
 
     # -- slots -----------------------------------------------------------------------------------------------
 
-    def _spread(self, step: Step, result: Any) -> int:
-        return spread(step, self.slots, result)
-
     def _free(self, free: Sequence[int]) -> int:
         slots, size = self.slots, 0
         for slot in free:
@@ -293,9 +279,10 @@ class Executor:
 
         Weights and inputs do not count, nor what is a view of them: letting go of values would not free them.
         """
-        plan, slots = self.plan, self.slots
-        self.held = distinct_bytes(slots) - distinct_bytes(slots[s] for s in plan.given.union(plan.inputs))
-        if self.held <= self.ceiling:
+        plan, slots, main = self.plan, self.slots, self.main
+        main.peak = max(main.peak, main.held)
+        main.held = distinct_bytes(slots) - distinct_bytes(slots[s] for s in self.state.given.union(plan.inputs))
+        if main.held <= main.ceiling:
             return
         last = self._last_reads
         if last is None:
@@ -309,127 +296,100 @@ class Executor:
             and self.slots[s] is not MISSING
         ]  # fmt: skip
         idle.sort(key=lambda s: nbytes(self.slots[s]), reverse=True)
-        target = self.ceiling * 7 // 8
+        target = main.ceiling * 7 // 8
         for slot in idle:
-            if self.held <= target:
+            if main.held <= target:
                 return
-            value = self.slots[slot]
+            value = slots[slot]
             self.summaries[slot] = summarise(value)
-            self.slots[slot] = MISSING
-            self.held -= nbytes(value)
+            slots[slot] = MISSING
+            main.held -= nbytes(value)
         # What is left is needed further on; look again only when as much was added once more.
-        self.ceiling = max(self.ceiling, self.held * 5 // 4)
+        main.ceiling = max(main.ceiling, main.held * 5 // 4)
 
     # -- bodies ----------------------------------------------------------------------------------------------
 
-    def _connect(self, plan: Plan, slots: list[RuntimeValue]) -> None:
-        """Tell the bodies of a plan's steps which values are around them."""
-        for finder in plan.finders:
-            finder.plan, finder.live, finder.run = plan, slots, self._again
-        for step in plan.bodied:
-            for body in step.bodies:
-                body.outer, body.runner = slots, self.body
-                body.walk = self.walk if self.walk.watch is not None else None
-            if isinstance(step.call, Expansion):
-                step.call.runner = self.expansion
+    def _activate(self, state: PlanState, slots: list[RuntimeValue]) -> None:
+        """Tell the kernels of a plan that run bodies or regions which values are around them."""
+        activation = state.activation
+        activation.executor, activation.state, activation.slots = self, state, slots
 
-    def _again(self, step: Step, slots: list[RuntimeValue]) -> None:
+    def run_again(self, state: PlanState, step: Step, slots: list[RuntimeValue]) -> None:
         """Run a step on other slots than those of the run."""
-        live = [body.outer for body in step.bodies]
-        if step.context is not None:
-            step.context.drawn = 0  # the same numbers once more
-        for body in step.bodies:
-            body.outer, body.runner = slots, self.body
-            _rewind(body.plan)
-        spread(step, slots, step.call(*[slots[s] for s in step.ins]))
-        for body, outer in zip(step.bodies, live, strict=True):
-            body.outer = outer
+        around = state.activation.slots
+        if step.index in state.contexts:
+            state.contexts[step.index].drawn = 0  # the same numbers once more
+        for body in state.bodies.get(step.index, ()):
+            body.state.reset_random()
+        state.activation.slots = slots
+        try:
+            spread(step, slots, state.call(step.index)(*[slots[s] for s in step.ins]))
+        finally:
+            state.activation.slots = around
 
-    def _disconnect(self, plan: Plan) -> None:
-        for finder in plan.finders:
-            finder.live = finder.run = None
-        for step in plan.bodied:
-            for body in step.bodies:
-                body.outer, body.runner, body.walk = [], None, None
-                self._disconnect(body.plan)
-        _rewind(plan)
-
-    def body(self, body: BodyPlan, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
-        """Run a body once; raises StepError naming the step inside that failed."""
-        plan = body.plan
-        outer = body.outer
-        if not plan.ready:
-            for source, inner in body.captures:
+    def run_body(self, body: BodyCall, outer: list[RuntimeValue], inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
+        """Run a body once, with `outer` the slots around it; raises StepError naming the step inside that failed."""
+        state, plan = body.state, body.plan.plan
+        if state.code is None:
+            for source, inner in body.plan.captures:
                 if inner in plan.tokens:
-                    plan.template[inner] = outer[source]
-                    plan.given.add(inner)
-            self._ready(plan)
-        slots = plan.template.copy()
-        for source, inner in body.captures:
+                    state.template[inner] = outer[source]
+                    state.given.add(inner)
+            state.code = self._prepare_inner(state)
+        slots = state.template.copy()
+        for source, inner in body.plan.captures:
             slots[inner] = outer[source]
         for slot, value in zip(plan.inputs, inputs, strict=True):
             slots[slot] = value
-        kinds = tuple([kind_of(slots[slot]) for slot in plan.looked_at])
+        kinds = tuple([kind_of(slots[slot]) for slot in plan.varying])
         watch = self.walk.watch
-        code = plan.code_for(kinds) if watch is None else self.walk.steps(plan, slots, watch)
-        results = self._frame(plan, slots, code)
-        plan.came_through(kinds)
+        code = state.code_for(state.code, kinds) if watch is None else self.walk.steps(state, slots, watch)
+        results = self._run_inner(state, slots, code)
+        state.accept(kinds)
         return results
 
-    def expansion(self, plan: Plan, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
+    def run_expansion(self, state: PlanState, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run the function body of an operator that has no kernel."""
-        if not plan.ready:
-            self._ready(plan)
-        slots = plan.template.copy()
-        for slot, value in zip(plan.inputs, inputs, strict=False):
+        if state.code is None:
+            state.code = self._prepare_inner(state)
+        slots = state.template.copy()
+        for slot, value in zip(state.plan.inputs, inputs, strict=False):
             slots[slot] = value
-        return self._frame(plan, slots, plan.code)
+        return self._run_inner(state, slots, state.code)
 
-    def _ready(self, plan: Plan) -> None:
-        """Before the first run of an inner plan: constants in place, weights prepared, steps as the loop wants them."""
-        bind(plan, self.library, plan.steps)
-        slots = plan.template
+    def _prepare_inner(self, state: PlanState) -> list[Code]:
+        """Code of an inner plan before its first run, with constants folded and weights prepared."""
+        plan, slots = state.plan, state.template
+        state.read_constants(plan.steps)
         rest = []
         for step in plan.steps:
-            if step.token and all(slots[s] is not MISSING for s in step.reads) and not step.bodies:
+            if state.tokens[step.index] and all(slots[s] is not MISSING for s in step.reads) and not step.bodies:
                 try:
-                    spread(step, slots, step.code().guarded().call(*(slots[s] for s in step.ins)))
-                    step.folded = True
-                    plan.given.update(step.outs)
+                    spread(step, slots, state.code_of(step).guarded().call(*(slots[s] for s in step.ins)))
+                    state.folded[step.index] = 1
+                    state.given.update(step.outs)
                     continue
                 except (Cancelled, LimitError):
                     raise
                 except Exception:  # noqa: BLE001 - it fails again, and is told, if the body ever gets there
-                    step.token = 0
+                    state.tokens[step.index] = 0
             rest.append(step)
-        prepare(plan, self.library, rest)
-        plan.code = [step.code() for step in rest]
-        plan.ready = True
+        state.prepare_weights(rest)
+        return [state.code_of(step) for step in rest]
 
-    def _frame(self, plan: Plan, slots: list[RuntimeValue], code: Iterable[Code]) -> list[RuntimeValue]:
-        if plan.bodied:
-            self._connect(plan, slots)
+    def _run_inner(self, state: PlanState, slots: list[RuntimeValue], code: Iterable[Code]) -> list[RuntimeValue]:
+        plan = state.plan
+        self._activate(state, slots)
         frame = self._frames.get(id(plan))
         if frame is None:
-            frame = self._frames[id(plan)] = Frame(plan)
+            frame = self._frames[id(plan)] = Frame(state)
         frame.slots = slots
         clocks = frame.clocks()
         begun = len(clocks)
-        clock, array, stamp, most = time.perf_counter, np.ndarray, clocks.append, self._most
-        step: Step | None = None
-        stamp(clock())
+        clocks.append(time.perf_counter())
         try:
-            for call, get, single, out, _, step in code:
-                result = call(get(slots)) if single else call(*get(slots))
-                if out and type(result) is array:
-                    slots[out] = result
-                    size = result.nbytes
-                else:
-                    size = spread(step, slots, result)
-                if size > most:
-                    refuse_large(step, slots, most)
-                stamp(clock())
-            if self.walk.places < self.walk.passed:  # an earlier call of the step has counted this turn
+            self._loop(iter(code), Pass(slots, clocks, [], {}, sys.maxsize))
+            if self.walk.places < self.walk.passed:  # an earlier call of the step has counted this iteration
                 del clocks[begun:]
             limits = self.limits
             if limits.deadline is not None or limits.progress.cancelled:
@@ -438,10 +398,11 @@ class Executor:
             del clocks[begun:]
             raise
         except Exception as error:
+            position = len(clocks) - begun - 1
             del clocks[begun:]
-            if step is None or (isinstance(error, LimitError) and self._late()):
+            if position == len(frame.code) or (isinstance(error, LimitError) and self._late()):
                 raise
-            raise StepError(failure_of(plan, step, slots, error)) from error
+            raise StepError(failure_of(plan, frame.code[position].step, slots, error)) from error
         results = [slots[s] for s in plan.outputs]
         if any(r is MISSING for r in results):
             names = [n for n, r in zip(plan.output_names(), results, strict=True) if r is MISSING]
@@ -456,19 +417,8 @@ class Executor:
             raise LimitError(msg)
 
     def inside(self, steps: Iterable[Step]) -> SubgraphRecord:
-        """What this run has computed in the bodies of steps; it may go on meanwhile."""
+        """What this run has computed in the bodies of steps so far. Any thread."""
         return inside(steps, self._frames.copy())
-
-
-def _rewind(plan: Plan) -> None:
-    """Let random operators begin anew, those in bodies too."""
-    for finder in plan.finders:
-        if finder.context is not None:
-            finder.context.drawn = 0
-    for step in plan.bodied:
-        inner = step.call.plans.values() if isinstance(step.call, Expansion) else [b.plan for b in step.bodies]
-        for body in inner:
-            _rewind(body)
 
 
 def spread(step: Step, slots: list[RuntimeValue], result: Any) -> int:
@@ -489,66 +439,3 @@ def spread(step: Step, slots: list[RuntimeValue], result: Any) -> int:
         slots[slot] = value
         size += value.nbytes if type(value) is np.ndarray else nbytes(value)
     return size
-
-
-def bind(plan: Plan, library: Library, steps: Iterable[Step]) -> list[int]:
-    """Bring the constants that steps read into the plan's template; the slots that are new there.
-
-    Initializers that the file keeps as sparse tensors are tensors like any other to the nodes that read them. A step
-    whose constant cannot be read will fail in all runs of this plan. Constants that were read before are brought too:
-    those who read them may be kept, and what is inside a called function has no other value to show.
-    """
-    new = []
-    template, given, constants = plan.template, plan.given, plan.constants
-    for slot, number in constants.items():
-        if slot not in given and isinstance(known := library.constant_read(number), np.ndarray):
-            template[slot] = known
-            given.add(slot)
-            new.append(slot)
-    for step in steps:
-        for slot in step.reads:
-            if slot in constants and slot not in given:
-                try:
-                    value = library.constant(constants[slot])
-                    template[slot] = value.dense() if isinstance(value, SparseArray) else value
-                    given.add(slot)
-                    new.append(slot)
-                except (ModelError, ValueError, LookupError, OSError, LimitError) as error:
-                    step.call = refusal(str(error), LimitError if isinstance(error, LimitError) else KernelError)
-                    step.token, step.bound = 0, True
-                    library.refused = True
-    return new
-
-
-def prepare(plan: Plan, library: Library, steps: Iterable[Step]) -> None:
-    """Let kernels pack or cast the constants that steps read, once for equal operations and constants."""
-    given, tokens, template = plan.given, plan.tokens, plan.template
-    for step in steps:
-        kernel = step.operation.kernel
-        if step.bound or kernel is None or step.operation.problem:
-            continue
-        step.bound = True
-        # A prepared function gets no context, so it may only stand for a node that wants the first output alone.
-        if kernel.prepare is None or step.bodies or (kernel.takes_context and len(step.outs) > 1):
-            continue
-        constant = [s != NONE_SLOT and s in given for s in step.ins]
-        if not any(constant):
-            continue
-        key = (
-            step.operation.number,
-            tuple(tokens[s] if known else -bool(s) for s, known in zip(step.ins, constant, strict=True)),
-        )
-        if key not in library.prepared:
-            values = [template[s] if known else None for s, known in zip(step.ins, constant, strict=True)]
-            call = _prepared(kernel.prepare, values, step)
-            library.prepared[key] = Prepared(call, sum(map(nbytes, values)) if call is not None else 0)
-            library.weight_bytes += library.prepared[key].nbytes
-        step.call = library.prepared[key].call or step.call
-
-
-def _prepared(hook: Callable[..., KernelFunction | None], values: list[Any], step: Step) -> KernelFunction | None:
-    try:
-        with np.errstate(all="ignore"):
-            return hook(values, **step.operation.attributes)
-    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError):
-        return None  # the plain kernel meets the same trouble and says so for the node

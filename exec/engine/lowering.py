@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-import numpy as np
-
-from onnx_workbench.exec.engine.autodiff_region import RegionFinder
 from onnx_workbench.exec.engine.operations import NO_ENVIRONMENT, Environment, Library, Operation, resolve
-from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, BodyPlan, Plan, Step, refusal
+from onnx_workbench.exec.engine.plan import NONE_SLOT, BodyPlan, Plan, Step, StepContext
 from onnx_workbench.exec.engine.snapshot import (
     ABSENT,
     FunctionKey,
@@ -20,10 +17,8 @@ from onnx_workbench.exec.engine.snapshot import (
     ModelSnapshot,
     NodeSnapshot,
 )
-from onnx_workbench.exec.errors import KernelError, MissingKernelError
-from onnx_workbench.exec.kernels.context import Context, RuntimeValue, checkpoint
-from onnx_workbench.exec.kernels.registry import KernelFunction
-from onnx_workbench.exec.results.slot_map import Path
+from onnx_workbench.exec.kernels.context import checkpoint
+from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.model.schemas import registry as schemas
 from onnx_workbench.model.simplify.context import STOCHASTIC
 
@@ -38,7 +33,7 @@ _LOOK = 1024
 def compile_model(
     snapshot: ModelSnapshot, library: Library, *, seed: int = 0, fed: frozenset[int] = frozenset()
 ) -> Plan:
-    """The plan of a model's graph; `fed` are initializers that this run replaces. Heeds the limits of this thread."""
+    """The plan of a model's graph; `fed` are initializers that inputs replace. Checks the limits of this thread."""
     library.use(snapshot)
     compiler = Compiler(library, snapshot.functions, snapshot.names, seed, snapshot.ir_version)
     return compiler.root(snapshot.graph, snapshot.opset_imports, fed)
@@ -53,14 +48,41 @@ def compile_expansion(
     seed: int,
     label: str,
 ) -> Plan:
-    """The plan of a function body that replaces a kernel; `label` tells its random numbers from those of others."""
+    """The plan of a function body that replaces a kernel; its random numbers depend on `label`."""
     compiler = Compiler(library, {}, {}, seed, 13, label)
     compiler._repeats = True
     return compiler.root(graph, imports, frozenset(), environment)
 
 
+def compile_step(plan: Plan, snapshot: ModelSnapshot, index: int, library: Library, seed: int) -> Step | None:
+    """The step of one node of the main graph that an edit changed, for the same place in its plan.
+
+    None when it needs more than its own step compiled: new values, another place in the order, constant inputs.
+    """
+    node = snapshot.graph.nodes[index]
+    scope = LoweringScope((), NO_ENVIRONMENT, snapshot.opset_imports, None)
+    for value in (*node.inputs, *node.outputs):
+        slot = plan.slots.get(((), value), NONE_SLOT)
+        if value and not slot:
+            return None
+        scope.slots[value] = slot
+    read = [scope.slots[value] for value in node.inputs]
+    if any(plan.producers.get(slot, -1) >= index for slot in read):
+        return None
+    tokens = {slot: plan.tokens[slot] for slot in read if slot in plan.tokens}
+    if tokens.keys() >= set(read):
+        return None
+    compiler = Compiler(library, snapshot.functions, snapshot.names, seed, snapshot.ir_version)
+    compiler.tokens = tokens
+    compiler.node(node, scope)
+    (step,) = compiler.steps
+    if step.operation.expands or not set(compiler.notes) <= set(plan.notes):
+        return None
+    return replace(step, index=index)
+
+
 class LoweringScope:
-    """Where values of one graph (of one call of a function) live."""
+    """The slots of the values of one graph, or of one call of a function."""
 
     __slots__ = ("context", "environment", "imports", "path", "slots")
 
@@ -73,7 +95,7 @@ class LoweringScope:
 
 
 class _Extent:
-    """How far a plan and those of its bodies have grown: all steps, and those that lie in calls of functions."""
+    """Number of steps of a plan and the plans of its bodies, and of those among them in calls of functions."""
 
     __slots__ = ("called", "steps")
 
@@ -90,7 +112,7 @@ class _Extent:
 
 
 class Compiler:
-    """Makes one plan: `root` of a whole graph, `node` of a single one into the plan at hand."""
+    """Compiles one graph: collects its slots and steps, then makes the Plan."""
 
     def __init__(
         self,
@@ -107,12 +129,18 @@ class Compiler:
         self.names = names
         self.seed = seed
         self.ir_version = ir_version
-        self.plan = Plan([], 1, (), (), {}, {NONE_SLOT: 0}, {}, {}, names)
+        self.steps: list[Step] = []
+        self.size = 1
+        self.constants: dict[int, int] = {}  # as in Plan
+        self.tokens: dict[int, int] = {NONE_SLOT: 0}
+        self.undefined: dict[int, int] = {}
+        self.slots: dict[ValueKey, int] = {}
+        self.notes: list[str] = []
         self._depth: list[FunctionKey] = []
         self._extent = _Extent()
         self._assumed: set[str] = set()
-        self._repeats = False  # what is compiled may run several times in a run, with other random numbers each time
-        self._failed = False  # some node fails for what is around it: a cycle, a recursion
+        self._repeats = False  # the graph may run several times in a run, with other random numbers each time
+        self._failed = False  # a node fails because of what is around it: a cycle, a recursion
 
     # -- graphs ----------------------------------------------------------------------------------------------
 
@@ -128,65 +156,66 @@ class Compiler:
         scope = LoweringScope((), environment, imports, (functions, tuple(imports.items())))
         return self.finish(graph, scope, fed)
 
-    def body(
-        self, graph: GraphSnapshot, scope: LoweringScope, captured: Mapping[int, int], outer: Plan
-    ) -> tuple[Plan, tuple[tuple[int, int], ...]]:
-        """A plan of its own for a body, and the (outer, inner) slots of what it captures."""
-        self._repeats = True
+    def body(self, attribute: str, graph: GraphSnapshot, scope: LoweringScope, captured: Mapping[int, int]) -> BodyPlan:
+        """The plan of a body; `captured` are the values it reads from around it, and their slots there."""
+        inner = Compiler(self.library, self.functions, self.names, self.seed, self.ir_version, self.label)
+        inner._depth, inner._extent, inner._repeats = self._depth, self._extent, True
         captures = []
         for value, slot in captured.items():
-            inner = self._slot(scope, value)
-            captures.append((slot, inner))
-            if slot in outer.tokens:
-                self.plan.tokens[inner] = outer.tokens[slot]
-            if slot in outer.undefined:
-                self.plan.undefined[inner] = value
-        plan = self.finish(graph, scope, frozenset(graph.inputs))
-        plan.looked_at = (*plan.inputs, *[inner for _, inner in captures if inner not in plan.tokens])
-        return plan, tuple(captures)
+            own = inner._slot(scope, value)
+            captures.append((slot, own))
+            if slot in self.tokens:
+                inner.tokens[own] = self.tokens[slot]
+            if slot in self.undefined:
+                inner.undefined[own] = value
+        changing = [own for _, own in captures if own not in inner.tokens]
+        plan = inner.finish(graph, scope, frozenset(graph.inputs), changing)
+        return BodyPlan(
+            attribute, plan, tuple(captures),
+            tuple(map(plan.name, graph.inputs)), tuple(map(plan.name, graph.outputs)),
+            graph.input_types, graph.output_types,
+        )  # fmt: skip
 
-    def finish(self, graph: GraphSnapshot, scope: LoweringScope, fed: frozenset[int]) -> Plan:
-        """Compile a graph in a scope that knows what is around it."""
-        plan = self.plan
-        plan.inputs = tuple(self._slot(scope, v) for v in graph.inputs)
+    def finish(
+        self, graph: GraphSnapshot, scope: LoweringScope, fed: frozenset[int], changing: Sequence[int] = ()
+    ) -> Plan:
+        """Compile a graph in a scope that knows what is around it; `changing` are captured slots, not constant."""
+        inputs = tuple(self._slot(scope, v) for v in graph.inputs)
         for value, tensor in graph.initializers:
             if value not in fed:
                 self._constant(self._slot(scope, value), tensor)
         self._nodes(graph, scope)
-        plan.outputs = tuple(self._read(scope, v) for v in graph.outputs)
-        plan.template = [MISSING] * plan.size
-        plan.template[NONE_SLOT] = None
-        plan.straight = (
+        outputs = tuple(self._read(scope, v) for v in graph.outputs)
+        steps = tuple(self.steps)
+        is_straight = (
             not self._failed
-            and len(plan.steps) == len(graph.nodes)
-            and all(step.node is node for step, node in zip(plan.steps, graph.nodes, strict=True))
+            and len(steps) == len(graph.nodes)
+            and all(step.node is node for step, node in zip(steps, graph.nodes, strict=True))
         )
-        for step in plan.steps:
-            if step.bodies or step.operation.expands:
-                plan.bodied.append(step)
-            for slot in step.outs:
-                if slot:
-                    plan.producers[slot] = step
-        return plan
+        return Plan(
+            steps, self.size, inputs, outputs, self.constants, self.tokens, self.undefined, self.slots,
+            producers={slot: step.index for step in steps for slot in step.outs if slot},
+            bodied=tuple(step.index for step in steps if step.bodies or step.operation.expands),
+            varying=(*inputs, *changing), names=self.names, notes=tuple(self.notes), straight=is_straight,
+        )  # fmt: skip
 
     def _slot(self, scope: LoweringScope, value: int) -> int:
         slot = scope.slots.get(value)
         if slot is None:
-            plan = self.plan
-            slot = scope.slots[value] = plan.slots[scope.path, value] = plan.size
-            plan.size += 1
+            slot = scope.slots[value] = self.slots[scope.path, value] = self.size
+            self.size += 1
         return slot
 
     def _read(self, scope: LoweringScope, value: int) -> int:
         slot = scope.slots.get(value)
         if slot is None:
             slot = self._slot(scope, value)
-            self.plan.undefined[slot] = value
+            self.undefined[slot] = value
         return slot
 
     def _constant(self, slot: int, tensor: int) -> None:
-        self.plan.constants[slot] = tensor
-        self.plan.tokens[slot] = self.library.token(("tensor", tensor))
+        self.constants[slot] = tensor
+        self.tokens[slot] = self.library.token(("tensor", tensor))
 
     # -- nodes -----------------------------------------------------------------------------------------------
 
@@ -253,57 +282,22 @@ class Compiler:
         opset = self._opset(node.domain, scope)
         operation = self.library.operation(node, opset, scope.environment, scope.context)
         ins = tuple([self._read(scope, v) for v in node.inputs])
-        if operation.problem or operation.expands:
-            self._emit(node, scope, operation, ins, (), (), self._substitute(node, operation, scope), None)
-            return
         kernel = operation.kernel
-        assert kernel is not None
-        ins = tuple(kernel.arguments(ins))
-        bodies, captured = self._bodies(operation, scope) if operation.bodies else ((), ())
-        attributes = operation.attributes
-        if bodies:
-            attributes = attributes | {b.attribute: b for b in bodies}
-        context = None
-        call: KernelFunction = kernel.function
-        if kernel.takes_context:
-            context = self._context(node, opset, scope)
-            call = partial(call, context, **attributes)
-        elif attributes:
-            call = partial(call, **attributes)
-        self._emit(node, scope, operation, ins, captured, bodies, call, context)
-
-    def _context(self, node: NodeSnapshot, opset: int, scope: LoweringScope) -> Context:
-        finder = RegionFinder(self.plan, scope.path, self.library)
-        self.plan.finders.append(finder)
-        finder.context = Context(
-            node.op_type,
-            opset,
-            domain=node.domain,
-            wanted=[v != ABSENT for v in node.outputs],
-            node_name=self._label(node, scope),
-            seed=self.seed,
-            opset_imports=dict(scope.imports),
-            body_runner=finder,
-        )
-        return finder.context
+        if operation.problem or kernel is None:
+            self._emit(node, scope, operation, ins)
+            return
+        captured, bodies = self._bodies(operation, scope)
+        self._emit(node, scope, operation, tuple(kernel.arguments(ins)), captured, bodies)
 
     def _label(self, node: NodeSnapshot, scope: LoweringScope) -> str:
-        """What tells random numbers of a node from those of others: calls around it, its name or else its number."""
-        number = node.node if node.node > 0 else len(self.plan.steps)  # others are not the same in another session
+        """What the random numbers of a node depend on: the calls around it, its name or else its number."""
+        number = node.node if node.node > 0 else len(self.steps)  # others are not the same in another session
         return "/".join([*filter(None, [self.label]), *map(str, scope.path), node.name or f"#{number}"])
-
-    def _substitute(self, node: NodeSnapshot, operation: Operation, scope: LoweringScope) -> KernelFunction:
-        """What runs in place of a kernel: a function body, or something that says why nothing can."""
-        if operation.expands:
-            return Expansion(self.library, node, operation, self.seed, self._label(node, scope))
-        error = MissingKernelError if operation.error == "MissingKernelError" else KernelError
-        return refusal(operation.problem, error)
 
     def _failing(self, node: NodeSnapshot, scope: LoweringScope, problem: str) -> None:
         self._failed = True
         operation = Operation(self.library.token(("problem", node.uid, problem)), 0, problem=problem)
-        ins = tuple(self._read(scope, v) for v in node.inputs)
-        self._emit(node, scope, operation, ins, (), (), refusal(problem), None)
+        self._emit(node, scope, operation, tuple(self._read(scope, v) for v in node.inputs))
 
     def _emit(
         self,
@@ -311,33 +305,32 @@ class Compiler:
         scope: LoweringScope,
         operation: Operation,
         ins: tuple[int, ...],
-        captured: tuple[int, ...],
-        bodies: tuple[BodyPlan, ...],
-        call: KernelFunction,
-        context: Context | None,
+        captured: tuple[int, ...] = (),
+        bodies: tuple[BodyPlan, ...] = (),
     ) -> None:
-        plan = self.plan
         self._extent.grow(called=bool(self._depth))
         outs = tuple([self._define(scope, v) for v in node.outputs])
-        step = Step(len(plan.steps), node, scope.path, operation, ins, outs, captured, call, context, bodies)
-        plan.steps.append(step)
-        token = self.library.token
-        has_seed = context is not None or bodies or operation.expands
-        depends = (self._label(node, scope), self.seed) if has_seed else ()
-        step.key = operation.number if not depends else token((operation.number, depends))
-        tokens = plan.tokens
+        token, tokens = self.library.token, self.tokens
+        key, context, constant = operation.number, None, 0
+        if not operation.problem and (operation.takes_context or bodies or operation.expands):
+            context = StepContext(self._label(node, scope), self.seed, scope.imports)
+            key = token((key, (context.label, self.seed)))
         varies = self._repeats and (node.op_type in STOCHASTIC or bodies or operation.expands)
         if not operation.problem and not varies and tokens.keys() >= {*ins, *captured}:
-            step.token = token((step.key, *[tokens[slot] for slot in (*ins, *captured)]))
+            constant = token((key, *[tokens[slot] for slot in (*ins, *captured)]))
             for index, slot in enumerate(outs):
                 if slot:
-                    tokens[slot] = step.token if not index else token((step.token, "output", index))
+                    tokens[slot] = constant if not index else token((constant, "output", index))
+        step = Step(
+            len(self.steps), node, scope.path, operation, ins, outs, captured, bodies, context, key, constant
+        )  # fmt: skip
+        self.steps.append(step)
 
     def _define(self, scope: LoweringScope, value: int) -> int:
         if value == ABSENT:
             return NONE_SLOT
         slot = self._slot(scope, value)
-        self.plan.undefined.pop(slot, None)
+        self.undefined.pop(slot, None)
         return slot
 
     def _opset(self, domain: str, scope: LoweringScope) -> int:
@@ -346,29 +339,19 @@ class Compiler:
             opset = assumed_opset(domain, self.ir_version)
             if domain not in self._assumed:
                 self._assumed.add(domain)
-                self.plan.notes.append(
-                    f"no version of operator set {domain or 'ai.onnx'} is imported; {opset} is assumed"
-                )
+                self.notes.append(f"no version of operator set {domain or 'ai.onnx'} is imported; {opset} is assumed")
         return opset
 
-    def _bodies(self, operation: Operation, scope: LoweringScope) -> tuple[tuple[BodyPlan, ...], tuple[int, ...]]:
+    def _bodies(self, operation: Operation, scope: LoweringScope) -> tuple[tuple[int, ...], tuple[BodyPlan, ...]]:
+        """The slots that the bodies of an operation capture, and the bodies."""
         bodies = []
         outer_slots: dict[int, None] = {}
         for name, graph in operation.bodies.items():
             captured = {v: self._read(scope, v) for v in self.library.free_values(graph)}
-            compiler = Compiler(self.library, self.functions, self.names, self.seed, self.ir_version, self.label)
-            compiler._depth, compiler._extent = self._depth, self._extent
             inner = LoweringScope(scope.path, scope.environment, scope.imports, scope.context)
-            plan, captures = compiler.body(graph, inner, captured, self.plan)
-            bodies.append(
-                BodyPlan(
-                    name, plan, graph, captures,
-                    tuple(plan.name(v) for v in graph.inputs), tuple(plan.name(v) for v in graph.outputs),
-                    graph.input_types, graph.output_types,
-                )
-            )  # fmt: skip
+            bodies.append(self.body(name, graph, inner, captured))
             outer_slots.update(dict.fromkeys(captured.values()))
-        return tuple(bodies), tuple(outer_slots)
+        return tuple(outer_slots), tuple(bodies)
 
     # -- functions -------------------------------------------------------------------------------------------
 
@@ -387,7 +370,7 @@ class Compiler:
         for position, value in enumerate(body.inputs):
             given = node.inputs[position] if position < len(node.inputs) else ABSENT
             inner.slots[value] = self._read(scope, given)
-            self.plan.slots[inner.path, value] = inner.slots[value]
+            self.slots[inner.path, value] = inner.slots[value]
         for value, tensor in body.initializers:
             self._constant(self._slot(inner, value), tensor)
         self._depth.append(function.key)
@@ -398,9 +381,9 @@ class Compiler:
                 self._alias(scope, value, self._read(inner, result))
 
     def _alias(self, scope: LoweringScope, value: int, slot: int) -> None:
-        """Let a value of the caller be a value inside the function; earlier readers (in bodies) see it as well."""
+        """Give a value of the caller the slot of a value inside the function."""
         scope.slots[value] = slot
-        self.plan.slots[scope.path, value] = slot
+        self.slots[scope.path, value] = slot
 
     def _call_problem(self, node: NodeSnapshot, function: FunctionSnapshot) -> str:
         name = "::".join(part for part in (function.key[0], function.key[1]) if part)
@@ -416,33 +399,6 @@ class Compiler:
         if len(node.outputs) > len(function.body.outputs):
             return f"{len(node.outputs)} outputs; expected at most {len(function.body.outputs)}, those of {name}"
         return ""
-
-
-class Expansion:
-    """Runs an operator without a kernel through the function body of its specification; compiled per input types."""
-
-    def __init__(self, library: Library, node: NodeSnapshot, operation: Operation, seed: int, label: str) -> None:
-        self._label = label
-        self._library = library
-        self._node = node
-        self._operation = operation
-        self._seed = seed
-        self.plans: dict[Any, Plan] = {}
-        self.runner: Callable[[Plan, Sequence[RuntimeValue]], list[RuntimeValue]] | None = None
-
-    def __call__(self, *inputs: RuntimeValue) -> tuple[RuntimeValue, ...]:
-        """The outputs of the body for these inputs."""
-        assert self.runner is not None
-        key = tuple((v.dtype.str, v.dtype.name, v.shape) if isinstance(v, np.ndarray) else type(v) for v in inputs)
-        plan = self.plans.get(key)
-        if plan is None:
-            from onnx_workbench.exec.engine.function_bodies import expand
-
-            graph, imports, environment = expand(self._library, self._node, self._operation, inputs)
-            plan = compile_expansion(self._library, graph, imports, environment, seed=self._seed, label=self._label)
-            self.plans[key] = plan
-        given = [*inputs, *[None] * (len(plan.inputs) - len(inputs))]
-        return tuple(self.runner(plan, given))
 
 
 def assumed_opset(domain: str, ir_version: int) -> int:

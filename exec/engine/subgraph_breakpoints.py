@@ -1,4 +1,4 @@
-"""Stopping inside bodies: a run that is watched looks before, between and after their steps."""
+"""Breakpoints inside bodies: a run that is watched is asked before, between and after their steps."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from onnx_workbench.exec.engine.plan import Code, Plan, Step
+from onnx_workbench.exec.engine.plan import Plan, Step
+from onnx_workbench.exec.engine.plan_state import Code, PlanState
 from onnx_workbench.exec.kernels.context import RuntimeValue
 
 T = TypeVar("T")
 
 
 class SubgraphPosition(NamedTuple):
-    """A place between two steps of a turn of a body; None: its beginning or its end. Bodies in it lie one deeper."""
+    """A position between two steps of an iteration of a body; None: its beginning or its end. `depth` counts bodies."""
 
     previous: Step | None
     following: Step | None
@@ -22,10 +23,10 @@ class SubgraphPosition(NamedTuple):
 
 
 class SubgraphObserver(Protocol):
-    """What to stop at inside bodies."""
+    """Decides where to stop inside bodies."""
 
     def between(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue]) -> str:
-        """Why to stop at a place in a body, or nothing to go on."""
+        """The reason to stop at a position in a body; empty to go on."""
 
 
 class BreakpointHit(Exception):
@@ -34,51 +35,52 @@ class BreakpointHit(Exception):
 
 @dataclass(slots=True)
 class SubgraphStepper:
-    """The way of a run through the bodies of the step that is next.
+    """Position of a run in the bodies of the step that is next.
 
-    A step that was stopped in begins anew with the next call, its loops with the turn they were in: what it has been
-    through is not looked at again.
+    A step that was stopped in is computed from its beginning by the next call, its loops from the iteration they were
+    in; `watch` is not asked again about positions that an earlier call has passed.
     """
 
-    watch: SubgraphObserver | None = None  # asked at each place; None: nobody stops in bodies
-    passed: int = 0  # places that earlier calls have been through
-    places: int = 0  # that this call has come to, loops among them
+    watch: SubgraphObserver | None = None  # asked at each position; None: no stops in bodies
+    passed: int = 0  # positions that earlier calls have passed
+    places: int = 0  # positions that this call has reached, loops among them
     halted: str = ""  # why `watch` stopped this call
     place: SubgraphPosition | None = None  # where it did
     spent: float = 0.0  # seconds of earlier calls that are not spent again
     _depth: int = 0
-    _turns: list[int] = field(default_factory=list)  # of the bodies around: places up to the turn
-    _loops: dict[int, tuple[Any, int]] = field(default_factory=dict)  # by the places up to one: its state, and up to it
+    _turns: list[int] = field(default_factory=list)  # of the bodies around: positions up to the iteration
+    _loops: dict[int, tuple[Any, int]] = field(default_factory=dict)  # by the positions before it: state, positions
 
     def begin(self) -> None:
         """Another call begins."""
         self.halted, self.place, self.places, self._depth = "", None, 0, 0
 
     def end(self, seconds: float) -> None:
-        """The call is over, so long after the first one began, or after the last that nothing was kept of."""
+        """The call is over; `seconds` since the first call, or since the last of which no state was kept."""
         if not self.halted:
             self._loops.clear()
         self.spent = seconds if self._loops else 0.0
         self.passed = self.places if self.halted else 0
 
-    def steps(self, plan: Plan, slots: list[RuntimeValue], watch: SubgraphObserver) -> Iterator[Code]:
-        """The steps of a body, with a look before, between and after them; of those that are constant, a look only."""
+    def steps(self, state: PlanState, slots: list[RuntimeValue], watch: SubgraphObserver) -> Iterator[Code]:
+        """The steps of a body that are not constant; asks `watch` before, between and after all of them."""
+        plan = state.plan
         self._turns[self._depth :] = [self.places]
         self._depth += 1
         previous = None
         for step in plan.steps:
             self._look(plan, SubgraphPosition(previous, step, self._depth), slots, watch)
-            if not step.folded:
-                yield step.code().guarded()
+            if not state.folded[step.index]:
+                yield state.code_of(step).guarded()
             previous = step
         self._look(plan, SubgraphPosition(previous, None, self._depth), slots, watch)
         self._depth -= 1
 
     @contextmanager
-    def loop(self, plan: Plan, state: T) -> Iterator[T]:
-        """The state for a loop of turns of a body: the one given, or that of the turn an earlier call was stopped in.
+    def loop(self, body: PlanState, state: T) -> Iterator[T]:
+        """The state for a loop over a body: the one given, or that of the iteration an earlier call was stopped in.
 
-        Whoever loops changes it between turns only, so that it is that of the turn that goes on.
+        The kernel changes it between iterations only.
         """
         self.places += 1  # a place of its own: a kernel may loop several times, also without a turn
         before, depth = self.places, self._depth
@@ -87,7 +89,7 @@ class SubgraphStepper:
         try:
             yield state
         except BreakpointHit:
-            if not draws(plan):  # else its generators would begin anew, which is right for the first turn only
+            if not body.has_drawn:  # else its generators would begin anew, which is right for the first iteration only
                 self._loops[before] = state, self._turns[depth]
             raise
 
@@ -97,10 +99,3 @@ class SubgraphStepper:
         if reason:
             self.place, self.halted = place, reason
             raise BreakpointHit(reason)
-
-
-def draws(plan: Plan) -> bool:
-    """Whether random numbers have been drawn in a plan, or in the bodies in it."""
-    if any(finder.context is not None and finder.context.drawn for finder in plan.finders):
-        return True
-    return any(draws(body.plan) for step in plan.bodied for body in step.bodies)

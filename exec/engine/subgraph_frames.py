@@ -1,4 +1,4 @@
-"""Runs of the bodies inside a run: what is around them, the values of their last turn, the time of their nodes."""
+"""What a run keeps of bodies: the values of their last iteration and the time of their nodes over all of them."""
 
 from __future__ import annotations
 
@@ -7,44 +7,46 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from onnx_workbench.exec.engine.plan import MISSING, Plan, Step
+from onnx_workbench.exec.engine.plan import MISSING, Step
+from onnx_workbench.exec.engine.plan_state import PlanState
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import NodeResult, State
 from onnx_workbench.exec.results.slot_map import Path
 
-#: Times of single turns that are held before they are summed up.
+#: Times of single iterations that are held before they are summed up.
 _MANY = 1 << 14
 
 
 class Frame:
-    """The turns of one body in one run.
+    """The iterations of one body in one run.
 
-    Every turn adds to the list of `clocks` when it began and when each of its nodes was finished; the list may be
-    read by another thread meanwhile.
+    Every iteration adds to the list of `clocks` when it began and when each of its nodes was finished; the list may
+    be read by another thread meanwhile.
     """
 
-    __slots__ = ("_state", "plan", "slots")
+    __slots__ = ("_sums", "code", "plan", "slots")
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.slots: list[RuntimeValue] = []  # of the last turn
-        #: Seconds per node and the number of turns summed up; the clocks of those since. Replaced as a whole.
-        self._state: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int, list[float]]
-        self._state = np.zeros(len(plan.code)), 0, []
+    def __init__(self, state: PlanState) -> None:
+        self.plan = state.plan
+        self.code = state.code or []
+        self.slots: list[RuntimeValue] = []  # of the last iteration
+        #: Seconds per node and the number of iterations summed up; the clocks of those since. Replaced as a whole.
+        self._sums: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int, list[float]]
+        self._sums = np.zeros(len(self.code)), 0, []
 
     def clocks(self) -> list[float]:
-        """Where the turn that begins puts its times."""
-        clocks = self._state[2]
+        """The list that the iteration that begins adds its times to."""
+        clocks = self._sums[2]
         if len(clocks) >= _MANY:
             seconds, turns = self.spent()
             clocks = []
-            self._state = seconds, turns, clocks
+            self._sums = seconds, turns, clocks
         return clocks
 
     def spent(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int]:
-        """Seconds of each node over all turns that were finished, and how many those were."""
-        seconds, turns, clocks = self._state
+        """Seconds of each node over all iterations that were finished, and the number of those."""
+        seconds, turns, clocks = self._sums
         size = len(seconds) + 1
         whole = len(clocks) // size
         if not whole:
@@ -55,9 +57,9 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class SubgraphRecord:
-    """What was computed in bodies: the values of their last turn by path and number, and what their nodes took.
+    """What was computed in bodies: the values of their last iteration by path and number, and their nodes.
 
-    `made` are those of the values that are no constants: what keeping them costs.
+    `made` are those of the values that are not constants: keeping them costs memory.
     """
 
     values: dict[Path, dict[int, RuntimeValue]] = field(default_factory=dict)
@@ -95,7 +97,7 @@ def inside(steps: Iterable[Step], frames: Mapping[int, Frame]) -> SubgraphRecord
             frame = frames.get(id(body.plan))
             if frame is not None:
                 found.add(_of_frame(frame, within))
-                deeper += [(inner, within) for inner in body.plan.bodied]
+                deeper += [(body.plan.steps[index], within) for index in body.plan.bodied]
         pending += reversed(deeper)
     return found
 
@@ -119,7 +121,7 @@ def _results(frame: Frame, inside: Path) -> Iterator[NodeResult]:
     if not turns:
         return
     slots = frame.slots
-    for spent, code in zip(seconds.tolist(), frame.plan.code, strict=True):
+    for spent, code in zip(seconds.tolist(), frame.code, strict=True):
         step = code.step
         size = sum(nbytes(slots[s]) for s in step.outs if s and slots[s] is not MISSING)
         yield NodeResult(

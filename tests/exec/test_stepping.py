@@ -222,8 +222,8 @@ def test_a_loop_that_was_stopped_in_goes_on_with_the_turn_it_was_in(
     whole = Session(model).run(feeds)
     add = [n for g in model.graphs() for n in g.nodes if n.op_type == "Add"][-1]
     bodies = []
-    run_body = Executor.body
-    monkeypatch.setattr(Executor, "body", lambda run, body, inputs: bodies.append(body) or run_body(run, body, inputs))
+    run_body = Executor.run_body
+    monkeypatch.setattr(Executor, "run_body", lambda run, *given: bodies.append(given) or run_body(run, *given))
     stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=add)])
     seen = []
     while stepper.go_on():
@@ -271,8 +271,8 @@ def test_a_sequence_goes_on_with_the_element_it_was_in(monkeypatch: pytest.Monke
         "{ r = SequenceMap <body = m (float[2] a) => (float[2] b) { c = Neg(a) b = Abs(c) }> (s) }"
     )
     bodies = []
-    run_body = Executor.body
-    monkeypatch.setattr(Executor, "body", lambda run, body, inputs: bodies.append(body) or run_body(run, body, inputs))
+    run_body = Executor.run_body
+    monkeypatch.setattr(Executor, "run_body", lambda run, *given: bodies.append(given) or run_body(run, *given))
     feeds = {"s": [np.full(2, i, np.float32) for i in range(5)]}
     absolute = node(model, "b")
     stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=absolute)])

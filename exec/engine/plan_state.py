@@ -1,0 +1,431 @@
+"""What runs find out about a plan and keep for the next run: constants, kernels bound to weights, code for the loop.
+
+A PlanState belongs to one engine and is written by the executor only. Plans of bodies and of expanded operators have
+states of their own, held by the callables that stand for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
+from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from onnx_workbench.exec.engine.autodiff_region import RegionFinder
+from onnx_workbench.exec.engine.input_types import KernelGuard, Kind
+from onnx_workbench.exec.engine.lowering import compile_expansion
+from onnx_workbench.exec.engine.operations import Library, Operation, Prepared
+from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, BodyPlan, Plan, Step
+from onnx_workbench.exec.errors import KernelError, LimitError, MissingKernelError
+from onnx_workbench.exec.inspect.statistics import nbytes
+from onnx_workbench.exec.kernels.allocation import SparseArray
+from onnx_workbench.exec.kernels.context import Context, RuntimeValue
+from onnx_workbench.exec.kernels.registry import KernelFunction
+from onnx_workbench.exec.results.slot_map import SlotMap
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.types import Type
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.engine.executor import Executor
+
+T = TypeVar("T")
+
+#: Kinds of the inputs of a plan: see PlanState.code_for.
+Kinds = tuple[Kind | tuple[int, Kind], ...]
+
+
+class Code(NamedTuple):
+    """A step as the loop takes it: the result of call(get(slots)), or call(*get(slots)), goes to slot `out`."""
+
+    call: KernelFunction
+    get: Callable[[list[RuntimeValue]], Any]
+    single: bool  # one input
+    out: int  # 0 when the node has not exactly one named output, its first
+    free: tuple[int, ...]  # slots that no later step reads
+    step: Step
+
+    def guarded(self) -> Code:
+        """The same, refusing inputs of types that the operator does not take; see PlanState.code_for."""
+        operation, node = self.step.operation, self.step.node
+        if operation.problem:
+            return self
+        call = KernelGuard(self.call, node.op_type, operation.opset, node.domain)
+        return Code(call, self.get, self.single, self.out, self.free, self.step)
+
+
+@dataclass(slots=True, eq=False)
+class Activation:
+    """The pass over a plan that is going on, for kernels that run bodies or regions of it.
+
+    Shared by the states of a plan and of those patched from it, of which one runs at a time.
+    """
+
+    executor: Executor | None = None
+    state: PlanState | None = None
+    slots: list[RuntimeValue] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class TokenTable:
+    """Tokens of slots and steps for certain feeds, which are pairs of a value's number and its token."""
+
+    feeds: tuple[tuple[int, int], ...]
+    slots: list[int]
+    steps: list[int]
+
+
+@dataclass(slots=True)
+class Schedule:
+    """What a run of all values computes once constants are folded: the steps, their code, the folded steps."""
+
+    steps: list[Step]
+    code: list[Code]
+    folded: list[int]
+
+
+class PlanState:
+    """What has been found out about one plan. `template` is what the slots hold before a run.
+
+    By index of the step: `tokens` (of constant steps, 0 for others and for those that cannot be computed), `folded`
+    (its outputs are in the template) and `bound` (its call is for the weights it reads).
+    """
+
+    def __init__(self, plan: Plan, library: Library) -> None:
+        self.plan = plan
+        self.library = library
+        self.template: list[RuntimeValue] = [MISSING] * plan.size
+        self.template[NONE_SLOT] = None
+        self.given: set[int] = set()  # slots the template holds
+        self.tokens = [step.token for step in plan.steps]
+        self.folded = bytearray(len(plan.steps))
+        self.bound = bytearray(len(plan.steps))
+        self.contexts: dict[int, Context] = {}  # by index of the step
+        self.bodies: dict[int, tuple[BodyCall, ...]] = {}  # by index of the step
+        self.expansions: dict[int, Expansion] = {}  # by index of the step
+        self.activation = Activation()
+        self.schedule: Schedule | None = None
+        self.code: list[Code] | None = None  # of a body or an expansion, once it has run
+        self.token_table: TokenTable | None = None
+        self.base: PlanState | None = None  # the state this one was patched from, until its values have tokens
+        self.changed: frozenset[int] = frozenset()  # steps that differ from those of `base`
+        self._calls: list[KernelFunction | None] = [None] * len(plan.steps)
+        self._codes: list[Code | None] = [None] * len(plan.steps)
+        self._guarded: list[Code] = []
+        self._accepted: Kinds | None = None
+        self._layout: SlotMap | None = None
+
+    @property
+    def layout(self) -> SlotMap:
+        """The slots and steps of the plan, for results."""
+        if self._layout is None:
+            self._layout = self.plan.layout()
+        return self._layout
+
+    def patched(self, plan: Plan, changed: Iterable[int]) -> PlanState:
+        """The state of a plan that differs from this one's in some steps, which have no bodies."""
+        state = copy(self)
+        state.plan, state.base, state.changed = plan, self, frozenset(changed)
+        state.template, state.given = self.template.copy(), self.given.copy()
+        state.tokens, state.folded, state.bound = self.tokens.copy(), self.folded.copy(), self.bound.copy()
+        state.contexts, state.bodies, state.expansions = (
+            self.contexts.copy(),
+            self.bodies.copy(),
+            self.expansions.copy(),
+        )
+        state._calls, state._codes = self._calls.copy(), self._codes.copy()
+        state.schedule, state.token_table, state._guarded, state._accepted = None, None, [], None
+        for index in changed:
+            state.tokens[index] = plan.steps[index].token
+            state.folded[index] = state.bound[index] = 0
+            state._calls[index] = state._codes[index] = None
+            state.contexts.pop(index, None)
+        if any(plan.steps[index].layout() != self.plan.steps[index].layout() for index in changed):
+            state._layout = None
+        return state
+
+    # -- calls and code --------------------------------------------------------------------------------------
+
+    def call(self, index: int) -> KernelFunction:
+        """The function that computes a step of its inputs."""
+        found = self._calls[index]
+        if found is None:
+            found = self._calls[index] = self._made(self.plan.steps[index])
+        return found
+
+    def replace_call(self, index: int, call: KernelFunction) -> None:
+        """Compute a step by another function from now on."""
+        self._calls[index], self._codes[index] = call, None
+
+    def _made(self, step: Step) -> KernelFunction:
+        operation = step.operation
+        if operation.problem:
+            is_missing = operation.error == MissingKernelError.__name__
+            return refusal(operation.problem, MissingKernelError if is_missing else KernelError)
+        if operation.expands:
+            expansion = self.expansions[step.index] = Expansion(self.library, step, self.activation)
+            return expansion
+        kernel = operation.kernel
+        assert kernel is not None
+        call, attributes = kernel.function, self.attributes(step)
+        if kernel.takes_context:
+            context = self.contexts[step.index] = self._context(step)
+            return partial(call, context, **attributes)
+        return partial(call, **attributes) if attributes else call
+
+    def attributes(self, step: Step) -> Mapping[str, Any]:
+        """The attributes that a step's kernel gets, bodies among them."""
+        attributes = step.operation.attributes
+        if not step.bodies:
+            return attributes
+        bodies = self.bodies.get(step.index)
+        if bodies is None:
+            bodies = tuple(BodyCall(body, PlanState(body.plan, self.library), self.activation) for body in step.bodies)
+            self.bodies[step.index] = bodies
+        return attributes | {body.plan.attribute: body for body in bodies}
+
+    def _context(self, step: Step) -> Context:
+        node, context = step.node, step.context
+        assert context is not None
+        return Context(
+            node.op_type,
+            step.operation.opset,
+            domain=node.domain,
+            wanted=[value != 0 for value in node.outputs],
+            node_name=context.label,
+            seed=context.seed,
+            opset_imports=dict(context.opset_imports),
+            body_runner=RegionFinder(self.activation, step, self.library),
+        )
+
+    def code_of(self, step: Step, free: tuple[int, ...] = ()) -> Code:
+        """A step as the loop takes it; `free` are slots to empty behind it."""
+        known = self._codes[step.index]
+        if known is not None and not free:
+            return known
+        count = len(step.ins)
+        get: Callable[[list[RuntimeValue]], Any] = itemgetter(*step.ins) if count else _nothing
+        single_out = step.outs[0] if len(step.outs) == 1 else 0
+        code = Code(self.call(step.index), get, count == 1, single_out, free, step)
+        if not free:
+            self._codes[step.index] = code
+        return code
+
+    def code_for(self, code: list[Code], kinds: Kinds) -> list[Code]:
+        """`code`, which is that of all steps, guarded until one run with inputs of these kinds came through.
+
+        Types follow from types, so that a later run need not check those of every node again.
+        """
+        if kinds == self._accepted:
+            return code
+        if len(self._guarded) != len(code):
+            self._guarded = [one.guarded() for one in code]
+        return self._guarded
+
+    def accepts(self, kinds: Kinds) -> bool:
+        """Whether the inputs of all steps are known to be of types their operators take, for inputs of these kinds."""
+        return kinds == self._accepted
+
+    def accept(self, kinds: Kinds) -> None:
+        """Note that everything was computed for inputs of these kinds. Bodies may give other types the next time."""
+        if not any(self.plan.steps[index].bodies for index in self.plan.bodied):
+            self._accepted = kinds
+
+    # -- values ----------------------------------------------------------------------------------------------
+
+    def fold(self, step: Step, values: Sequence[RuntimeValue]) -> None:
+        """Put the outputs of a constant step into the template."""
+        fill(step, self.template, values)
+        self.given.update(filter(None, step.outs))
+
+    def read_constants(self, steps: Iterable[Step]) -> list[int]:
+        """Bring the constants that steps read into the template; returns the slots that are new there.
+
+        Initializers that the file keeps as sparse tensors are tensors like any other to the nodes that read them. A
+        step whose constant cannot be read fails in all runs of this plan. Constants that were read before are brought
+        too: the steps that read them may be kept, and values inside a called function have no other source.
+        """
+        new = []
+        library, template, given, constants = self.library, self.template, self.given, self.plan.constants
+        for slot, number in constants.items():
+            if slot not in given and isinstance(known := library.constant_read(number), np.ndarray):
+                template[slot] = known
+                given.add(slot)
+                new.append(slot)
+        for step in steps:
+            for slot in step.reads:
+                if slot in constants and slot not in given:
+                    try:
+                        value = library.constant(constants[slot])
+                        template[slot] = value.dense() if isinstance(value, SparseArray) else value
+                        given.add(slot)
+                        new.append(slot)
+                    except (ModelError, ValueError, LookupError, OSError, LimitError) as error:
+                        kind = LimitError if isinstance(error, LimitError) else KernelError
+                        self.replace_call(step.index, refusal(str(error), kind))
+                        self.tokens[step.index], self.bound[step.index] = 0, 1
+                        library.refused = True
+        return new
+
+    def prepare_weights(self, steps: Iterable[Step]) -> None:
+        """Let kernels pack or cast the constants that steps read, once for equal operations and constants."""
+        given, tokens, template, library = self.given, self.plan.tokens, self.template, self.library
+        for step in steps:
+            kernel = step.operation.kernel
+            if self.bound[step.index] or kernel is None or step.operation.problem:
+                continue
+            self.bound[step.index] = 1
+            # A prepared function gets no context, so it may only stand for a node that wants the first output alone.
+            if kernel.prepare is None or step.bodies or (kernel.takes_context and len(step.outs) > 1):
+                continue
+            constant = [s != NONE_SLOT and s in given for s in step.ins]
+            if not any(constant):
+                continue
+            key = (
+                step.operation.number,
+                tuple(tokens[s] if known else -bool(s) for s, known in zip(step.ins, constant, strict=True)),
+            )
+            prepared = library.prepared.get(key)
+            if prepared is None:
+                values = [template[s] if known else None for s, known in zip(step.ins, constant, strict=True)]
+                call = _prepared(kernel.prepare, values, step.operation)
+                prepared = library.prepared[key] = Prepared(call, sum(map(nbytes, values)) if call is not None else 0)
+                library.weight_bytes += prepared.nbytes
+            if prepared.call is not None:
+                self.replace_call(step.index, prepared.call)
+
+    # -- states of inner plans -------------------------------------------------------------------------------
+
+    def inner(self) -> list[PlanState]:
+        """The states of bodies and of expanded operators."""
+        found = [body.state for bodies in self.bodies.values() for body in bodies]
+        return found + [state for expansion in self.expansions.values() for state in expansion.states.values()]
+
+    def reset_random(self) -> None:
+        """Let random operators begin anew, those in bodies too."""
+        for context in self.contexts.values():
+            context.drawn = 0
+        for state in self.inner():
+            state.reset_random()
+
+    @property
+    def has_drawn(self) -> bool:
+        """Whether random numbers have been drawn in the plan, or in the bodies in it."""
+        if any(context.drawn for context in self.contexts.values()):
+            return True
+        return any(body.state.has_drawn for bodies in self.bodies.values() for body in bodies)
+
+    def release(self) -> None:
+        """Let go of the run that was going on, and of what refers to this: no cycle may keep weights alive."""
+        self.activation.executor, self.activation.state, self.activation.slots = None, None, []
+        for context in self.contexts.values():
+            context.drawn = 0
+        for state in self.inner():
+            state.release()
+
+
+class BodyCall:
+    """A body as the kernel of its node gets it: see kernels.context.Body."""
+
+    __slots__ = ("_around", "plan", "state")
+
+    def __init__(self, plan: BodyPlan, state: PlanState, around: Activation) -> None:
+        self.plan = plan
+        self.state = state
+        self._around = around
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the formal inputs, in order."""
+        return self.plan.input_names
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the outputs, in order."""
+        return self.plan.output_names
+
+    @property
+    def input_types(self) -> tuple[Type | None, ...]:
+        """Declared types of the formal inputs."""
+        return self.plan.input_types
+
+    @property
+    def output_types(self) -> tuple[Type | None, ...]:
+        """Declared types of the outputs."""
+        return self.plan.output_types
+
+    def __call__(self, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
+        """Run the body once."""
+        executor = self._around.executor
+        assert executor is not None
+        return executor.run_body(self, self._around.slots, inputs)
+
+    def loop(self, state: T) -> AbstractContextManager[T]:
+        """What a kernel that runs it turn by turn keeps between turns: `state`, or where it was stopped in before."""
+        executor = self._around.executor
+        if executor is None or executor.walk.watch is None:
+            return nullcontext(state)
+        return executor.walk.loop(self.state, state)
+
+
+class Expansion:
+    """Runs an operator without a kernel through the function body of its specification; compiled per input types."""
+
+    def __init__(self, library: Library, step: Step, around: Activation) -> None:
+        self._library = library
+        self._step = step
+        self._around = around
+        self.states: dict[Any, PlanState] = {}
+
+    def __call__(self, *inputs: RuntimeValue) -> tuple[RuntimeValue, ...]:
+        """The outputs of the body for these inputs."""
+        key = tuple((v.dtype.str, v.dtype.name, v.shape) if isinstance(v, np.ndarray) else type(v) for v in inputs)
+        state = self.states.get(key)
+        if state is None:
+            state = self.states[key] = PlanState(self._compiled(inputs), self._library)
+        executor = self._around.executor
+        assert executor is not None
+        given = [*inputs, *[None] * (len(state.plan.inputs) - len(inputs))]
+        return tuple(executor.run_expansion(state, given))
+
+    def _compiled(self, inputs: Sequence[RuntimeValue]) -> Plan:
+        from onnx_workbench.exec.engine.function_bodies import expand  # rare: importing onnx is slow
+
+        step, context = self._step, self._step.context
+        assert context is not None
+        graph, imports, environment = expand(self._library, step.node, step.operation, inputs)
+        return compile_expansion(self._library, graph, imports, environment, seed=context.seed, label=context.label)
+
+
+def fill(step: Step, slots: list[RuntimeValue], values: Sequence[RuntimeValue]) -> None:
+    """Put the values of a step's outputs where they are read."""
+    for slot, value in zip(step.outs, values, strict=True):
+        if slot:
+            slots[slot] = value
+
+
+def refusal(problem: str, error: type[Exception] = KernelError) -> KernelFunction:
+    """A function that stands for a kernel that cannot run, and raises why."""
+    return partial(_refuse, error, problem)
+
+
+def _refuse(error: type[Exception], problem: str, *_inputs: RuntimeValue) -> RuntimeValue:
+    raise error(problem)
+
+
+def _nothing(_slots: list[RuntimeValue]) -> tuple[()]:
+    return ()
+
+
+def _prepared(
+    hook: Callable[..., KernelFunction | None], values: list[Any], operation: Operation
+) -> KernelFunction | None:
+    try:
+        with np.errstate(all="ignore"):
+            return hook(values, **operation.attributes)
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError):
+        return None  # the plain kernel meets the same trouble and says so for the node
