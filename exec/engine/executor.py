@@ -379,7 +379,8 @@ class Executor:
 
     def _run_inner(self, state: PlanState, slots: list[RuntimeValue], code: Iterable[Code]) -> list[RuntimeValue]:
         plan = state.plan
-        self._activate(state, slots)
+        if plan.bodied or state.contexts:
+            self._activate(state, slots)
         frame = self._frames.get(id(plan))
         if frame is None:
             frame = self._frames[id(plan)] = Frame(state)
