@@ -18,6 +18,7 @@ from onnx_workbench.exec.engine import cache, operations
 from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.engine.snapshot import SnapshotCache
 from onnx_workbench.exec.kernels.allocation import SparseArray
+from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.model import Document, load
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetAttribute, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
@@ -213,6 +214,7 @@ def test_weights_and_attributes_that_edits_replaced_are_let_go_of(monkeypatch: p
 def test_laid_out_weights_that_edits_replaced_are_let_go_of_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     size = 600
     monkeypatch.setattr(operations, "_GROWTH_WEIGHTS", 5 * 4 * size**2)
+    monkeypatch.setattr(blas, "multiplies_unpacked", lambda: True)  # weights are laid out, whatever the processor
     document = Document(
         parse(f"g (float[3, {size}] x, float[{size}, {size}] w) => (float[M, N] y) {{ y = MatMul(x, w) }}")
     )

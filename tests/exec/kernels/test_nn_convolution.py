@@ -14,6 +14,7 @@ from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies, strips
 from onnx_workbench.exec.kernels.onnx.nn.convolution import prepare_conv
+from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.windows import Window, window
 from onnx_workbench.exec.kernels.threads import set_threads
 from tests.exec.kernels.harness import call, check_against, ort_one_node
@@ -162,6 +163,42 @@ def test_bands_of_large_maps_meet(shape: tuple[int, ...]) -> None:
         np.testing.assert_allclose(out, outs[0], atol=2e-6 * np.abs(outs[0]).max())
 
 
+@pytest.mark.parametrize("has_avx512", [False, True])
+@pytest.mark.parametrize("groups", [1, 96])
+def test_the_way_is_chosen_without_a_trial_and_gives_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch, groups: int, has_avx512: bool
+) -> None:
+    """Ways were timed on the first call, so that results differed from process to process by the timing."""
+    monkeypatch.setattr(blas, "multiplies_unpacked", lambda: has_avx512)
+    calls: list[str] = []
+
+    def counted(name: str, make: strategies.Maker) -> strategies.Maker:
+        def made(w: Any, bias: Any, view: Window) -> strategies.Runner:
+            run = make(w, bias, view)
+
+            def noted(x: Any, out: Any) -> None:
+                calls.append(name)
+                run(x, out)
+
+            return noted
+
+        return made
+
+    for makers in (strategies.MAKERS, depthwise.MAKERS):
+        for name, make in list(makers.items()):
+            monkeypatch.setitem(makers, name, counted(name, make))
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((1, 96, 14, 14), np.float32), rng.standard_normal((96, 96 // groups, 3, 3), np.float32)
+    results = []
+    for _ in range(3):
+        prepared = prepare_conv([None, w], group=groups, pads=(1, 1, 1, 1))
+        assert prepared is not None
+        results.append(prepared(x, w))
+    assert len(calls) == 3
+    assert len(set(calls)) == 1
+    assert all(np.array_equal(result, results[0]) for result in results)
+
+
 @settings(max_examples=25, deadline=None)
 @given(convolutions())
 def test_prepared_conv_equals_the_plain_one(case: Any) -> None:
@@ -170,7 +207,7 @@ def test_prepared_conv_equals_the_plain_one(case: Any) -> None:
     assert prepared is not None
     plain = call("Conv", [x, w, b], opset=13, **attributes)
     inputs = [x, w] if b is None else [x, w, b]
-    for _ in range(3):  # measured, then twice as chosen
+    for _ in range(3):  # with weights to set up, then twice as they are
         np.testing.assert_allclose(prepared(*inputs), plain, atol=2e-5)
     np.testing.assert_allclose(prepared(*[np.asfortranarray(x), *inputs[1:]]), plain, atol=2e-5)
     assert prepared(*[x.astype(np.float64), *[v.astype(np.float64) for v in inputs[1:]]]).dtype == np.float64

@@ -11,6 +11,7 @@ import numpy as np
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.allocation import Array, empty
 from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies
+from onnx_workbench.exec.kernels.onnx.nn.strategy_costs import quickest
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.broadcast import check_one_type
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
@@ -40,7 +41,7 @@ def conv_1(
 
 @prepares(conv_1)
 def prepare_conv(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
-    """Keep weights in the form the quickest way for the shape wants; it is measured on the first call per shape."""
+    """Keep weights in the form that the quickest way for the shape reads."""
     w, b = constants[1], constants[2] if len(constants) > 2 else None
     if w is None or (len(constants) > 2 and constants[2] is None) or w.dtype.char not in "fd":
         return None
@@ -65,7 +66,8 @@ def prepare_conv(constants: Sequence[Array | None], **attributes: Any) -> Callab
         out = empty((x.shape[0], w.shape[0], *view.output), x.dtype)
         x = np.ascontiguousarray(x)
         names, makers = _ways(_flat(w), flat_view, group, x.shape[1])
-        runner = strategies.choose(_flat(w), b, flat_view, _flat(x), _flat(out), names, makers)
+        runner = makers[quickest(names, _flat(w).shape, flat_view)](_flat(w), b, flat_view)
+        runner(_flat(x), _flat(out))
         if len(known) < _KEPT_SHAPES:
             known[x.shape] = view, runner
         return out
@@ -122,7 +124,7 @@ def conv_window(
 
 
 def convolve(x: Array, w: Array, b: Array | None, view: Window, group: int) -> Array:
-    """The convolution by the way that needs no measuring; any float or integer type, any number of axes."""
+    """The convolution of weights that may differ in every call; any float or integer type, any number of axes."""
     dtype = compute_dtype(x.dtype)
     source = np.ascontiguousarray(widen(x))
     weights = widen(w).astype(dtype, copy=False)
@@ -143,7 +145,7 @@ def convolve(x: Array, w: Array, b: Array | None, view: Window, group: int) -> A
 
 
 def _ways(w: Array, view: Window, group: int, channels: int) -> tuple[list[str], dict[str, strategies.Maker]]:
-    """Which ways fit a 2-D convolution, the best guess first, and how to make them."""
+    """Names of the ways that fit a 2-D convolution, as from `strategies.candidates`, and their makers."""
     if group == 1:
         return strategies.candidates(w, view), strategies.MAKERS
     if group == channels == w.shape[0]:

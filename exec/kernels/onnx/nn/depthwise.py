@@ -25,8 +25,8 @@ from onnx_workbench.exec.kernels.threads import PASSES, parallel_for
 #: Multiply-adds of a usual product that take as long as one output of a 3×3 kernel.
 _COST = 3 * PASSES
 
-#: Maps up to these sizes, with their frames and without, are worth multiplying from both sides; measured.
-_SMALL, _SMALL_OUTPUT = 40, 16
+#: Maps up to these sizes, with their frames and without, are quicker multiplied from both sides; measured.
+_SMALL, _SMALL_OUTPUT = 24, 16
 
 
 def _by_blocks(
@@ -159,9 +159,9 @@ def _places(tap: Tap) -> tuple[Array, Array]:
 
 
 def candidates(w: Array, window: Window) -> list[str]:
-    """Names of the ways worth measuring for these weights and this window, the best guess first."""
+    """The name of the quickest way for these weights and this window."""
     small = max(*window.sizes, *window.reach) <= _SMALL and max(window.output) <= _SMALL_OUTPUT
-    return ["two_sided", "bands"] if small and prod(w.shape[2:]) > 1 else ["bands"]
+    return ["two_sided"] if small and prod(w.shape[2:]) > 1 else ["bands"]
 
 
 MAKERS: dict[str, Maker] = {"bands": bands, "two_sided": two_sided}

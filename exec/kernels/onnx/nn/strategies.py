@@ -1,9 +1,9 @@
-"""Ways to compute a float convolution over two spatial axes, and the choice among them by measuring.
+"""Ways to compute a float convolution over two spatial axes.
 
 No single way is fastest: im2col moves every input once per tap, the kw-stack and strips once per column of the kernel,
 shifted products not at all but with shorter sums, Winograd multiplies 2.25 times less. Which of them wins depends on
-channels, map size and caches, so `choose` times the candidates once per shape. All give the same result up to
-rounding (below 1e-6 of the largest value).
+channels, map size and caches: see `strategy_costs`. All give the same result up to rounding (below 1e-6 of the
+largest value).
 
 Every maker takes the weights (M, C, kh, kw), a Window and returns a function of one padded-free input x (N, C, H, W)
 and the output (N, M, OH, OW) it fills; bias is (M,) or None.
@@ -11,12 +11,8 @@ and the output (N, M, OH, OW) it fills; bias is (M,) or None.
 
 from __future__ import annotations
 
-import sys
-import threading
-import time
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +23,7 @@ from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import LONGEST, matmul_columns
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
-from onnx_workbench.exec.kernels.threads import PASSES, parallel_for, split, threads
+from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
 
 Runner = Callable[[Array, Array], None]
 Maker = Callable[[Array, "Array | None", Window], Runner]
@@ -37,13 +33,6 @@ L2_BLOCK = 1 << 20
 
 #: Products with fewer columns are cut by rows when threads share them.
 _FEW_COLUMNS = 256
-
-#: CPU time, which is the same on a busy machine: of this thread, or of all where several share the work. Windows counts
-#: it in steps of 16 ms.
-_alone, _shared_out = (time.perf_counter,) * 2 if sys.platform == "win32" else (time.thread_time, time.process_time)
-
-_choices: dict[Any, str] = {}
-_choices_lock = threading.Lock()
 
 
 def add_bias(block: Array, bias: Array | None) -> None:
@@ -256,7 +245,10 @@ def _as_grid(flat: Array, shape: tuple[int, ...]) -> Array:
 
 
 def candidates(w: Array, window: Window) -> list[str]:
-    """Names of the ways worth measuring for these weights and this window, the best guess first."""
+    """Names of the ways that may be quickest for these weights and this window.
+
+    The first is for weights that are not constant: it costs little to set up.
+    """
     outputs, channels, kh, kw = w.shape
     if (kh, kw) == (1, 1) and not any(window.begin) and not any(window.end):
         return ["pointwise"]
@@ -291,56 +283,6 @@ MAKERS: dict[str, Maker] = {
     "winograd": winograd,
     "winograd_rows": winograd_rows,
 }
-
-
-def choose(
-    w: Array, bias: Array | None, window: Window, x: Array, out: Array, names: list[str], makers: dict[str, Any]
-) -> Runner:
-    """The fastest of the named ways for this shape, found by running each; `out` is filled when this returns.
-
-    A shape is measured once per process, so a model gives the same bits on every run after the first.
-    """
-    if len(names) == 1:
-        only: Runner = makers[names[0]](w, bias, window)
-        only(x, out)
-        return only
-    workers = threads(out.size * max(prod(w.shape[1:]), 3 * PASSES))
-    key = (x.shape, w.shape, window, x.dtype.char, workers, tuple(names))
-    with _choices_lock:
-        known = _choices.get(key)
-    if known is not None:
-        runner: Runner = makers[known](w, bias, window)
-        runner(x, out)
-        return runner
-    runners: dict[str, Runner] = {name: makers[name](w, bias, window) for name in names}
-    best = _quickest(runners, _alone if workers == 1 else _shared_out, x, out)
-    with _choices_lock:
-        best = _choices.setdefault(key, best)
-    runners[best](x, out)
-    return runners[best]
-
-
-#: How many times slower than the quickest those may be that run again, after each turn; the first fetches memory.
-_BEHIND = (2.5, 1.3, 1.2, 1.1, 1.1)
-
-#: Seconds that are not spent a second time to find out.
-_SLOW = 0.25
-
-
-def _quickest(runners: dict[str, Runner], clock: Callable[[], float], x: Array, out: Array) -> str:
-    """The name of the quickest; they take turns, so that what else the machine does meets all of them alike."""
-    least = dict.fromkeys(runners, float("inf"))
-    left = list(runners)
-    for behind in (*_BEHIND, 1):
-        for name in left:
-            start = clock()
-            runners[name](x, out)
-            least[name] = min(least[name], clock() - start)
-        best = min(least.values())
-        left = [name for name in left if least[name] <= behind * best]
-        if len(left) == 1 or best > _SLOW:
-            break
-    return min(least, key=least.__getitem__)
 
 
 def _at_least(window: Window) -> tuple[int, int]:

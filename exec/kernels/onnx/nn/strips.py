@@ -60,7 +60,7 @@ def strips(w: Array, bias: Array | None, window: Window) -> _Runner:
 
 
 def fits(w: Array, window: Window) -> bool:
-    """Whether this way is worth measuring for float32 weights: it is for few channels on wide maps."""
+    """Whether this way may be quickest for float32 weights: it may for few channels on wide maps."""
     columns = _columns(window.output[1])
     if window.dilations[0] > 1 or window.output[1] < _LEAST_WIDTH or not columns or w.dtype != np.float32:
         return False
