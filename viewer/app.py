@@ -88,9 +88,9 @@ class Application(QApplication):
             window.files.warm_up()
         from onnx_workbench.viewer.files import custom_operators, recovery
 
-        recovery.offer(window)
+        recovery.offer(window.files)
         for error in custom_operators.documents().remember(window.settings):
-            window.report(error)
+            window.area.report(error)
         QTimer.singleShot(0, self, self._listen)
 
     def _listen(self) -> None:

@@ -11,21 +11,21 @@ from PySide6.QtWidgets import (
     QDockWidget,
     QHBoxLayout,
     QLabel,
+    QMainWindow,
     QStackedWidget,
     QTabBar,
     QToolButton,
     QWidget,
 )
 
-from onnx_workbench.viewer.core.settings import CLOSED_PANELS
+from onnx_workbench.viewer.core.settings import CLOSED_PANELS, Settings
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panel_list import PANELS, PanelInfo
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.files.document_tab import DocumentTab
-    from onnx_workbench.viewer.main_window import MainWindow
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 _AREAS = {
     "left": Qt.DockWidgetArea.LeftDockWidgetArea,
@@ -50,8 +50,8 @@ class PanelDock(QDockWidget):
         self.setObjectName(f"panel.{info.id}")
         self._stack = _Stack(_WIDTHS[info.area])
         self._stack.setMinimumWidth(_LEAST_WIDTHS[info.area])
-        self._panels: dict[DocumentTab, Panel] = {}
-        self._tab: DocumentTab | None = None
+        self._panels: dict[Workspace, Panel] = {}
+        self._workspace: Workspace | None = None
         self.setWidget(self._stack)
         self.setTitleBarWidget(_TitleBar(self))
         self.visibilityChanged.connect(self._show_panel)
@@ -63,19 +63,19 @@ class PanelDock(QDockWidget):
         self.hide()
         self.closed_by_person.emit(self.info.id)
 
-    def follow(self, tab: DocumentTab | None) -> None:
+    def follow(self, workspace: Workspace | None) -> None:
         """Show the panel of another document, if the one that is shown does not do for that as well."""
         shown = self.panel
-        if shown is not None and tab is not None and shown.serves(tab.workspace):
+        if shown is not None and workspace is not None and shown.serves(workspace):
             return
-        self._tab = tab
+        self._workspace = workspace
         self._show_panel()
 
-    def forget(self, tab: DocumentTab) -> None:
+    def forget(self, workspace: Workspace) -> None:
         """The document is closed: so is its panel, and no other one is made while the docks are put away."""
-        if self._tab is tab:
-            self._tab = None
-        panel = self._panels.pop(tab, None)
+        if self._workspace is workspace:
+            self._workspace = None
+        panel = self._panels.pop(workspace, None)
         if panel is not None:
             self._stack.removeWidget(panel)
             panel.deleteLater()
@@ -83,23 +83,23 @@ class PanelDock(QDockWidget):
     @property
     def panel(self) -> Panel | None:
         """The panel of the document in front, once it was seen."""
-        return None if self._tab is None else self._panels.get(self._tab)
+        return None if self._workspace is None else self._panels.get(self._workspace)
 
     def make(self) -> Panel | None:
         """The panel of the document in front, made if it never was, even where nobody sees it; None without one."""
-        tab = self._tab
-        if tab is None:
+        workspace = self._workspace
+        if workspace is None:
             return None
-        panel = self._panels.get(tab)
+        panel = self._panels.get(workspace)
         if panel is None:
-            panel = self._panels[tab] = self.info.load()(tab.workspace)
+            panel = self._panels[workspace] = self.info.load()(workspace)
             self._stack.addWidget(panel)
         return panel
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Esc, where nothing in the panel had a use for it, leads back to the graph."""
-        if event.key() == Qt.Key.Key_Escape and event.modifiers() == _NONE and self._tab is not None:
-            self._tab.workspace.trigger("go.graph")
+        if event.key() == Qt.Key.Key_Escape and event.modifiers() == _NONE and self._workspace is not None:
+            self._workspace.trigger("go.graph")
         else:
             super().keyPressEvent(event)
 
@@ -148,9 +148,11 @@ class _Stack(QStackedWidget):
 class Docks(QObject):
     """All docks of a window. Hidden while nothing is open; they come back as they were."""
 
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(self, window: QMainWindow, settings: Settings) -> None:
         super().__init__(window)
         self._window = window
+        self._settings = settings
+        self._workspace: Workspace | None = None
         self._state = QByteArray()  # while hidden: what they come back to
         self._are_shown = False
         self._docks = {info.id: PanelDock(info, window) for info in PANELS}
@@ -187,15 +189,16 @@ class Docks(QObject):
             if now is not None and dock.isAncestorOf(now) and dock.visibleRegion().isEmpty():
                 dock.raise_()
 
-    def follow(self, tab: DocumentTab | None) -> None:
+    def follow(self, workspace: Workspace | None) -> None:
         """Show the panels of another document."""
+        self._workspace = workspace
         for dock in self._docks.values():
-            dock.follow(tab)
+            dock.follow(workspace)
 
-    def forget(self, tab: DocumentTab) -> None:
+    def forget(self, workspace: Workspace) -> None:
         """Drop the panels of a document that is closed."""
         for dock in self._docks.values():
-            dock.forget(tab)
+            dock.forget(workspace)
 
     def has(self, panel_id: str) -> bool:
         """Whether there is such a panel."""
@@ -236,8 +239,8 @@ class Docks(QObject):
             self.open(panel_id)
             return
         dock.close_for_good()
-        if self._window.tab is not None:
-            self._window.tab.canvas.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        if self._workspace is not None:
+            self._workspace.trigger("go.graph")
 
     def open(self, panel_id: str) -> Panel | None:
         """Bring a panel up and give it the focus; None while nothing is open."""
@@ -254,13 +257,13 @@ class Docks(QObject):
         if panel_id in self._offered or not self._are_shown:
             return
         self._offered.add(panel_id)
-        if not self.is_open(panel_id) and panel_id not in self._window.settings.get(CLOSED_PANELS):
+        if not self.is_open(panel_id) and panel_id not in self._settings.get(CLOSED_PANELS):
             self._docks[panel_id].show()
             self._docks[panel_id].raise_()
 
     def _remember_closed(self, panel_id: str) -> None:
-        known = self._window.settings.get(CLOSED_PANELS)
-        self._window.settings.set(CLOSED_PANELS, tuple(dict.fromkeys((*known, panel_id))))
+        known = self._settings.get(CLOSED_PANELS)
+        self._settings.set(CLOSED_PANELS, tuple(dict.fromkeys((*known, panel_id))))
 
     def state(self) -> QByteArray:
         """Where the docks are, for the next start; empty while they were never shown."""

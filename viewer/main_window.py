@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -19,43 +19,31 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QMainWindow,
-    QStackedWidget,
-    QTabBar,
     QToolBar,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
 )
 
-from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer import preload
-from onnx_workbench.viewer.actions import action
+from onnx_workbench.viewer.actions import MenuContext, action
 from onnx_workbench.viewer.actions.binding import ActionBinding
-from onnx_workbench.viewer.core.context import Message
 from onnx_workbench.viewer.core.settings import THEME, Settings
 from onnx_workbench.viewer.docks import Docks
+from onnx_workbench.viewer.files.document_area import DocumentArea
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.documents import Documents
-from onnx_workbench.viewer.files.view_store import ViewStore
 from onnx_workbench.viewer.popups.command_palette import CommandPalette
 from onnx_workbench.viewer.property_tree.editors import take_typed
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.app_icon import app_icon
 from onnx_workbench.viewer.style.formatting import display
-from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import as_mode, theme, themes
-from onnx_workbench.viewer.style.tooltips import plain_tip
-from onnx_workbench.viewer.widgets.document_tabs import DocumentTabs
-from onnx_workbench.viewer.widgets.message_bar import MessageBar
 from onnx_workbench.viewer.widgets.start_page import StartPage
 from onnx_workbench.viewer.widgets.status_line import StatusLine
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
     from onnx_workbench.viewer.core.jobs import Job
-    from onnx_workbench.viewer.files.side_by_side import SideBySide
 
 _FIRST_SIZE = QSize(1280, 800)
 _MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}
@@ -74,22 +62,25 @@ class MainWindow(QMainWindow):
         self.settings = settings or Settings()
         self._painted = False
         self._closing = False
-        self._expecting = False
         self._wanted: list[str] = []  # actions that are done as soon as a document is open
         self.setWindowTitle("ONNX Workbench")
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
         self.setDockNestingEnabled(True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.files = Documents(self, preload.import_view)
-        self.views = ViewStore()
-        self._build_centre()
+        self.start_page = StartPage(self.settings)
+        self.area = DocumentArea(self.start_page)
+        self.setCentralWidget(self.area)
+        self.files = Documents(self.area, self.settings, preload.import_view)
         self.status = StatusLine()
         self.status.work.watch(self.files.jobs)
         self.setStatusBar(self.status)
-        self.docks = Docks(self)
+        self.docks = Docks(self, self.settings)
         self.palette_popup = CommandPalette(self)
-        self.actions_binding = ActionBinding(self)
+        context = MenuContext(
+            self, self.area, self.files, self.docks, self.settings, self.open_palette, self._do_once_open
+        )
+        self.actions_binding = ActionBinding(context)
         self.actions_binding.refreshed.connect(self.palette_popup.refresh)
         self.actions_binding.build_menu_bar(self.menuBar())
         self._bar = self._tool_bar()
@@ -101,29 +92,25 @@ class MainWindow(QMainWindow):
         self.files.pending_changed.connect(self._show_pending)
         self.files.opened.connect(self._do_wanted)
         self.files.opened.connect(self._preload_runs, Qt.ConnectionType.SingleShotConnection)
+        self.files.operator_set_opened.connect(partial(self.actions_binding.run, "model.operator_sets"))
+        self._connect_start_page()
+        self._connect_area()
         self._restore()
         self._show_front()
 
-    def _build_centre(self) -> None:
-        self.messages = MessageBar()
-        self.start_page = StartPage(self.settings)
+    def _connect_start_page(self) -> None:
         self.start_page.open_requested.connect(self.files.ask)
         self.start_page.new_requested.connect(lambda: self.actions_binding.run("file.new"))
         self.start_page.sample_requested.connect(self.files.open_sample)
         self.start_page.file_requested.connect(lambda name: self.files.open([Path(name)]))
-        self._tabs = DocumentTabs()
-        self._tabs.currentChanged.connect(self._show_front)
-        self._tabs.tabBarClicked.connect(self._focus_front, Qt.ConnectionType.QueuedConnection)  # once it is in front
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self.start_page)
-        self._stack.addWidget(self._tabs)
-        centre = QWidget()
-        layout = QVBoxLayout(centre)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.messages)
-        layout.addWidget(self._stack, 1)
-        self.setCentralWidget(centre)
+
+    def _connect_area(self) -> None:
+        self.area.tab_added.connect(self._on_tab_added)
+        self.area.tab_removed.connect(self._on_tab_removed)
+        self.area.view_added.connect(self._on_view_added)
+        self.area.close_requested.connect(self.files.close)
+        self.area.front_changed.connect(self._show_front)
+        self.area.titles_changed.connect(self._show_title)
 
     def _tool_bar(self) -> QToolBar:
         bar = QToolBar("Tool bar")
@@ -138,61 +125,19 @@ class MainWindow(QMainWindow):
 
     @property
     def tab(self) -> DocumentTab | None:
-        """The tab in front, of two side by side the one that was clicked last, or None on the start page."""
-        page = cast("DocumentTab | None", self._tabs.currentWidget())
-        return None if page is None else page.front
+        """The tab in front, see `DocumentArea.tab`."""
+        return self.area.tab
 
     @property
     def workspace(self) -> Workspace | None:
         """The document in front, or None on the start page."""
-        tab = self.tab
-        return None if tab is None else tab.workspace
+        return self.area.workspace
 
     def tabs(self) -> list[DocumentTab]:
         """The open documents, from left to right."""
-        return [self._tab_at(index) for index in range(self._tabs.count())]
+        return self.area.tabs()
 
-    def _tab_at(self, index: int) -> DocumentTab:
-        return cast("DocumentTab", self._tabs.widget(index))
-
-    def activate(self, tab: DocumentTab) -> None:
-        """Bring a document to the front."""
-        self._tabs.setCurrentWidget(tab)
-
-    def activate_next(self, by: int) -> None:
-        """Bring a neighbour of the tab shown to the front, around the ends."""
-        self._tabs.setCurrentIndex((self._tabs.currentIndex() + by) % max(self._tabs.count(), 1))
-
-    def show_beside(self, beside: SideBySide) -> None:
-        """Show two compared documents in one tab."""
-        beside.front_changed.connect(self._show_front)
-        beside.view_made.connect(self._take_view)
-        if beside.merged is not None and beside.merged.view is not None:
-            self._take_view(beside.merged.view)
-        self._tabs.setCurrentWidget(beside.right)
-        beside.move_to(beside.right)
-        self._show_front()
-
-    def _take_view(self, view: GraphView) -> None:
-        """Let the merged graph of two documents have keys, and show its zoom."""
-        view.zoom_changed.connect(self.status.show_zoom)
-        view.opened.connect(self._open_panel_of)
-        self.actions_binding.add_graph_shortcuts(view)
-
-    def add_tab(self, tab: DocumentTab) -> None:
-        """Put a new document in front."""
-        self._insert(self._tabs.count(), tab)
-        self.views.restore(tab)
-
-    def replace_tab(self, old: DocumentTab, fresh: DocumentTab) -> None:
-        """Put a document that was read again where the old one was, showing the same graph."""
-        index = self._tabs.indexOf(old)
-        self.views.remember(old)
-        self._insert(index, fresh)
-        self.views.restore(fresh)
-        self.remove_tab(old)
-
-    def _insert(self, index: int, tab: DocumentTab) -> None:
+    def _on_tab_added(self, tab: DocumentTab) -> None:
         workspace = tab.workspace
         refresh = self.actions_binding.refresh_soon
         for signal in (
@@ -200,39 +145,29 @@ class MainWindow(QMainWindow):
             workspace.visits.changed, workspace.run_state_changed, workspace.runs_changed,
         ):  # fmt: skip
             signal.connect(refresh)
-        workspace.changes.state_changed.connect(self._show_titles)
         for signal in (workspace.jobs.started, workspace.jobs.ended):
-            signal.connect(self._show_coming)
+            signal.connect(self._on_job)
         workspace.action_requested.connect(self._trigger)
-        workspace.panel_offered.connect(partial(self._offer, tab))
+        workspace.panel_offered.connect(partial(self._offer, workspace))
         workspace.menu_requested.connect(self._open_context_menu)
         workspace.conversion_requested.connect(partial(self._offer_conversion, workspace))
-        tab.view.zoom_changed.connect(partial(self._show_zoom, tab))
-        tab.view.opened.connect(self._open_panel_of)
         self.status.work.watch(workspace.jobs)
-        self.actions_binding.add_graph_shortcuts(tab.view)
-        self._tabs.insertTab(index, tab, "")
-        self._tabs.tabBar().setTabButton(index, QTabBar.ButtonPosition.RightSide, self._close_button(tab))
-        self._tabs.setCurrentWidget(tab)
-        self._show_titles()
-        tab.view.setFocus()
 
-    def _focus_front(self) -> None:
-        """Keys go to the graph of a tab that was clicked."""
-        if self.tab is not None:
-            self.tab.view.setFocus()
+    def _on_tab_removed(self, tab: DocumentTab) -> None:
+        self.status.work.forget(tab.workspace.jobs)
+        if self.status.follows(tab.workspace):
+            self.status.follow(None)
+        self.docks.forget(tab.workspace)
 
-    def _close_button(self, tab: DocumentTab) -> QToolButton:
-        """The style's own is red, and red is for errors."""
-        button = QToolButton()
-        button.setAutoRaise(True)
-        button.setIconSize(QSize(10, 10))
-        button.setIcon(icon("close"))
-        button.setToolTip("Close (Ctrl+W)")
-        button.setAccessibleName(f"Close {tab.workspace.title}")
-        button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        button.clicked.connect(lambda: self.files.close(tab))
-        return button
+    def _on_view_added(self, view: GraphView) -> None:
+        """Let a graph have the keys of actions, and show its zoom while it is in front."""
+        view.zoom_changed.connect(partial(self._show_zoom, view))
+        view.opened.connect(self._open_panel_of)
+        self.actions_binding.add_graph_shortcuts(view)
+
+    def _on_job(self, job: Job[Any]) -> None:
+        if job.makes == "edit":
+            self.actions_binding.refresh_soon()
 
     def _color(self) -> None:
         line = theme().border.name()
@@ -241,71 +176,35 @@ class MainWindow(QMainWindow):
             f"QToolBar {{ border: none; border-bottom: 1px solid {line}; padding: 2px 4px; }}"
             f"QToolBar::separator {{ background: {line}; width: 1px; margin: 5px 4px; }}"
         )
-        for index in range(self._tabs.count()):
-            button = self._tabs.tabBar().tabButton(index, QTabBar.ButtonPosition.RightSide)
-            if isinstance(button, QToolButton):
-                button.setIcon(icon("close"))
 
-    def remove_tab(self, tab: DocumentTab) -> None:
-        """Take a document out of the window; the caller made sure that nothing is lost."""
-        self.views.remember(tab)
-        self.status.work.forget(tab.workspace.jobs)
-        if self.status.follows(tab.workspace):
-            self.status.follow(None)
-        tab.close_workspace()
-        self.docks.forget(tab)
-        self._tabs.removeTab(self._tabs.indexOf(tab))
-        tab.deleteLater()
-
-    def _show_front(self, *_: object) -> None:
+    def _show_front(self) -> None:
         """Bring everything around the graph in line with the document in front."""
         tab = self.tab
-        self._stack.setCurrentIndex(0 if tab is None else 1)
-        self.docks.set_shown(shown=tab is not None or self.is_waiting)
-        self.docks.follow(tab)
-        self.status.follow(None if tab is None else tab.workspace)
+        workspace = None if tab is None else tab.workspace
+        self.docks.set_shown(shown=tab is not None or self.files.is_waiting)
+        self.docks.follow(workspace)
+        self.status.follow(workspace)
         self.status.show_zoom(None if tab is None else tab.canvas.zoom)
-        self._show_titles()
+        self._show_title()
         self.actions_binding.refresh_soon()
         self.workspace_changed.emit()
 
-    def _show_titles(self) -> None:
-        # Hidden, it would still take the focus from Tab, and keep it.
-        several = self._tabs.count() > 1
-        self._tabs.tabBar().setFocusPolicy(Qt.FocusPolicy.TabFocus if several else Qt.FocusPolicy.NoFocus)
-        for index, tab in enumerate(self.tabs()):
-            workspace = tab.workspace
-            title = display(workspace.title, 60).replace("&", "&&")
-            title = f"{title} •" if tab.modified else title
-            if title != self._tabs.tabText(index):  # else the whole row of tabs is laid out and painted again
-                self._tabs.setTabText(index, title)
-            self._tabs.setTabToolTip(index, plain_tip(display(str(tab.path or workspace.title), 500)))
-        tab_in_front = self.tab
-        if tab_in_front is None:
+    def _show_title(self) -> None:
+        tab = self.tab
+        if tab is None:
             self.setWindowTitle("ONNX Workbench")
         else:
-            name = display(tab_in_front.workspace.title, 80).replace("[*]", "[*][*]")
+            name = display(tab.workspace.title, 80).replace("[*]", "[*][*]")
             self.setWindowTitle(f"{name}[*] – ONNX Workbench")
-        self.setWindowModified(tab_in_front is not None and tab_in_front.modified)  # which a title must have room for
-
-    def _show_coming(self, job: Job[Any]) -> None:
-        """An edit is on its way, or is so no more."""
-        if job.makes == "edit":
-            self._show_titles()
-            self.actions_binding.refresh_soon()
+        self.setWindowModified(tab is not None and tab.modified)  # which a title must have room for
 
     def expect(self, documents: bool) -> None:
         """Show the frame of a document instead of the start page: one will be opened right after the first paint."""
-        self._expecting = documents
+        self.files.expecting = documents
         self._show_pending()
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether a document is being read."""
-        return self._expecting or bool(self.files.pending)
-
-    def want_once_open(self, action_id: str) -> None:
-        """Do it as soon as the document that is being read is open; forget it when none comes of that."""
+    def _do_once_open(self, action_id: str) -> None:
+        """Do an action as soon as the document that is being read is open; forget it when none comes of that."""
         if action_id not in self._wanted:
             self._wanted.append(action_id)
         self._show_pending()
@@ -320,7 +219,7 @@ class MainWindow(QMainWindow):
             self.actions_binding.run(action_id)
 
     def _show_pending(self) -> None:
-        names, waiting = self.files.pending, self.is_waiting
+        names, waiting = self.files.pending, self.files.is_waiting
         if not waiting:
             self._wanted.clear()
         then = "".join(f"\nThen: {action(one).plain_title}" for one in self._wanted)
@@ -340,8 +239,8 @@ class MainWindow(QMainWindow):
         else:
             self.actions_binding.run(action_id)
 
-    def _offer(self, tab: DocumentTab, panel_id: str) -> None:
-        if tab is self.tab:
+    def _offer(self, workspace: Workspace, panel_id: str) -> None:
+        if workspace is self.workspace:
             self.docks.offer(panel_id)
 
     def _open_panel_of(self, item: object) -> None:
@@ -356,26 +255,11 @@ class MainWindow(QMainWindow):
                 assert isinstance(shown, InspectorPanel)
                 shown.edit_attribute(item)
 
-    def _show_zoom(self, tab: DocumentTab, zoom: float) -> None:
-        if tab is self.tab and tab.canvas is tab.view:
+    def _show_zoom(self, view: GraphView, zoom: float) -> None:
+        if self.tab is not None and self.tab.canvas is view:
             self.status.show_zoom(zoom)
 
     # -- messages, menus, palette ----------------------------------------------------------------------------
-
-    def show_message(self, message: Message) -> None:
-        """Tell something that belongs to no open document."""
-        self.messages.show_message(message)
-
-    def report(self, error: ModelError, topic: str = "") -> None:
-        """Tell what the person's last action ran into, beside the document in front."""
-        message = Message("error", error.title, error.detail, error.place, topic=topic)
-        tab = self.tab
-        (self.messages if tab is None else tab.messages).show_message(message)
-
-    def close_message(self) -> bool:
-        """Close the newest message; False when none is shown."""
-        tab = self.tab
-        return (tab is not None and tab.messages.close_newest()) or self.messages.close_newest()
 
     def _open_context_menu(self, position: QPoint, kind: str) -> None:
         menu = self.actions_binding.context_menu(kind, self)
@@ -398,12 +282,6 @@ class MainWindow(QMainWindow):
         entries = self.actions_binding.palette_entries(self._trigger)
         self.palette_popup.open([*entries, *control_entries(self.docks)], more_entries(self.docks))
 
-    def show_shortcuts(self) -> None:
-        """Show the list of keys."""
-        from onnx_workbench.viewer.actions.shortcuts_dialog import ShortcutsDialog
-
-        ShortcutsDialog(self).show()
-
     # -- events ----------------------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -421,7 +299,7 @@ class MainWindow(QMainWindow):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Esc, where nothing inside the window had a use for it, closes the newest message, else stops a tool."""
-        if event.key() != Qt.Key.Key_Escape or not (self.close_message() or self.status.work.stop_tool()):
+        if event.key() != Qt.Key.Key_Escape or not (self.area.close_message() or self.status.work.stop_tool()):
             super().keyPressEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -451,9 +329,9 @@ class MainWindow(QMainWindow):
         self.closing.emit()
         self._remember()
         for tab in self.tabs():
-            self.views.remember(tab)
+            self.area.views.remember(tab)
             tab.close_workspace()
-        self.views.save()
+        self.area.views.save()
         self.files.jobs.close()
         event.accept()
 

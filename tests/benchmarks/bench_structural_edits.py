@@ -103,7 +103,7 @@ def main() -> None:
     names = [node.name for node in model.graph.nodes]
     yardstick = (time.thread_time() - begin) * 1000
     tab = DocumentTab(Workspace(Document(model), window.settings, title="large"))
-    window.add_tab(tab)
+    window.area.add_tab(tab)
     settle(app, tab)
     if "flat" in sys.argv:
         tab.view.set_option_groups(False)
@@ -156,7 +156,7 @@ def main() -> None:
         row = "   ".join(f"{k} {statistics.median(v):6.2f} (worst {max(v):6.2f})" for k, v in times.items())
         print(f"{title:>10}: {row} ms   {statistics.median(times['edit']) / yardstick:.2f} × pass")
     for other in window.tabs():
-        window.remove_tab(other)
+        window.area.remove_tab(other)
     window.close()
 
 

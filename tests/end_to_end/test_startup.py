@@ -97,8 +97,8 @@ def look():
     if tabs and not tabs[-1].view.is_busy:
         print([tab.workspace.title for tab in tabs], len(tabs[-1].workspace.graph.nodes))
         window.close()
-    elif window.messages.messages:
-        print(window.messages.messages[0].title)
+    elif window.area.messages.messages:
+        print(window.area.messages.messages[0].title)
         window.close()
 original = app.Application.start
 def start(self, names):

@@ -129,7 +129,7 @@ def make_window(qtbot: QtBot) -> Iterator[Callable[..., MainWindow]]:
         for dialog in window.findChildren(QDialog):
             dialog.hide()
         for tab in window.tabs():
-            window.remove_tab(tab)
+            window.area.remove_tab(tab)
         window.close()
     qtbot.wait(0)
 

@@ -93,10 +93,10 @@ def test_each_document_has_panels_of_its_own(window, qtbot, tmp_path):
     panel_id = PANEL_IDS[0]
     open_copies(window, qtbot, tmp_path, "a.onnx", "b.onnx")
     second = window.docks.open(panel_id)
-    window.activate(window.tabs()[0])
+    window.area.activate(window.tabs()[0])
     first = window.docks.open(panel_id)
     assert (first.workspace, second.workspace) == tuple(tab.workspace for tab in window.tabs())
-    window.activate(window.tabs()[1])
+    window.area.activate(window.tabs()[1])
     assert window.docks.open(panel_id) is second
 
 

@@ -86,7 +86,7 @@ def test_the_status_line_follows_the_document_in_front(window, qtbot, write_mode
     first = opened(window, qtbot, write_model("a.onnx", nodes=2))
     opened(window, qtbot, write_model("b.onnx", nodes=4))
     assert window.status.extent.text() == "4 nodes"
-    window.activate(first)
+    window.area.activate(first)
     assert window.status.extent.text() == "2 nodes"
     first.workspace.selection.set([next(iter(first.workspace.graph.nodes))])
     assert window.status.selection.text() == "Relu  relu_0"
@@ -394,7 +394,7 @@ def test_the_windows_size_is_remembered(qtbot):
 
 
 def test_every_window_binds_every_action(window):
-    binding = ActionBinding(window)
+    binding = ActionBinding(window.actions_binding.context)
     assert all(binding.qaction(one.id) for one in actions())
     assert len(binding.palette_entries(binding.run)) >= len([one for one in actions() if one.label is None])
 

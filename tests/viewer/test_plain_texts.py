@@ -61,7 +61,7 @@ def is_taken(text):
 @pytest.fixture
 def window(make_window, qtbot):
     window = make_window()
-    window.add_tab(DocumentTab(Workspace(Document(hostile_model()), window.settings, title=_HOSTILE)))
+    window.area.add_tab(DocumentTab(Workspace(Document(hostile_model()), window.settings, title=_HOSTILE)))
     qtbot.waitUntil(lambda: not window.tab.view.is_busy, timeout=20_000)
     return window
 
@@ -99,7 +99,7 @@ def test_no_message_tab_or_dialog_shows_html(window, qtbot):
             dialog.search()
     QCoreApplication.processEvents()
     qtbot.waitUntil(lambda: not at_work(window))
-    found = {tip for tip in [window._tabs.tabToolTip(0)] if is_taken(tip)}
+    found = {tip for tip in [window.area._tabs.tabToolTip(0)] if is_taken(tip)}
     for widget in window.findChildren(QWidget):
         found |= guessed(widget)
     assert found == set()

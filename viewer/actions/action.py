@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from onnx_workbench.viewer.core.settings import RECENT_FILES
+from onnx_workbench.viewer.core.settings import RECENT_FILES, Settings
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QMainWindow
+
     from onnx_workbench.model.ir.graph import Node, Value
     from onnx_workbench.viewer.core.selection import Item
-    from onnx_workbench.viewer.main_window import MainWindow
+    from onnx_workbench.viewer.docks import Docks
+    from onnx_workbench.viewer.files.document_area import DocumentArea
+    from onnx_workbench.viewer.files.documents import Documents
     from onnx_workbench.viewer.run.workspace import Workspace
 
 
@@ -50,14 +54,20 @@ class Submenu(enum.StrEnum):
 
 @dataclass(frozen=True)
 class MenuContext:
-    """What an action acts on: the window, and the open document in front, if any."""
+    """What an action acts on: the parts of a window, and the open document in front, if any."""
 
-    window: MainWindow
+    window: QMainWindow  # the parent of dialogs
+    area: DocumentArea
+    files: Documents
+    docks: Docks
+    settings: Settings
+    open_palette: Callable[[], object]
+    do_once_open: Callable[[str], object]  # does an action as soon as the document that is being read is open
 
     @property
     def workspace(self) -> Workspace | None:
         """The document in front, or None on the start page."""
-        return self.window.workspace
+        return self.area.workspace
 
     @property
     def document_open(self) -> bool:
@@ -74,7 +84,7 @@ class MenuContext:
     @property
     def recent_files(self) -> tuple[str, ...]:
         """Paths of the files opened last, newest first."""
-        return self.window.settings.get(RECENT_FILES)
+        return self.settings.get(RECENT_FILES)
 
     @property
     def selected(self) -> tuple[Item, ...]:
@@ -98,10 +108,15 @@ class MenuContext:
 class SelectionSummary(MenuContext):
     """A context that looks things up once: for asking all actions at one moment, in which none does anything."""
 
+    @classmethod
+    def of(cls, context: MenuContext) -> SelectionSummary:
+        """A summary of this moment."""
+        return cls(**{one.name: getattr(context, one.name) for one in fields(context)})
+
     @cached_property
     def workspace(self) -> Workspace | None:
         """The document in front, or None on the start page."""
-        return self.window.workspace
+        return self.area.workspace
 
     @cached_property
     def recent_files(self) -> tuple[str, ...]:
@@ -121,7 +136,7 @@ def with_document(context: MenuContext) -> bool:
 
 def with_document_soon(context: MenuContext) -> bool:
     """Enabled while a document is open, or the first one is being read: see `once_open`."""
-    return context.document_open or context.window.is_waiting
+    return context.document_open or context.files.is_waiting
 
 
 def once_open(action_id: str, run: Callable[[MenuContext], object]) -> Callable[[MenuContext], object]:
@@ -131,7 +146,7 @@ def once_open(action_id: str, run: Callable[[MenuContext], object]) -> Callable[
         if context.document_open:
             run(context)
         else:
-            context.window.want_once_open(action_id)
+            context.do_once_open(action_id)
 
     return now_or_then
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence
@@ -22,19 +21,16 @@ from onnx_workbench.viewer.property_tree.editors import take_from
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 
-if TYPE_CHECKING:
-    from onnx_workbench.viewer.main_window import MainWindow
-
 
 class ActionBinding(QObject):
     """One QAction per Action for one window, kept enabled, checked and labelled as things change."""
 
     refreshed = Signal()
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        self.context = MenuContext(window)
+    def __init__(self, context: MenuContext) -> None:
+        super().__init__(context.window)
+        self._window = context.window
+        self.context = context
         self._qactions: dict[str, QAction] = {}
         self._actions = {one.id: one for one in actions()}
         self._conditions: dict[Callable[[MenuContext], bool], list[QAction]] = {}
@@ -95,7 +91,7 @@ class ActionBinding(QObject):
         try:
             run(self.context)
         except ModelError as error:
-            self._window.report(error, REFUSED)
+            self.context.area.report(error, REFUSED)
         self.refresh_soon()
 
     def refresh_soon(self, *_: object) -> None:
@@ -104,7 +100,7 @@ class ActionBinding(QObject):
 
     def refresh(self) -> None:
         """Bring every QAction up to date now."""
-        context = SelectionSummary(self._window)
+        context = SelectionSummary.of(self.context)
         for condition, mine in self._conditions.items():  # which many share: each is asked once
             enabled = condition(context)
             if self._enabled.get(condition) is not enabled:

@@ -171,7 +171,7 @@ def _can_rename(context: MenuContext) -> bool:
 def _rename(context: MenuContext) -> None:
     from onnx_workbench.viewer.canvas.rename_field import rename
 
-    workspace, tab = context.opened, context.window.tab
+    workspace, tab = context.opened, context.area.tab
     item = workspace.selection.current
     if tab is not None and isinstance(item, (Node, Value)):
         rename(tab.canvas, item, workspace.document, tab.drawn(item))
@@ -202,7 +202,7 @@ def _find_and_replace(context: MenuContext) -> None:
 def _preferences(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.preferences import PreferencesDialog
 
-    PreferencesDialog(context.window.settings, context.window).show()
+    PreferencesDialog(context.settings, context.window).show()
 
 
 ACTIONS = (
@@ -398,7 +398,7 @@ ACTIONS = (
     Action(
         id="edit.find",
         title="&Find…",
-        run=lambda context: context.window.docks.open("find"),
+        run=lambda context: context.docks.open("find"),
         menu=Menu.EDIT,
         section=7,
         shortcut=("Ctrl+F",),

@@ -20,57 +20,56 @@ _RECENT = 9
 def _open_folder(context: MenuContext) -> None:
     from onnx_workbench.viewer.popups.file_dialogs import ask_folder
 
-    window = context.window
-    folder = ask_folder(window, window.settings, "Open folder")
+    folder = ask_folder(context.window, context.settings, "Open folder")
     if folder is not None:
-        window.files.open([folder])
+        context.files.open([folder])
 
 
 def _tab_open(context: MenuContext) -> bool:
-    return context.window.tab is not None
+    return context.area.tab is not None
 
 
 def _has_file(context: MenuContext) -> bool:
-    tab = context.window.tab
+    tab = context.area.tab
     return tab is not None and tab.path is not None
 
 
 def _can_save(context: MenuContext) -> bool:
-    tab = context.window.tab
+    tab = context.area.tab
     return tab is not None and (tab.modified or tab.path is None)
 
 
 def _save(context: MenuContext) -> None:
-    if context.window.tab is not None:
-        context.window.files.save(context.window.tab)
+    if context.area.tab is not None:
+        context.files.save(context.area.tab)
 
 
 def _save_as(context: MenuContext) -> None:
-    if context.window.tab is not None:
-        context.window.files.save_as(context.window.tab)
+    if context.area.tab is not None:
+        context.files.save_as(context.area.tab)
 
 
 def _reload(context: MenuContext) -> None:
-    tab = context.window.tab
+    tab = context.area.tab
     if tab is None:
         return
     if tab.modified:
         tab.workspace.message(
             "warning",
             "Reloading loses your changes",
-            choices=(("Reload", partial(context.window.files.reload, tab)), ("Keep them", lambda: None)),
+            choices=(("Reload", partial(context.files.reload, tab)), ("Keep them", lambda: None)),
         )
     else:
-        context.window.files.reload(tab)
+        context.files.reload(tab)
 
 
 def _close(context: MenuContext) -> None:
-    if context.window.tab is not None:
-        context.window.files.close(context.window.tab)
+    if context.area.tab is not None:
+        context.files.close(context.area.tab)
 
 
 def _copy_path(context: MenuContext) -> None:
-    tab = context.window.tab
+    tab = context.area.tab
     if tab is not None and tab.path is not None:
         QApplication.clipboard().setText(str(tab.path))
 
@@ -78,8 +77,8 @@ def _copy_path(context: MenuContext) -> None:
 def _export(part: Part, context: MenuContext) -> None:
     from onnx_workbench.viewer.files.export_picture import export_picture
 
-    if context.window.tab is not None:
-        export_picture(context.window, context.window.tab, part)
+    if context.area.tab is not None:
+        export_picture(context.area.tab, part)
 
 
 def _recent(number: int, context: MenuContext) -> Path | None:
@@ -95,7 +94,7 @@ def _recent_label(number: int, context: MenuContext) -> str:
 def _open_recent(number: int, context: MenuContext) -> None:
     path = _recent(number, context)
     if path is not None:
-        context.window.files.open([path])
+        context.files.open([path])
 
 
 def _recent_action(number: int) -> Action:
@@ -116,7 +115,7 @@ ACTIONS = (
     Action(
         id="file.open",
         title="&Open…",
-        run=lambda context: context.window.files.ask(),
+        run=lambda context: context.files.ask(),
         menu=Menu.FILE,
         section=1,
         shortcut=("Ctrl+O",),
@@ -138,7 +137,7 @@ ACTIONS = (
     Action(
         id="file.open_sample",
         title="Open the Sample &Model",
-        run=lambda context: context.window.files.open_sample(),
+        run=lambda context: context.files.open_sample(),
         menu=Menu.FILE,
         section=1,
         enabled=always,

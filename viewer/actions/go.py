@@ -104,22 +104,22 @@ def _training_graphs(context: MenuContext) -> list[Graph]:
 
 
 def _cycle_tab(step: int, context: MenuContext) -> None:
-    context.window.activate_next(step)
+    context.area.activate_next(step)
 
 
 def _next_match(step: int, context: MenuContext) -> None:
     """From match to match without leaving the graph; asks what to look for where nothing was."""
     from onnx_workbench.viewer.panels.find import FindPanel
 
-    panel = context.window.docks.panel("find")
+    panel = context.docks.panel("find")
     if not isinstance(panel, FindPanel) or not panel.box.text().strip():
-        context.window.docks.open("find")
+        context.docks.open("find")
     else:
         panel.step(step)
 
 
 def _focus_graph(context: MenuContext) -> None:
-    tab = context.window.tab
+    tab = context.area.tab
     if tab is not None:
         tab.canvas.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
@@ -129,8 +129,8 @@ def _properties(context: MenuContext) -> None:
     workspace = context.opened
     wanted = workspace.model if workspace.selection.current is workspace.graph else workspace.graph
     workspace.selection.set([wanted])
-    if context.window.docks.has("inspector"):
-        context.window.docks.open("inspector")
+    if context.docks.has("inspector"):
+        context.docks.open("inspector")
 
 
 _NODE = frozenset({"node"})

@@ -21,11 +21,17 @@ def _open_state_folder(_context: MenuContext) -> None:
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
 
 
+def _show_shortcuts(context: MenuContext) -> None:
+    from onnx_workbench.viewer.actions.shortcuts_dialog import ShortcutsDialog
+
+    ShortcutsDialog(context.window).show()
+
+
 ACTIONS = (
     Action(
         id="help.palette",
         title="&Command Palette…",
-        run=lambda context: context.window.open_palette(),
+        run=lambda context: context.open_palette(),
         menu=Menu.HELP,
         section=1,
         shortcut=("Ctrl+Shift+P", "F1"),
@@ -38,7 +44,7 @@ ACTIONS = (
     Action(
         id="help.shortcuts",
         title="&Keyboard and Mouse",
-        run=lambda context: context.window.show_shortcuts(),
+        run=_show_shortcuts,
         menu=Menu.HELP,
         section=1,
         shortcut=("Ctrl+/",),

@@ -17,11 +17,12 @@ from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
 from onnx_workbench.viewer.style.formatting import display, lost_text, plural
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
     from onnx_workbench.model.convert import ConversionReport
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.viewer.dialogs.extract import Way
     from onnx_workbench.viewer.files.document_tab import DocumentTab
-    from onnx_workbench.viewer.main_window import MainWindow
     from onnx_workbench.viewer.run.workspace import Workspace
 
 _SCRIPTS = "Edit scripts (*.jsonl);;All files (*)"
@@ -32,7 +33,7 @@ def _new(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
 
     def create(model: Model) -> None:
-        context.window.files.add_new([(model, model.graph.name)])
+        context.files.add_new([(model, model.graph.name)])
 
     NewModelDialog(context.window, create).show()
 
@@ -41,17 +42,17 @@ def _save_with_options(context: MenuContext, *, copy: bool = False) -> None:
     from onnx_workbench.model.analysis.node_subset import part_of, tensors_of
     from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 
-    window, tab = context.window, context.window.tab
+    window, tab = context.window, context.area.tab
     if tab is None:
         return
 
     path = tab.path or Path(f"{tab.workspace.title}.onnx").absolute()
     suggestion = path.with_name(f"{path.stem}-copy{path.suffix}") if copy else path
-    save = partial(window.files.save_with, tab)
+    save = partial(context.files.save_with, tab)
     selection = tab.workspace.selection
     selected = tensors_of(part_of(selection.nodes), selection.values)
     workspace = tab.workspace
-    dialog = SaveOptionsDialog(window, window.settings, workspace, suggestion, save, copy=copy, selected=selected)
+    dialog = SaveOptionsDialog(window, context.settings, workspace, suggestion, save, copy=copy, selected=selected)
     show_for(workspace, dialog)
 
 
@@ -70,7 +71,7 @@ def _extract(way: Way, context: MenuContext) -> None:
                 tab.workspace.message("warning", "Something was left behind", lost_text(lost))
 
         title = origin.title.removesuffix(".onnx")
-        window.files.add_new([(part, f"{title}-{suffix}") for part, suffix in parts], tell)
+        context.files.add_new([(part, f"{title}-{suffix}") for part, suffix in parts], tell)
 
     show_aside(origin, ExtractDialog(origin, way, done, window))
 
@@ -78,7 +79,7 @@ def _extract(way: Way, context: MenuContext) -> None:
 def _merge(context: MenuContext) -> None:
     from onnx_workbench.viewer.popups.file_dialogs import ask_another
 
-    path = ask_another(context.window, context.window.settings, "Merge a model")
+    path = ask_another(context.window, context.settings, "Merge a model")
     if path is not None:
         merge_file(context, path)
 
@@ -95,7 +96,7 @@ def merge_file(context: MenuContext, path: Path) -> None:
     workspace.jobs.start(f"Reading {path.name}", lambda progress: read_model.read(path, progress), done=ask)
 
 
-def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
+def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
     """Ask how another model is to be connected; what does not fit in as it is, is made to on a copy of it."""
     from onnx_workbench.model.convert.align_for_merge import clashing_functions, fit, means_something_else
     from onnx_workbench.model.history.working_copy import WorkingCopy
@@ -122,8 +123,8 @@ def _merge_tab(context: MenuContext) -> None:
 
     window, workspace, graph = context.window, context.opened, graph_in_view(context)
     choices = []
-    for tab in window.tabs():
-        if tab is window.tab:
+    for tab in context.area.tabs():
+        if tab is context.area.tab:
             continue
         other = tab.workspace
 
@@ -157,7 +158,7 @@ def _export_script(context: MenuContext) -> None:
 
     suggestion = Path(f"{context.opened.title.removesuffix('.onnx')}-edits.jsonl")
     filters = tuple(_SCRIPTS.split(";;"))
-    path = ask_save(context.window, context.window.settings, "Export edit script", suggestion, filters)
+    path = ask_save(context.window, context.settings, "Export edit script", suggestion, filters)
     if path is not None:
         export_script(context, path)
 

@@ -107,12 +107,12 @@ def _pin(context: MenuContext) -> None:
         found = thing.outputs if isinstance(thing, Node) else (thing,)
         values.update((value, None) for value in found if value is not None)
     context.opened.results.pin(values)
-    context.window.docks.open("watch")
+    context.docks.open("watch")
 
 
 def _go_to_bad(context: MenuContext) -> Callable[[Value, tuple[int, ...]], None]:
     """What shows a value that is not finite, and the elements that caused it."""
-    workspace, docks = context.opened, context.window.docks
+    workspace, docks = context.opened, context.docks
 
     def found(value: Value, index: tuple[int, ...]) -> None:
         workspace.reveal(value.producer or value)
@@ -135,17 +135,17 @@ def _next_non_finite(context: MenuContext) -> None:
 
 
 def _hunts_nan_alone(context: MenuContext) -> bool:
-    return context.window.settings.get(NAN_ALONE)
+    return context.settings.get(NAN_ALONE)
 
 
 def _toggle_nan_alone(context: MenuContext) -> None:
-    context.window.settings.set(NAN_ALONE, not _hunts_nan_alone(context))
+    context.settings.set(NAN_ALONE, not _hunts_nan_alone(context))
 
 
 def _test(context: MenuContext) -> None:
     runs = context.opened.runs
     runs.testing.run(runs.inputs.data_sets())
-    context.window.docks.open("run")
+    context.docks.open("run")
 
 
 def _save_run(context: MenuContext) -> None:
@@ -154,7 +154,7 @@ def _save_run(context: MenuContext) -> None:
     workspace = context.opened
     suggestion = Path(workspace.title).with_suffix(".npz")
     filters = ("Arrays (*.npz)",)
-    path = ask_save(context.window, context.window.settings, "Save run", suggestion, filters)
+    path = ask_save(context.window, context.settings, "Save run", suggestion, filters)
     if path is not None:
         write_run(workspace, path)
 
@@ -162,7 +162,7 @@ def _save_run(context: MenuContext) -> None:
 def _load_run(context: MenuContext) -> None:
     from onnx_workbench.viewer.run.saved_runs import take_up_run
 
-    path = ask_file(context.window, context.window.settings, "Load run", ("Arrays (*.npz)", "All files (*)"))
+    path = ask_file(context.window, context.settings, "Load run", ("Arrays (*.npz)", "All files (*)"))
     if path is not None:
         take_up_run(context.opened, path)
 
@@ -173,7 +173,7 @@ def _overlay(kind: str, context: MenuContext) -> None:
 
 def _overlay_file(context: MenuContext) -> None:
     filters = ("Numbers (*.json *.csv)", "All files (*)")
-    path = ask_file(context.window, context.window.settings, "Numbers per node", filters)
+    path = ask_file(context.window, context.settings, "Numbers per node", filters)
     if path is not None:
         context.opened.runs.overlays.load(path)
 
@@ -184,7 +184,7 @@ def _is_overlay(kind: str, context: MenuContext) -> bool:
 
 
 def _set_edge_notes(kind: str, context: MenuContext) -> None:
-    context.window.settings.set(EDGE_NOTES, kind)
+    context.settings.set(EDGE_NOTES, kind)
 
 
 def _edge_note(kind: str, title: str) -> Action:
@@ -193,7 +193,7 @@ def _edge_note(kind: str, title: str) -> Action:
         title=title,
         run=partial(_set_edge_notes, kind),
         enabled=always,
-        checked=lambda context: context.window.settings.get(EDGE_NOTES) == kind,
+        checked=lambda context: context.settings.get(EDGE_NOTES) == kind,
         menu=Menu.RUN,
         section=8,
         submenu=Submenu.EDGES,

@@ -45,7 +45,7 @@ def has_results(context: MenuContext) -> bool:
 
 def has_several_documents(context: MenuContext) -> bool:
     """Enabled while at least two documents are open."""
-    return len(context.window.tabs()) > 1
+    return len(context.area.tabs()) > 1
 
 
 def selected_nodes(context: MenuContext) -> list[Node]:

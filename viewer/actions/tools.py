@@ -13,12 +13,13 @@ from onnx_workbench.viewer.actions.targets import may_have
 from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
+from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Node
+    from onnx_workbench.viewer.files.document_area import DocumentArea
     from onnx_workbench.viewer.files.document_tab import DocumentTab
-    from onnx_workbench.viewer.main_window import MainWindow
     from onnx_workbench.viewer.popups.choice_popup import Choice
     from onnx_workbench.viewer.run.compare import Reference
 
@@ -98,53 +99,41 @@ def _compare(context: MenuContext) -> None:
 def _others(context: MenuContext) -> Iterator[Choice]:
     from onnx_workbench.viewer.popups.choice_popup import Choice
 
-    window, tab = context.window, context.window.tab
+    area, files, tab = context.area, context.files, context.area.tab
     assert tab is not None
-    open_paths = {other.path for other in window.tabs()}
-    for other in window.tabs():
+    open_paths = {other.path for other in area.tabs()}
+    for other in area.tabs():
         if other is not tab:
             detail = f"open: {plural(len(other.workspace.model.graph.nodes), 'node')}"
-            yield Choice(other.workspace.title, partial(_beside_tab, window, other, tab), detail=detail)
+            yield Choice(other.workspace.title, partial(_beside_tab, area, other, tab), detail=detail)
     path = tab.path
     if path is not None and path.exists():
 
         def as_saved(_shift: bool) -> None:
             title = f"{path.name} as saved"
-            window.files.open_saved_then(path, title, lambda other: show_beside(window, other, tab))
+            files.open_saved_then(path, title, lambda other: show_beside(area, other, tab))
 
         yield Choice(f"{path.name} as saved", as_saved, detail="what the file holds, without the changes made here")
-    for recent in window.settings.recent_files():
+    for recent in context.settings.recent_files():
         if recent not in open_paths:
-            yield Choice(recent.name, partial(_beside_file, window, recent, tab), detail=str(recent.parent))
-    yield Choice("Another file…", partial(_beside_asked, window, tab), detail="choose it in the file dialog")
+            yield Choice(recent.name, partial(_beside_file, context, recent, tab), detail=str(recent.parent))
+    yield Choice("Another file…", partial(_beside_asked, context, tab), detail="choose it in the file dialog")
 
 
-def _beside_tab(window: MainWindow, other: DocumentTab, tab: DocumentTab, _shift: bool) -> None:
-    show_beside(window, other, tab)
+def _beside_tab(area: DocumentArea, other: DocumentTab, tab: DocumentTab, _shift: bool) -> None:
+    show_beside(area, other, tab)
 
 
-def _beside_file(window: MainWindow, path: Path, tab: DocumentTab, _shift: bool) -> None:
-    window.files.open_then(path, lambda other: show_beside(window, other, tab))
+def _beside_file(context: MenuContext, path: Path, tab: DocumentTab, _shift: bool) -> None:
+    context.files.open_then(path, lambda other: show_beside(context.area, other, tab))
 
 
-def _beside_asked(window: MainWindow, tab: DocumentTab, _shift: bool) -> None:
+def _beside_asked(context: MenuContext, tab: DocumentTab, _shift: bool) -> None:
     from onnx_workbench.viewer.popups.file_dialogs import ask_another
 
-    path = ask_another(window, window.settings, "Open beside")
+    path = ask_another(context.window, context.settings, "Open beside")
     if path is not None:
-        _beside_file(window, path, tab, _shift=False)
-
-
-def show_beside(window: MainWindow, other: DocumentTab, tab: DocumentTab) -> None:
-    """Compare a document with another one, side by side, with the list of differences."""
-    from onnx_workbench.viewer.compare.model_comparison import ModelComparison
-    from onnx_workbench.viewer.files.side_by_side import SideBySide
-
-    if tab not in window.tabs() or other not in window.tabs():
-        return  # closed while the other one was read
-    comparing = ModelComparison(other.workspace, tab.workspace)
-    window.show_beside(SideBySide(other, tab, comparing))
-    window.docks.open("differences")
+        _beside_file(context, path, tab, _shift=False)
 
 
 def _is_compared(context: MenuContext) -> bool:
@@ -156,15 +145,15 @@ def _run_both(context: MenuContext) -> None:
     from onnx_workbench.viewer.compare.run_both import run_both
     from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 
-    window, comparing = context.window, comparison_of(context.opened)
+    area, docks, comparing = context.area, context.docks, comparison_of(context.opened)
     assert comparing is not None
 
     def done(reference: Reference) -> None:
-        tab = next((tab for tab in window.tabs() if tab.workspace is comparing.new), None)
+        tab = next((tab for tab in area.tabs() if tab.workspace is comparing.new), None)
         if tab is None:
             return
-        window.activate(tab)
-        panel = window.docks.open("compare")
+        area.activate(tab)
+        panel = docks.open("compare")
         if isinstance(panel, RunComparisonPanel):
             panel.compare(reference.title, reference.prepare)
 
@@ -172,11 +161,11 @@ def _run_both(context: MenuContext) -> None:
 
 
 def _is_merged(context: MenuContext) -> bool:
-    return context.window.settings.get(COMPARE_MERGED)
+    return context.settings.get(COMPARE_MERGED)
 
 
 def _toggle_merged(context: MenuContext) -> None:
-    settings = context.window.settings
+    settings = context.settings
     settings.set(COMPARE_MERGED, not settings.get(COMPARE_MERGED))
 
 

@@ -24,7 +24,7 @@ def _tensor(context: MenuContext) -> TensorPanel:
     """The tensor panel, brought up."""
     from onnx_workbench.viewer.tensor_view.panel import TensorPanel
 
-    panel = context.window.docks.open("tensor")
+    panel = context.docks.open("tensor")
     assert isinstance(panel, TensorPanel)
     return panel
 
@@ -33,7 +33,7 @@ def _compare(context: MenuContext) -> RunComparisonPanel:
     """The panel of comparisons, brought up."""
     from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 
-    panel = context.window.docks.open("compare")
+    panel = context.docks.open("compare")
     assert isinstance(panel, RunComparisonPanel)
     return panel
 
@@ -41,7 +41,7 @@ def _compare(context: MenuContext) -> RunComparisonPanel:
 def _correct_types(context: MenuContext) -> None:
     from onnx_workbench.viewer.run_panel.panel import RunPanel
 
-    panel = context.window.docks.open("run")
+    panel = context.docks.open("run")
     assert isinstance(panel, RunPanel)
     panel.outcome.correct_declarations()
 
@@ -102,7 +102,7 @@ def _import(context: MenuContext) -> None:
 
 
 def _trace(context: MenuContext) -> None:
-    context.window.docks.open("element")
+    context.docks.open("element")
 
 
 def _watched(context: MenuContext) -> list[Value]:

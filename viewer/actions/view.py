@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def _view(context: MenuContext) -> GraphView:
     """The graph in front; only where `enabled` made sure there is one."""
-    tab = context.window.tab
+    tab = context.area.tab
     assert tab is not None
     return tab.canvas
 
@@ -57,11 +57,11 @@ def _has_devices(context: MenuContext) -> bool:
 
 
 def _toggle(option: Option[bool], context: MenuContext) -> None:
-    context.window.settings.set(option, not context.window.settings.get(option))
+    context.settings.set(option, not context.settings.get(option))
 
 
 def _is_on(option: Option[bool], context: MenuContext) -> bool:
-    return context.window.settings.get(option)
+    return context.settings.get(option)
 
 
 def _switch(action_id: str, title: str, option: Option[bool], shortcut: str, icon: str, words: str) -> Action:
@@ -80,7 +80,7 @@ def _switch(action_id: str, title: str, option: Option[bool], shortcut: str, ico
 
 
 def _turn(context: MenuContext) -> None:
-    settings = context.window.settings
+    settings = context.settings
     settings.set(DIRECTION, "right" if settings.get(DIRECTION) == "down" else "down")
 
 
@@ -88,8 +88,8 @@ def _theme_action(mode: str, title: str) -> Action:
     return Action(
         id=f"view.theme.{mode}",
         title=title,
-        run=lambda context: context.window.settings.set(THEME, mode),
-        checked=lambda context: context.window.settings.get(THEME) == mode,
+        run=lambda context: context.settings.set(THEME, mode),
+        checked=lambda context: context.settings.get(THEME) == mode,
         menu=Menu.VIEW,
         section=5,
         submenu=Submenu.THEMES,
@@ -110,9 +110,9 @@ def _panel_action(info: PanelInfo) -> Action:
     return Action(
         id=f"panel.{info.id}",
         title=info.title,
-        run=lambda context: context.window.docks.toggle(info.id),
-        by_key=lambda context: context.window.docks.visit(info.id),
-        checked=lambda context: context.window.docks.is_open(info.id),
+        run=lambda context: context.docks.toggle(info.id),
+        by_key=lambda context: context.docks.visit(info.id),
+        checked=lambda context: context.docks.is_open(info.id),
         menu=Menu.VIEW,
         section=4,
         submenu=Submenu.PANELS,
@@ -204,7 +204,7 @@ ACTIONS = (
         id="view.direction",
         title="Left to Right",
         run=_turn,
-        checked=lambda context: context.window.settings.get(DIRECTION) == "right",
+        checked=lambda context: context.settings.get(DIRECTION) == "right",
         menu=Menu.VIEW,
         section=3,
         shortcut=("Ctrl+K",),

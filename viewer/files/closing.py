@@ -14,9 +14,9 @@ from onnx_workbench.viewer.popups.questions import ask_to_save
 from onnx_workbench.viewer.property_tree.editors import take_typed
 
 if TYPE_CHECKING:
+    from onnx_workbench.viewer.files.document_area import DocumentArea
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.files.documents import Documents
-    from onnx_workbench.viewer.main_window import MainWindow
 
 _PATIENCE = 300  # ms before it is told that a tab waits for its save to close
 _CLOSING = "closing"  # topic of messages, of which the last one counts
@@ -25,8 +25,8 @@ _CLOSING = "closing"  # topic of messages, of which the last one counts
 class Closing:
     """What closes the documents of a window, or waits to do so. GUI thread only."""
 
-    def __init__(self, window: MainWindow, files: Documents) -> None:
-        self._window = window
+    def __init__(self, area: DocumentArea, files: Documents) -> None:
+        self._area = area
         self._files = files
         self._waiting: dict[DocumentTab, Callable[[], object]] = {}  # until all is written
         self._once_shown: Callable[[], object] | None = None  # every model that is being kept for recovery
@@ -37,7 +37,7 @@ class Closing:
         What is being written is finished before, so that nothing chosen to be written is missing. After a save it
         stays open where a warning or an error came meanwhile, as of an edit that could not be made.
         """
-        take_typed(self._window)
+        take_typed(self._area.window())
         if self._files.is_writing(tab):
             self._close_when_written(tab, partial(self.close, tab, then), "The tab")
             return
@@ -54,26 +54,26 @@ class Closing:
         if not tab.modified:
             discard()
             return
-        self._window.activate(tab)
+        self._area.activate(tab)
         told = tab.messages.messages
         coming = [job.title for job in tab.workspace.jobs.making("edit")]
         holds_less = tab.path.name if tab.path is not None and tab.workspace.document.left_out else ""
         save = partial(self._files.save, tab, again)
-        ask_to_save(self._window, tab.workspace.title, save, discard, coming, holds_less)
+        ask_to_save(self._area, tab.workspace.title, save, discard, coming, holds_less)
 
     def close_all(self, then: Callable[[], object]) -> None:
         """Close every tab that holds changes, asking about each; `then` is called when none is left.
 
         What is being written is finished before, and models that are being kept for recovery show.
         """
-        writing = next(filter(self._files.is_writing, self._window.tabs()), None)
+        writing = next(filter(self._files.is_writing, self._area.tabs()), None)
         if writing is not None:
             self._close_when_written(writing, partial(self.close_all, then), "The window")
             return
         if self._files.keeping:
             self._close_when_shown(partial(self.close_all, then))
             return
-        modified = [tab for tab in self._window.tabs() if tab.modified]
+        modified = [tab for tab in self._area.tabs() if tab.modified]
         if modified:
             self.close(modified[0], partial(self.close_all, then))
         else:
@@ -98,7 +98,7 @@ class Closing:
     def go_on_shown(self) -> None:
         """A model shows that was kept for recovery: close the window now if it waited for that, and for no other."""
         if not self._files.keeping:
-            self._window.messages.withdraw(_CLOSING)
+            self._area.messages.withdraw(_CLOSING)
             waiting, self._once_shown = self._once_shown, None
             if waiting is not None:
                 waiting()
@@ -114,9 +114,9 @@ class Closing:
             if self._once_shown is call:
                 title, then = f"{self._files.keeping[0].title}: still at it", "The window closes once that is done."
                 choices = (("Keep it open", stay_open),)
-                self._window.show_message(Message("info", title, then, choices=choices, topic=_CLOSING))
+                self._area.show_message(Message("info", title, then, choices=choices, topic=_CLOSING))
 
-        QTimer.singleShot(_PATIENCE, self._window, tell)
+        QTimer.singleShot(_PATIENCE, self._area, tell)
 
     def _close_when_written(self, tab: DocumentTab, call: Callable[[], object], what: str) -> None:
         """Call it when all that is being written has ended, and say so where that takes a while."""
@@ -124,7 +124,7 @@ class Closing:
 
         def tell() -> None:
             if self._waiting.get(tab) is call:
-                self._window.activate(tab)
+                self._area.activate(tab)
                 self._tell_what_is_written(tab, f"{what} closes once that is done.")
 
         QTimer.singleShot(_PATIENCE, tab, tell)

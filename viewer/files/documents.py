@@ -17,9 +17,11 @@ from onnx_workbench.viewer.core import garbage_collection
 from onnx_workbench.viewer.core.context import Message, Severity
 from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.core.jobs import Job, Jobs
-from onnx_workbench.viewer.core.settings import RELOAD_SILENTLY
+from onnx_workbench.viewer.core.settings import RELOAD_SILENTLY, Settings
 from onnx_workbench.viewer.files import custom_operators, read_model, unused_data
 from onnx_workbench.viewer.files.closing import Closing
+from onnx_workbench.viewer.files.document_tab import DocumentTab
+from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.popups.file_dialogs import ask_open
 from onnx_workbench.viewer.property_tree.editors import take_typed
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -28,9 +30,8 @@ from onnx_workbench.viewer.style.formatting import display, plural
 if TYPE_CHECKING:
     from onnx_workbench.model.io.writer.save import Saved
     from onnx_workbench.model.recovery.baseline import Baseline
-    from onnx_workbench.viewer.files.document_tab import DocumentTab
+    from onnx_workbench.viewer.files.document_area import DocumentArea
     from onnx_workbench.viewer.files.save import Coming, SaveOptions, SaveTask
-    from onnx_workbench.viewer.main_window import MainWindow
 
 _SETTLE = 400  # ms a file must be left alone before it is read again
 _ON_DISK, _SAVING = "file on disk", "saving"  # topics of messages, of which the last one counts
@@ -45,14 +46,17 @@ class Documents(QObject):
 
     opened = Signal(object)  # DocumentTab
     pending_changed = Signal()  # files that are being read
+    operator_set_opened = Signal()  # the operators of an ONNXOPSET document are known now
 
-    def __init__(self, window: MainWindow, preload: Callable[[], object]) -> None:
+    def __init__(self, area: DocumentArea, settings: Settings, preload: Callable[[], object]) -> None:
         """`preload` imports what a tab needs; it is called on a worker thread, more than once."""
-        super().__init__(window)
+        super().__init__(area)
+        self.area = area
+        self._settings = settings
         self._preload = preload
-        self._window = window
         self.jobs = Jobs(self)
         self.pending: list[str] = []  # names of files that are being read
+        self.expecting = False  # files will be opened as soon as the window is painted
         self._until_read: dict[Path, list[Callable[[], object]]] = {}  # what waits for each of those
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._touched)
@@ -61,7 +65,7 @@ class Documents(QObject):
         self._gone: set[Path] = set()  # files of open documents that were removed and may come back
         self._saves: dict[DocumentTab, SaveTask] = {}  # being prepared or written
         self.keeping: list[Job[Any]] = []  # write down models that show then
-        self._closing = Closing(window, self)
+        self._closing = Closing(area, self)
         self._settle = QTimer(self, singleShot=True, interval=_SETTLE)
         self._settle.timeout.connect(self._check_touched)
 
@@ -69,7 +73,7 @@ class Documents(QObject):
 
     def ask(self) -> None:
         """Let the person choose files and open them."""
-        self.open(ask_open(self._window, self._window.settings))
+        self.open(ask_open(self.area, self._settings))
 
     def open(self, paths: Iterable[Path]) -> None:
         """Open each file in a tab of its own, or go to the tab that has it, or will have it."""
@@ -82,7 +86,7 @@ class Documents(QObject):
     def _go_to(self, path: Path) -> None:
         tabs = self.tabs_of(path)
         if tabs:
-            self._window.activate(tabs[0])
+            self.area.activate(tabs[0])
         else:
             self._read(str(path), path.name, path.absolute())
 
@@ -117,13 +121,13 @@ class Documents(QObject):
         def test(tab: DocumentTab) -> None:
             runs = tab.workspace.runs
             if runs.inputs.data_sets():
-                self._window.docks.open("run")
+                tab.workspace.trigger("panel.run")
                 runs.testing.run(runs.inputs.data_sets())
 
         try:
             self.open_then(model_in(folder), test)
         except ModelError as error:
-            self._window.report(error)
+            self.area.report(error)
 
     def open_then(self, path: Path, then: Callable[[DocumentTab], object]) -> None:
         """Open a file in a tab of its own, even if another tab has it, and do something with the tab."""
@@ -212,6 +216,11 @@ class Documents(QObject):
         job = self.jobs.start(f"Keep {display(title, 60)} for recovery", work, finished=finished)
         self.keeping.append(job)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a document is being read, or about to be."""
+        return self.expecting or bool(self.pending)
+
     def _expect(self, title: str) -> None:
         self.pending.append(title)
         self.pending_changed.emit()
@@ -225,9 +234,9 @@ class Documents(QObject):
     ) -> DocumentTab:
         path = document.path
         tab = self._make_tab(document, title, beginning, holds)
-        self._window.add_tab(tab)
+        self.area.add_tab(tab)
         if path is not None:
-            self._window.settings.add_recent_file(path)
+            self._settings.add_recent_file(path)
             self._watch(path)
         self.opened.emit(tab)
         return tab
@@ -235,9 +244,7 @@ class Documents(QObject):
     def _make_tab(
         self, document: Document, title: str, beginning: Baseline | None = None, holds: Path | None = None
     ) -> DocumentTab:
-        from onnx_workbench.viewer.files.document_tab import DocumentTab
-
-        workspace = Workspace(document, self._window.settings, title=title)
+        workspace = Workspace(document, self._settings, title=title)
         tab = DocumentTab(workspace, beginning, holds)
         self._closing.follow(tab)
         _tell_about_source(workspace)
@@ -248,20 +255,18 @@ class Documents(QObject):
             self.open_operator_set(path)
             return
         if isinstance(error, ModelError):
-            self._window.show_message(Message("error", f"{title}: {error.title}", error.detail, error.place))
+            self.area.show_message(Message("error", f"{title}: {error.title}", error.detail, error.place))
         if path is not None and not path.exists():
-            self._window.settings.remove_recent_file(path)
+            self._settings.remove_recent_file(path)
 
     def open_operator_set(self, path: Path) -> None:
-        """Make the operators of an ONNXOPSET document known, and show the list of such documents."""
-        from onnx_workbench.viewer.dialogs.custom_operators import CustomOperatorsDialog
-
+        """Make the operators of an ONNXOPSET document known."""
         try:
             custom_operators.documents().open(path)
         except ModelError as error:
-            self._window.report(error)
+            self.area.report(error)
             return
-        CustomOperatorsDialog.show_for(self._window)
+        self.operator_set_opened.emit()
 
     # -- the file on disk ------------------------------------------------------------------------------------
 
@@ -298,7 +303,7 @@ class Documents(QObject):
             self._watcher.removePath(folder)
 
     def _changed_on_disk(self, tab: DocumentTab) -> None:
-        if not tab.modified and self._window.settings.get(RELOAD_SILENTLY):
+        if not tab.modified and self._settings.get(RELOAD_SILENTLY):
             self.reload(tab)
         else:
             self._offer_reload(tab)
@@ -335,7 +340,7 @@ class Documents(QObject):
             return
 
         def done(model: Model) -> None:
-            if tab not in self._window.tabs():
+            if tab not in self.area.tabs():
                 return
             if tab in self._saves or tab.identity != identity:  # what was read is not what is there after a save
                 self._when_written(tab, partial(self._reload, tab, state))
@@ -345,7 +350,7 @@ class Documents(QObject):
                 self._offer_reload(tab)
 
         def failed(error: BaseException) -> None:
-            if isinstance(error, ModelError) and tab in self._window.tabs():
+            if isinstance(error, ModelError) and tab in self.area.tabs():
                 tab.workspace.report(error)
 
         self.jobs.start(
@@ -359,12 +364,10 @@ class Documents(QObject):
     def _replace(self, tab: DocumentTab, model: Model) -> None:
         fresh = self._make_tab(Document(model, tab.path), tab.workspace.title)
         beside = tab.beside
-        self._window.replace_tab(tab, fresh)
+        self.area.replace_tab(tab, fresh)
         if beside is not None:
-            from onnx_workbench.viewer.actions.tools import show_beside
-
             left, right = (fresh if side is tab else side for side in (beside.left, beside.right))
-            show_beside(self._window, left, right)
+            show_beside(self.area, left, right)
         fresh.workspace.message("info", "The file was read again.")
 
     # -- saving ----------------------------------------------------------------------------------------------
@@ -373,7 +376,7 @@ class Documents(QObject):
         """Write the document to its file; asks where when it has none. `then` is called once it is written."""
         from onnx_workbench.viewer.files.save import SaveOptions
 
-        take_typed(self._window)
+        take_typed(self.area.window())
         if tab.path is None:
             self.save_as(tab, then)
         else:
@@ -384,7 +387,7 @@ class Documents(QObject):
         from onnx_workbench.viewer.files.save import SaveOptions
         from onnx_workbench.viewer.popups.file_dialogs import ask_save_model
 
-        path = ask_save_model(self._window, self._window.settings, tab.path or Path(f"{tab.workspace.title}.onnx"))
+        path = ask_save_model(self.area, self._settings, tab.path or Path(f"{tab.workspace.title}.onnx"))
         if path is not None:
             self.save_with(tab, SaveOptions(path), then)
 
@@ -451,7 +454,7 @@ class Documents(QObject):
     @property
     def saving(self) -> bool:
         """Whether a document is being written, or something of one, or a model that shows once it is kept."""
-        return bool(self.keeping) or any(map(self.is_writing, self._window.tabs()))
+        return bool(self.keeping) or any(map(self.is_writing, self.area.tabs()))
 
     def is_writing(self, tab: DocumentTab) -> bool:
         """Whether a document is being written, or something of it."""
@@ -473,7 +476,7 @@ class Documents(QObject):
         ended = self._saves.pop(tab, None)
         tab.keeper.expect_nothing()
         for what, call in ended.waiting.items() if ended is not None else ():
-            if tab not in self._window.tabs():
+            if tab not in self.area.tabs():
                 return
             self._when_written(tab, call, what)
         self._closing.go_on(tab)
@@ -482,7 +485,7 @@ class Documents(QObject):
         told = (*saved.left_out, *saved.warnings)
         severity: Severity = "warning" if told else "info"
         tab.workspace.message(severity, f"A copy was saved as {saved.path.name}", "\n".join(told))
-        self._window.settings.add_recent_file(saved.path)
+        self._settings.add_recent_file(saved.path)
 
     def _written(self, tab: DocumentTab, saved: Saved, state: int) -> None:
         before = tab.path
@@ -491,7 +494,7 @@ class Documents(QObject):
         tab.workspace.document.mark_saved(saved.path, state, left_out=bool(saved.left_out))
         self._unwatch(before)
         self._watch(saved.path)
-        self._window.settings.add_recent_file(saved.path)
+        self._settings.add_recent_file(saved.path)
         if saved.left_out or saved.warnings:
             title = f"{saved.path.name} is saved{', but not all of it' if saved.left_out else ''}"
             elsewhere = (("Save as…", partial(self.save_as, tab)),) if saved.left_out else ()
@@ -528,7 +531,7 @@ class Documents(QObject):
 
     def forget(self, tab: DocumentTab) -> None:
         """Close a tab without asking: what it holds is saved or given up."""
-        self._window.remove_tab(tab)
+        self.area.remove_tab(tab)
         self._unwatch(tab.path)
 
     def _watch(self, path: Path) -> None:
@@ -544,7 +547,7 @@ class Documents(QObject):
     def tabs_of(self, path: Path) -> list[DocumentTab]:
         """The tabs in which a file is open."""
         wanted = path.absolute()
-        return [tab for tab in self._window.tabs() if tab.path == wanted]
+        return [tab for tab in self.area.tabs() if tab.path == wanted]
 
 
 def _state_of(tab: DocumentTab) -> object:

@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.paint.export import Exported
     from onnx_workbench.viewer.core.edge_notes import NoteOf
     from onnx_workbench.viewer.files.document_tab import DocumentTab
-    from onnx_workbench.viewer.main_window import MainWindow
 
 Part = Literal["graph", "view", "selection"]
 
 _FILTERS = ("Image (*.png)", "Scalable image (*.svg)", "PDF page (*.pdf)")
 
 
-def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
+def export_picture(tab: DocumentTab, part: Part) -> None:
     """Ask for a file and write a part of the graph into it as it is drawn now, in a job."""
     from onnx_workbench.model.errors import ModelError
     from onnx_workbench.viewer.canvas.paint.export import export_scene, part_of
@@ -31,9 +30,9 @@ def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
         which: Literal["all", "view", "selection"] = "all" if part == "graph" else part
         scene, area, colouring = part_of(tab.canvas, which, tab.canvas.workspace.selection.items)
     except ModelError as error:
-        window.report(error)
+        tab.workspace.report(error)
         return
-    path = ask_save(window, window.settings, "Export picture", _suggestion(tab), _FILTERS)
+    path = ask_save(tab, tab.workspace.settings, "Export picture", _suggestion(tab), _FILTERS)
     if path is None:
         return
     colors = theme()

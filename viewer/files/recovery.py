@@ -19,43 +19,43 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.recover import RecoverableJournal
     from onnx_workbench.viewer.files.document_tab import DocumentTab
-    from onnx_workbench.viewer.main_window import MainWindow
+    from onnx_workbench.viewer.files.documents import Documents
     from onnx_workbench.viewer.run.workspace import Workspace
 
 _SHOWN_TITLES = 12
 _MUCH = 1 << 18  # bytes of a journal: more steps than are done again in a few frames
 
 
-def offer(window: MainWindow) -> None:
+def offer(files: Documents) -> None:
     """Ask about every journal that is left: recover, show the changes, discard. Nothing happens by itself."""
     folder = journal_folder()
     if not folder.is_dir() or not any(folder.iterdir()):
         return  # as at nearly every start, which then loads nothing for it
     from onnx_workbench.model.recovery.recover import discard, find_journals
 
-    for leftover in list(find_journals(folder, partial(_tell_unreadable, window))):
+    for leftover in list(find_journals(folder, partial(_tell_unreadable, files))):
         if leftover.titles or leftover.is_unsaved:
-            window.show_message(_question(window, leftover))
+            files.area.show_message(_question(files, leftover))
         else:  # all was undone: closing would not have asked either
             discard(leftover)
 
 
-def _tell_unreadable(window: MainWindow, path: Path, reason: str) -> None:
+def _tell_unreadable(files: Documents, path: Path, reason: str) -> None:
     from onnx_workbench.model.recovery.recover import DAYS_KEPT
 
     detail = f"{display(reason, 200)} It is kept for {DAYS_KEPT} days as {display(str(path), 300)}."
-    window.show_message(Message("warning", "Edits of an earlier session cannot be read", detail))
+    files.area.show_message(Message("warning", "Edits of an earlier session cannot be read", detail))
 
 
-def _question(window: MainWindow, leftover: RecoverableJournal) -> Message:
+def _question(files: Documents, leftover: RecoverableJournal) -> Message:
     from onnx_workbench.model.recovery.recover import discard
 
     name = display(Path(leftover.base.path).name or leftover.name, 80) or "a new model"
     when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
     throw_away = ("Discard", partial(discard, leftover))
-    file, do = Path(leftover.base.path), partial(_recover, window, leftover)
-    recover = ("Recover", partial(window.files.when_read, file, do))
-    show = ("Show changes", partial(_show, window, leftover))
+    file, do = Path(leftover.base.path), partial(_recover, files, leftover)
+    recover = ("Recover", partial(files.when_read, file, do))
+    show = ("Show changes", partial(_show, files, leftover))
     choices = (recover, show, throw_away) if leftover.titles else (recover, throw_away)
     were = "was" if len(leftover.titles) == 1 else "were"
     detail = f"{plural(len(leftover.titles), 'edit')} of {when} {were} not saved."
@@ -77,38 +77,38 @@ def _last(titles: Sequence[str]) -> str:
     return f"… {shown}" if len(titles) > _SHOWN_TITLES else shown
 
 
-def _show(window: MainWindow, leftover: RecoverableJournal) -> None:
-    question = _question(window, leftover)
+def _show(files: Documents, leftover: RecoverableJournal) -> None:
+    question = _question(files, leftover)
     choices = (question.choices[0], question.choices[-1])
-    window.show_message(Message("info", question.title, _last(leftover.titles), None, choices, question.topic))
+    files.area.show_message(Message("info", question.title, _last(leftover.titles), None, choices, question.topic))
 
 
-def _recover(window: MainWindow, leftover: RecoverableJournal) -> None:
+def _recover(files: Documents, leftover: RecoverableJournal) -> None:
     """Do the edits again on the file as it is opened, or on a copy where it is open with edits already."""
-    files, path = window.files, Path(leftover.base.path)
+    path = Path(leftover.base.path)
     if leftover.base.path:
         tabs = files.tabs_of(path)
         untouched = next((tab for tab in tabs if tab.workspace.document.is_as_opened), None)
         if untouched is not None and not leftover.is_copy:
-            window.activate(untouched)
-            _replay(window, untouched, leftover)
+            files.area.activate(untouched)
+            _replay(files, untouched, leftover)
         elif tabs or leftover.is_copy:
-            files.open_copy_then(path, f"{path.stem} recovered", lambda tab: _replay(window, tab, leftover))
+            files.open_copy_then(path, f"{path.stem} recovered", lambda tab: _replay(files, tab, leftover))
         else:
-            files.open_then(path, lambda tab: _replay(window, tab, leftover))
+            files.open_then(path, lambda tab: _replay(files, tab, leftover))
     elif leftover.beginning is not None:
         title = f"{Path(leftover.name).stem} recovered".strip()
-        files.open_copy_then(leftover.beginning, title, lambda tab: _replay(window, tab, leftover))
+        files.open_copy_then(leftover.beginning, title, lambda tab: _replay(files, tab, leftover))
     else:
-        window.report(ModelError("The model cannot be recovered", "What it began with is not there any more."))
+        files.area.report(ModelError("The model cannot be recovered", "What it began with is not there any more."))
 
 
-def _replay(window: MainWindow, tab: DocumentTab, leftover: RecoverableJournal) -> None:
+def _replay(files: Documents, tab: DocumentTab, leftover: RecoverableJournal) -> None:
     size = 0
     with suppress(OSError):  # doing it again will say so
         size = leftover.path.stat().st_size
     if size > _MUCH:
-        _replay_in_copy(window, tab, leftover)
+        _replay_in_copy(files, tab, leftover)
     else:
         _replay_at_once(tab, leftover)
 
@@ -133,7 +133,7 @@ def _tell_recovered(workspace: Workspace, leftover: RecoverableJournal) -> None:
     workspace.message("info", "Recovered", f"{edits} done again; save to keep the result.")
 
 
-def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: RecoverableJournal) -> None:
+def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJournal) -> None:
     """Do very many steps again on a copy, while the window goes on; asks anew when stopped, or edited meanwhile.
 
     A copy brings what is in force alone, so that edits that were undone, and can be done again, are left to
@@ -171,7 +171,7 @@ def _replay_in_copy(window: MainWindow, tab: DocumentTab, leftover: RecoverableJ
         elif has_undone and document.revision == revision:
             _replay_at_once(tab, leftover)
         else:
-            window.show_message(_question(window, leftover))
+            files.area.show_message(_question(files, leftover))
 
     BackgroundEdit(workspace, "Recover edits", work, failed=lambda _error: None, ended=ended)
 

@@ -29,7 +29,7 @@ class Desk:
         if isinstance(model, str):
             model = builders.model(model)
         tab = DocumentTab(Workspace(Document(model), self.window.settings, title=title))
-        self.window.add_tab(tab)
+        self.window.area.add_tab(tab)
         self.settle()
         return tab
 

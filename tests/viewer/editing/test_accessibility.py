@@ -90,7 +90,7 @@ def show_all(desk):
     """A model with bodies and functions, and everything there is to see of it."""
     first = desk.window.tabs()[0]
     desk.open(builders.BRANCHES)
-    desk.window.remove_tab(first)
+    desk.window.area.remove_tab(first)
 
 
 @pytest.mark.parametrize("info", PANELS, ids=lambda info: info.id)
@@ -134,7 +134,7 @@ def test_every_control_of_a_dialog_has_a_name_and_can_be_reached(desk, kind):
             continue
         for other in desk.window.tabs():
             if other is not tab:
-                desk.window.remove_tab(other)
+                desk.window.area.remove_tab(other)
         desk.document.go_to(desk.document.root)
         desk.workspace.show(desk.document.model.graph)
         subject = {"node": desk.node("double"), "value": desk.value("d"), "graph": desk.document.model.graph}[kind]

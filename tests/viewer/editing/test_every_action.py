@@ -54,7 +54,7 @@ def reset(desk, tab, kind):
     """The tab as it was opened, with the selection again."""
     close_what_opened(desk.window)
     for other in [other for other in desk.window.tabs() if other is not tab]:
-        desk.window.remove_tab(other)
+        desk.window.area.remove_tab(other)
     desk.document.go_to(desk.document.root)
     desk.workspace.show(desk.document.model.graph)
     desk.select(*_selection(desk, kind))
@@ -64,7 +64,7 @@ def reset(desk, tab, kind):
 def test_no_action_fails(desk, kind):
     first = desk.window.tabs()[0]
     tab = desk.open(builders.BRANCHES)
-    desk.window.remove_tab(first)
+    desk.window.area.remove_tab(first)
     done = 0
     for one in actions():
         if one.id in _ELSEWHERE or one.id.startswith(_OTHERS):

@@ -304,7 +304,7 @@ def test_parts_merged_give_the_whole(desk):
     desk.child(ExtractDialog).ok.click()
     desk.settle()
     second = desk.window.tabs()[2].workspace
-    desk.window.activate(desk.window.tabs()[1])
+    desk.window.area.activate(desk.window.tabs()[1])
     desk.run("model.merge_tab")
     from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 

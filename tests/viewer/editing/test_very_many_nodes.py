@@ -133,7 +133,7 @@ def mend_all(desk):
 @pytest.fixture
 def at_work(desk, qtbot, tmp_path):
     """The model of a file, whose edits are kept, and no other document: of one in no file a journal is begun soon."""
-    desk.window.remove_tab(desk.window.tab)
+    desk.window.area.remove_tab(desk.window.tab)
     path = tmp_path / "chain.onnx"
     path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
     with qtbot.waitSignal(desk.window.files.opened, timeout=20_000):

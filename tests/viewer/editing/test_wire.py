@@ -75,7 +75,7 @@ def test_what_is_refused_moves_nothing_under_the_pointer(desk):
     desk.qtbot.waitUntil(lambda: desk.window.tab.messages.height() > 10 and desk.window.tab.messages.isVisible())
     desk.settle()
     assert desk.view.mapTo(desk.window, body(desk, desk.node("first"))) == first
-    assert desk.window.close_message()
+    assert desk.window.area.close_message()
     desk.qtbot.waitUntil(lambda: desk.view.mapTo(desk.window, body(desk, desk.node("first"))) == first)
 
 

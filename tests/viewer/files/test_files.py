@@ -109,21 +109,21 @@ def test_a_file_that_is_no_model_becomes_a_message_and_the_window_stays_usable(w
     bad = tmp_path / "<b>bad.onnx"
     bad.write_text("<!DOCTYPE html><html>")
     window.files.open([bad])
-    qtbot.waitUntil(lambda: bool(window.messages.messages), timeout=20_000)
-    message = window.messages.messages[0]
+    qtbot.waitUntil(lambda: bool(window.area.messages.messages), timeout=20_000)
+    message = window.area.messages.messages[0]
     assert message.severity == "error"
     assert "<b>bad.onnx" in message.title
     assert window.start_page.isVisible()
     opened(window, qtbot, write_model())
-    assert window.close_message()
-    assert not window.messages.messages
+    assert window.area.close_message()
+    assert not window.area.messages.messages
 
 
 def test_a_recent_file_that_is_gone_is_forgotten(window, qtbot, tmp_path):
     gone = tmp_path / "gone.onnx"
     window.settings.add_recent_file(gone)
     window.files.open([gone])
-    qtbot.waitUntil(lambda: bool(window.messages.messages), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.area.messages.messages), timeout=20_000)
     assert window.settings.recent_files() == []
 
 

@@ -144,7 +144,7 @@ def test_what_is_read_but_belongs_to_no_file(qtbot, window, large_file, monkeypa
         ways[source]()
     assert len(list(journal_folder().glob("*.onnx"))) == 1
     at_once(window.tab.workspace.document)
-    window.remove_tab(window.tab)
+    window.area.remove_tab(window.tab)
     assert list(journal_folder().iterdir()) == []
 
 
@@ -222,7 +222,7 @@ def test_a_new_model_that_is_saved_or_closed_leaves_nothing(qtbot, window, tmp_p
     tab.workspace.document.mark_saved(path)
     assert list(journal_folder().iterdir()) == []
     added(window, qtbot, builders.model())
-    window.remove_tab(window.tab)
+    window.area.remove_tab(window.tab)
     assert list(journal_folder().iterdir()) == []
 
 
@@ -231,12 +231,12 @@ def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, larg
     job = job_of(qtbot, window.files.jobs, TITLE)
     window.close()
     assert window.isVisible()
-    qtbot.waitUntil(lambda: bool(window.messages.messages))
-    assert window.messages.messages[0].detail == "The window closes once that is done."
+    qtbot.waitUntil(lambda: bool(window.area.messages.messages))
+    assert window.area.messages.messages[0].detail == "The window closes once that is done."
     slow.set()
     box = visible(qtbot, window, QMessageBox)
     assert job.finished
-    assert window.messages.messages == []
+    assert window.area.messages.messages == []
     assert window.tab.modified
     with qtbot.waitSignal(window.closing):
         qtbot.mouseClick(box.button(QMessageBox.StandardButton.Discard), Qt.MouseButton.LeftButton)
@@ -246,8 +246,8 @@ def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, larg
 def test_closing_is_taken_back_while_a_model_is_being_kept(qtbot, window, large_model, slow):
     window.files.add_new([(large_model, "new")])
     window.close()
-    qtbot.waitUntil(lambda: bool(window.messages.messages))
-    (stay,) = [b for b in window.messages.findChildren(QPushButton) if b.text() == "Keep it open"]
+    qtbot.waitUntil(lambda: bool(window.area.messages.messages))
+    (stay,) = [b for b in window.area.messages.findChildren(QPushButton) if b.text() == "Keep it open"]
     qtbot.mouseClick(stay, Qt.MouseButton.LeftButton)
     slow.set()
     qtbot.waitUntil(lambda: bool(window.tabs()))

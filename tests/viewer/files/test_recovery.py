@@ -47,7 +47,7 @@ def rename_in(document, name="renamed"):
 def kill(window, monkeypatch):
     """Go away without a word, as a killed program does."""
     abandon(window.tab.keeper.journal)
-    window.remove_tab(window.tab)
+    window.area.remove_tab(window.tab)
     monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
 
 
@@ -74,7 +74,7 @@ def press(qtbot, window, text):
 
 def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
-    recovery.offer(window)
+    recovery.offer(window.files)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
     document = window.tab.workspace.document
@@ -101,7 +101,7 @@ def recover_anew(qtbot, window, path, monkeypatch, *titles):
             edit.do(SetField(document.model.graph, "doc_string", title))
     before = snapshot(document.model)
     kill(window, monkeypatch)
-    recovery.offer(window)
+    recovery.offer(window.files)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
     return before, window.tab.workspace.document
@@ -143,7 +143,7 @@ def test_an_edit_while_very_many_steps_are_done_again_has_them_offered_anew(qtbo
 
 def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
-    recovery.offer(window)
+    recovery.offer(window.files)
     press(qtbot, window, "Show changes")
     press(qtbot, window, "Discard")
     assert list(journal_folder().iterdir()) == []
@@ -153,8 +153,8 @@ def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_fil
     document = rename_first(qtbot, window, model_file)
     document.undo()
     kill(window, monkeypatch)
-    recovery.offer(window)
-    assert window.messages.messages == []
+    recovery.offer(window.files)
+    assert window.area.messages.messages == []
     assert list(journal_folder().iterdir()) == []
 
 
@@ -165,7 +165,7 @@ def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
     with workspace.document.edit("Rename") as edit:
         nodes.rename_node(edit, workspace.graph.nodes.first, "renamed")
     kill(window, monkeypatch)
-    recovery.offer(window)
+    recovery.offer(window.files)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
     document = window.tab.workspace.document
@@ -179,7 +179,7 @@ def recover_new(qtbot, window, monkeypatch):
     document = new_model(qtbot, window)
     rename_in(document)
     kill(window, monkeypatch)
-    recovery.offer(window)
+    recovery.offer(window.files)
     with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     again = window.tab.workspace.document
@@ -193,12 +193,12 @@ def test_a_second_kill_while_edits_are_done_again_loses_nothing(qtbot, window, m
         dying.setattr(recovery, "_replay", lambda window, _tab, _leftover: kill(window, dying))
         rename_in(new_model(qtbot, window))
         kill(window, monkeypatch)
-        recovery.offer(window)
+        recovery.offer(window.files)
         with qtbot.waitSignal(window.files.opened):
             press(qtbot, window, "Recover")
         qtbot.waitUntil(lambda: not window.tabs())
-    recovery.offer(window)
-    assert [message.title for message in window.messages.messages] == ["Unsaved edits of a new model"]
+    recovery.offer(window.files)
+    assert [message.title for message in window.area.messages.messages] == ["Unsaved edits of a new model"]
     with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename")
@@ -209,7 +209,7 @@ def test_a_recovered_model_is_kept_anew_and_goes_when_it_is_given_up(qtbot, wind
     again, leftover = killed_now(journal_folder())  # the only one
     assert leftover.titles == ("Rename",)
     assert snapshot(again.model) == snapshot(document.model)
-    window.remove_tab(window.tab)
+    window.area.remove_tab(window.tab)
     assert list(journal_folder().iterdir()) == []
 
 
@@ -218,7 +218,7 @@ def test_closing_leaves_nothing_to_recover(qtbot, window, model_file):
     with tab.workspace.document.edit("Rename") as edit:
         nodes.rename_node(edit, builders.node(tab.workspace.document, "first"), "renamed")
     assert len(list(journal_folder().iterdir())) == 1
-    window.remove_tab(tab)
+    window.area.remove_tab(tab)
     assert list(journal_folder().iterdir()) == []
 
 
@@ -237,7 +237,7 @@ def test_types_are_inferred_in_the_background(qtbot, window, model_file):
 def test_edits_of_a_file_that_is_open_already_come_into_its_tab(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     tab = opened(qtbot, window, model_file)
-    recovery.offer(window)
+    recovery.offer(window.files)
     press(qtbot, window, "Recover")
     qtbot.waitUntil(lambda: tab.workspace.document.undo_title == "Rename first")
     assert window.tabs() == [tab]
@@ -247,7 +247,7 @@ def test_edits_of_a_file_that_is_open_already_come_into_its_tab(qtbot, window, m
 def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     tab = opened(qtbot, window, model_file)
-    recovery.offer(window)
+    recovery.offer(window.files)
     with tab.workspace.document.edit("Another") as edit:
         nodes.rename_node(edit, builders.node(tab.workspace.document, "second"), "other")
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
@@ -266,7 +266,7 @@ def test_edits_of_a_copy_of_a_saved_file_come_into_a_copy(qtbot, window, model_f
     assert not journal_folder().exists()
     rename_in(window.tab.workspace.document, "mine")
     kill(window, monkeypatch)
-    recovery.offer(window)
+    recovery.offer(window.files)
     with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     copy = window.tab.workspace.document
@@ -278,8 +278,8 @@ def test_edits_of_a_copy_of_a_saved_file_come_into_a_copy(qtbot, window, model_f
 def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monkeypatch):
     document = new_model(qtbot, window)
     kill(window, monkeypatch)
-    recovery.offer(window)
-    (message,) = window.messages.messages
+    recovery.offer(window.files)
+    (message,) = window.area.messages.messages
     assert message.title == "Unsaved: a new model"
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
@@ -295,8 +295,8 @@ def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, win
         new_model(qtbot, window)
         abandon(window.tab.keeper.journal)
     monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
-    recovery.offer(window)
-    assert [message.title for message in window.messages.messages] == ["Unsaved: a new model"] * 2
+    recovery.offer(window.files)
+    assert [message.title for message in window.area.messages.messages] == ["Unsaved: a new model"] * 2
     press(qtbot, window, "Discard")
     press(qtbot, window, "Discard")
     assert list(journal_folder().iterdir()) == []
@@ -308,8 +308,8 @@ def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with
     crash(qtbot, window, model_file, monkeypatch)
     (journal,) = journal_folder().glob("*.journal")
     journal.rename(f"{journal}.trying-1")
-    recovery.offer(window)
-    (message,) = window.messages.messages
+    recovery.offer(window.files)
+    (message,) = window.area.messages.messages
     assert message.detail.endswith("The program ended while it did them again.")
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
@@ -334,12 +334,12 @@ def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, mon
     crash(qtbot, window, model_file, monkeypatch)
     (journal,) = journal_folder().glob("*.journal")
     journal.write_text(re.sub('"version":[0-9]+', '"version":0', journal.read_text()))
-    recovery.offer(window)
-    (message,) = window.messages.messages
+    recovery.offer(window.files)
+    (message,) = window.area.messages.messages
     assert message.title == "Edits of an earlier session cannot be read"
     assert "Another version of the program wrote it. It is kept for 30 days" in message.detail
-    recovery.offer(window)
-    assert len(window.messages.messages) == 1
+    recovery.offer(window.files)
+    assert len(window.area.messages.messages) == 1
 
 
 def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, tmp_path, monkeypatch):
@@ -352,7 +352,7 @@ def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, t
 
 def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
-    recovery.offer(window)
+    recovery.offer(window.files)
     free = hold_up(monkeypatch, read_model, "read")
     window.files.open([model_file])
     press(qtbot, window, "Recover")

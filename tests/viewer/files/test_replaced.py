@@ -147,9 +147,9 @@ def test_what_another_program_replaced_is_offered_by_its_name(window, qtbot, tab
     another_program(path)
     qtbot.waitUntil(lambda: is_beside(tab))
     abandon(tab.keeper.journal)
-    window.remove_tab(tab)
-    recovery.offer(window)
-    (message,) = window.messages.messages
+    window.area.remove_tab(tab)
+    recovery.offer(window.files)
+    (message,) = window.area.messages.messages
     assert message.title == "Unsaved: m.onnx"
     assert re.fullmatch(r"A model of \S+ \S+ was not saved. Its file did not hold it any more.", message.detail)
     with qtbot.waitSignal(window.files.opened):

@@ -179,7 +179,7 @@ def test_a_kind_that_is_hidden_is_gone_from_list_graph_and_steps(compared, windo
     assert panel.model.rowCount() == 3
     qtbot.mouseClick(new.beside.bar.next, Qt.MouseButton.LeftButton)
     assert new.beside.bar.state.text().startswith("1 of 3: ")
-    window.activate(old)
+    window.area.activate(old)
     assert not window.docks.panel("differences").filters["renamed"].isChecked()
     qtbot.mouseClick(window.docks.panel("differences").filters["renamed"], Qt.MouseButton.LeftButton)
     assert kinds(new)["="] == {"other"}
@@ -239,7 +239,7 @@ def test_running_both_lists_the_largest_error_first(compared, window, qtbot):
 
 def test_either_tab_shows_both_and_each_its_own_afterwards(compared, window, qtbot):
     old, new = compared
-    window.activate(old)
+    window.area.activate(old)
     assert window.workspace is old.workspace
     assert new.view.isVisible()
     qtbot.mouseClick(old.beside.bar.stop, Qt.MouseButton.LeftButton)
@@ -248,7 +248,7 @@ def test_either_tab_shows_both_and_each_its_own_afterwards(compared, window, qtb
     assert comparison_of(old.workspace) is comparison_of(new.workspace) is None
     assert kinds(old) == {}
     assert old.view.colouring is None
-    window.activate(new)
+    window.area.activate(new)
     assert new.view.isVisible()
 
 
@@ -331,6 +331,6 @@ def test_keys_go_through_all_tabs_from_either_side(compared, window, qtbot):
     qtbot.waitUntil(lambda: len(window.tabs()) == 3 and not window.files.pending, timeout=20_000)
     for tab in (old, new, window.tabs()[2]):
         window.actions_binding.run("go.next_tab")
-        assert window._tabs.currentWidget() is tab
+        assert window.area._tabs.currentWidget() is tab
         if tab.beside is not None:
             tab.beside.set_front(old)

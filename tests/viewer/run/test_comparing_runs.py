@@ -199,7 +199,7 @@ def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net
     offered()["The open model other.onnx"].trigger()
     qtbot.waitUntil(lambda: bool(panel.rows), timeout=60_000)
     assert panel.summary.text().startswith("The open model other.onnx: ")
-    window.remove_tab(other)
+    window.area.remove_tab(other)
     assert "The open model other.onnx" not in offered()
 
 
@@ -348,7 +348,7 @@ def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_pat
     workspace, other = run_beside_another(window, qtbot, net, tmp_path)
     panel, told = window.docks.open("compare"), []
     pick(qtbot, panel, "The open model other.onnx")
-    window.remove_tab(next(tab for tab in window.tabs() if tab.workspace is other))
+    window.area.remove_tab(next(tab for tab in window.tabs() if tab.workspace is other))
     workspace.messaged.connect(told.append)
     panel.compare_again()
     qtbot.waitUntil(lambda: not workspace.jobs.running)

@@ -216,7 +216,7 @@ def choose(panel, text):
 def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot, tmp_path, workspace, monkeypatch):
     (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
     other = opened(window, qtbot, tmp_path / "long2.onnx")
-    window.activate(window.tabs()[0])
+    window.area.activate(window.tabs()[0])
     make_bad(workspace)
     edit(workspace, "v7", "alpha", 0.25)
     run(qtbot, workspace)
@@ -234,7 +234,7 @@ def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot
 def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace, monkeypatch):
     (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
     other = opened(window, qtbot, tmp_path / "long2.onnx")
-    window.activate(window.tabs()[0])
+    window.area.activate(window.tabs()[0])
     run(qtbot, workspace)
     panel = window.docks.open("compare")
     monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
@@ -274,7 +274,7 @@ def test_a_document_may_be_closed_while_it_is_read_for_a_comparison(
 ):
     (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
     other = opened(window, qtbot, tmp_path / "long2.onnx")
-    window.activate(window.tabs()[0])
+    window.area.activate(window.tabs()[0])
     run(qtbot, workspace)
     panel, told = window.docks.open("compare"), []
     workspace.messaged.connect(lambda message: told.append(message.title))
@@ -282,7 +282,7 @@ def test_a_document_may_be_closed_while_it_is_read_for_a_comparison(
     choose(panel, "The open model long2.onnx")
     take_turns(qtbot, 4)
     gone = {"workspace": workspace, "other": other}[which]
-    window.remove_tab(next(tab for tab in window.tabs() if tab.workspace is gone))
+    window.area.remove_tab(next(tab for tab in window.tabs() if tab.workspace is gone))
     take_turns(qtbot, 4)
     if which == "other":
         qtbot.waitUntil(lambda: told == ["long2.onnx was closed"])

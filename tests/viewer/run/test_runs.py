@@ -431,7 +431,7 @@ def test_choices_are_remembered_for_the_file(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     workspace.runs.inputs.set_source("x", Range(1.0, 0.5))
     workspace.runs.inputs.set_size("N", 3)
-    window.remove_tab(window.tab)
+    window.area.remove_tab(window.tab)
     again = opened(window, qtbot, net).runs.inputs
     assert again.source("x") == Range(1.0, 0.5)
     assert again.symbols() == {"N": 3}

@@ -64,7 +64,7 @@ def saved(window, qtbot, nested, tmp_path):
     values = {key: result.value(key) for key in keys if result.info(key) is not None}
     write_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
-    window.remove_tab(window.tab)
+    window.area.remove_tab(window.tab)
     return tmp_path / "run.npz", values
 
 
@@ -129,7 +129,7 @@ def test_a_saved_run_has_the_profile_of_the_run(window, qtbot, nested, tmp_path,
     idle(qtbot, workspace)
     took = {one.node: one.seconds for one in workspace.results.current.result.nodes}
     seconds = took[workspace.runs.session.number(node(workspace, "loop"))]
-    window.remove_tab(window.tab)
+    window.area.remove_tab(window.tab)
     with np.load(tmp_path / "run.npz") as arrays:
         times = dict(zip(arrays["__nodes__"].tolist(), arrays["__seconds__"].tolist(), strict=True))
         turns = dict(zip(arrays["__nodes__"].tolist(), arrays["__turns__"].tolist(), strict=True))

@@ -1,0 +1,189 @@
+"""The open documents of a window: one tab each, a page to start from, and messages above them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QStackedWidget, QTabBar, QToolButton, QVBoxLayout, QWidget
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.core.context import Message
+from onnx_workbench.viewer.files.view_store import ViewStore
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import themes
+from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.document_tabs import DocumentTabs
+from onnx_workbench.viewer.widgets.message_bar import MessageBar
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
+    from onnx_workbench.viewer.files.side_by_side import SideBySide
+    from onnx_workbench.viewer.run.workspace import Workspace
+
+
+class DocumentArea(QWidget):
+    """Tabs of open documents and which of them is in front. Knows nothing of files, docks or actions."""
+
+    front_changed = Signal()  # another document is in front, or none
+    titles_changed = Signal()
+    tab_added = Signal(object)  # DocumentTab, before it is shown
+    tab_removed = Signal(object)  # DocumentTab, before its work is stopped
+    view_added = Signal(object)  # GraphView: the graph of a tab, or the merged graph of two
+    close_requested = Signal(object)  # DocumentTab
+
+    def __init__(self, start_page: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.views = ViewStore()
+        self.messages = MessageBar()
+        self._tabs = DocumentTabs()
+        self._tabs.currentChanged.connect(self._show_front)
+        self._tabs.tabBarClicked.connect(self._focus_front, Qt.ConnectionType.QueuedConnection)  # once it is in front
+        self._stack = QStackedWidget()
+        self._stack.addWidget(start_page)
+        self._stack.addWidget(self._tabs)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.messages)
+        layout.addWidget(self._stack, 1)
+        themes().themeChanged.connect(self._color)
+
+    # -- which are open, and which is in front ---------------------------------------------------------------
+
+    @property
+    def tab(self) -> DocumentTab | None:
+        """The tab in front, of two side by side the one that was clicked last, or None on the start page."""
+        page = cast("DocumentTab | None", self._tabs.currentWidget())
+        return None if page is None else page.front
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """The document in front, or None on the start page."""
+        tab = self.tab
+        return None if tab is None else tab.workspace
+
+    def tabs(self) -> list[DocumentTab]:
+        """The open documents, from left to right."""
+        return [cast("DocumentTab", self._tabs.widget(index)) for index in range(self._tabs.count())]
+
+    def activate(self, tab: DocumentTab) -> None:
+        """Bring a document to the front."""
+        self._tabs.setCurrentWidget(tab)
+
+    def activate_next(self, by: int) -> None:
+        """Bring a neighbour of the tab shown to the front, around the ends."""
+        self._tabs.setCurrentIndex((self._tabs.currentIndex() + by) % max(self._tabs.count(), 1))
+
+    def _show_front(self, *_: object) -> None:
+        self._stack.setCurrentIndex(0 if self.tab is None else 1)
+        self._show_titles()
+        self.front_changed.emit()
+
+    def _focus_front(self) -> None:
+        """Keys go to the graph of a tab that was clicked."""
+        if self.tab is not None:
+            self.tab.view.setFocus()
+
+    # -- adding and removing ---------------------------------------------------------------------------------
+
+    def add_tab(self, tab: DocumentTab) -> None:
+        """Put a new document in front."""
+        self._insert(self._tabs.count(), tab)
+        self.views.restore(tab)
+
+    def replace_tab(self, old: DocumentTab, fresh: DocumentTab) -> None:
+        """Put a document that was read again where the old one was, showing the same graph."""
+        index = self._tabs.indexOf(old)
+        self.views.remember(old)
+        self._insert(index, fresh)
+        self.views.restore(fresh)
+        self.remove_tab(old)
+
+    def _insert(self, index: int, tab: DocumentTab) -> None:
+        tab.workspace.changes.state_changed.connect(self._show_titles)
+        for signal in (tab.workspace.jobs.started, tab.workspace.jobs.ended):
+            signal.connect(self._on_job)
+        self.tab_added.emit(tab)
+        self.view_added.emit(tab.view)
+        self._tabs.insertTab(index, tab, "")
+        self._tabs.tabBar().setTabButton(index, QTabBar.ButtonPosition.RightSide, self._close_button(tab))
+        self._tabs.setCurrentWidget(tab)
+        self._show_titles()
+        tab.view.setFocus()
+
+    def _on_job(self, job: Job[Any]) -> None:
+        """An edit that is still being made counts as a change."""
+        if job.makes == "edit":
+            self._show_titles()
+
+    def remove_tab(self, tab: DocumentTab) -> None:
+        """Take a document out of the window; the caller made sure that nothing is lost."""
+        self.views.remember(tab)
+        self.tab_removed.emit(tab)
+        tab.close_workspace()
+        self._tabs.removeTab(self._tabs.indexOf(tab))
+        tab.deleteLater()
+
+    def show_beside(self, beside: SideBySide) -> None:
+        """Show two compared documents in one tab."""
+        beside.front_changed.connect(self._show_front)
+        beside.view_made.connect(self.view_added)
+        if beside.merged is not None and beside.merged.view is not None:
+            self.view_added.emit(beside.merged.view)
+        self._tabs.setCurrentWidget(beside.right)
+        beside.move_to(beside.right)
+        self._show_front()
+
+    # -- messages --------------------------------------------------------------------------------------------
+
+    def show_message(self, message: Message) -> None:
+        """Show a message that belongs to no open document."""
+        self.messages.show_message(message)
+
+    def report(self, error: ModelError, topic: str = "") -> None:
+        """Show an error of the user's last action, beside the document in front."""
+        message = Message("error", error.title, error.detail, error.place, topic=topic)
+        tab = self.tab
+        (self.messages if tab is None else tab.messages).show_message(message)
+
+    def close_message(self) -> bool:
+        """Close the newest message; False when none is shown."""
+        tab = self.tab
+        return (tab is not None and tab.messages.close_newest()) or self.messages.close_newest()
+
+    # -- titles ----------------------------------------------------------------------------------------------
+
+    def _close_button(self, tab: DocumentTab) -> QToolButton:
+        """The style's own is red, and red is for errors."""
+        button = QToolButton()
+        button.setAutoRaise(True)
+        button.setIconSize(QSize(10, 10))
+        button.setIcon(icon("close"))
+        button.setToolTip("Close (Ctrl+W)")
+        button.setAccessibleName(f"Close {tab.workspace.title}")
+        button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        button.clicked.connect(lambda: self.close_requested.emit(tab))
+        return button
+
+    def _color(self) -> None:
+        for index in range(self._tabs.count()):
+            button = self._tabs.tabBar().tabButton(index, QTabBar.ButtonPosition.RightSide)
+            if isinstance(button, QToolButton):
+                button.setIcon(icon("close"))
+
+    def _show_titles(self) -> None:
+        # Hidden, it would still take the focus from Tab, and keep it.
+        several = self._tabs.count() > 1
+        self._tabs.tabBar().setFocusPolicy(Qt.FocusPolicy.TabFocus if several else Qt.FocusPolicy.NoFocus)
+        for index, tab in enumerate(self.tabs()):
+            workspace = tab.workspace
+            title = display(workspace.title, 60).replace("&", "&&")
+            title = f"{title} •" if tab.modified else title
+            if title != self._tabs.tabText(index):  # else the whole row of tabs is laid out and painted again
+                self._tabs.setTabText(index, title)
+            tip = plain_tip(display(str(tab.path or workspace.title), 500))
+            self._tabs.setTabToolTip(index, tip)
+        self.titles_changed.emit()
