@@ -12,7 +12,7 @@ from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values,
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.ir.types import ElementType, TensorType

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,3 +56,25 @@ def constant_ints(facts: KnownValues, node: Node, index: int) -> tuple[int, ...]
         return None
     flat = found.reshape(-1).tolist()
     return tuple(flat) if all(isinstance(v, int) for v in flat) else None
+
+
+def constant_tensor(node: Node) -> Tensor | SparseTensor | None:
+    """Return the value of a Constant node, from whichever attribute holds it; None for other nodes and references."""
+    import numpy as np
+
+    if node.op_type != "Constant" or node.domain != "":
+        return None
+    for name, attribute in node.attributes.items():
+        value: Any = attribute.value
+        if attribute.reference:
+            return None
+        match name:
+            case "value" | "sparse_value":
+                return value if isinstance(value, (Tensor, SparseTensor)) else None
+            case "value_float" | "value_floats":
+                return ArrayTensor(np.asarray(value, np.float32))
+            case "value_int" | "value_ints":
+                return ArrayTensor(np.asarray(value, np.int64))
+            case "value_string" | "value_strings":
+                return ArrayTensor(np.asarray(value, object))
+    return None

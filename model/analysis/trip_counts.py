@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from onnx_workbench.model.analysis.macs import Sizes, ints, number
+from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.analysis.polynomial import Polynomial
-from onnx_workbench.model.edits.initializers import constant_tensor
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import Tensor

@@ -10,9 +10,9 @@ from onnx_workbench.model.convert import ConversionReport, convert_opset
 from onnx_workbench.model.diff import compare
 from onnx_workbench.model.edits.functions import rename_function
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.inference import infer
-from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.graph import Function, Model
 from onnx_workbench.model.progress import SILENT, Progress
 

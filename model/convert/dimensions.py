@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.analysis.node_subset import roots
 from onnx_workbench.model.analysis.polynomial import parse
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.convert.report import ConversionReport
-from onnx_workbench.model.edits.initializers import add_initializer, constant_tensor
+from onnx_workbench.model.edits.initializers import add_initializer
 from onnx_workbench.model.edits.interface import check_dimension, set_batch, substitute_dimensions
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 
 from onnx_workbench.model.analysis import symbolic
+from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.analysis.scoping import enclosing, run_order
 from onnx_workbench.model.analysis.shapes import BROADCASTING, reshaped
 from onnx_workbench.model.analysis.symbolic import AnySize
@@ -15,7 +16,6 @@ from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.analysis.values import Dims, KnownValues
 from onnx_workbench.model.convert.dimensions import constant_shape, give_shape
 from onnx_workbench.model.convert.report import ConversionReport
-from onnx_workbench.model.edits.initializers import constant_tensor
 from onnx_workbench.model.edits.interface import check_dimension, set_dimension, substitute_dimensions
 from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.errors import ModelError

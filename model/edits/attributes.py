@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from onnx_workbench.model.analysis.signatures import signature_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.graph import Function, Node
-from onnx_workbench.model.schemas.signatures import signature_of
 
 
 def set_attribute(edit: Transaction, node: Node, name: str, value: Any, kind: AttributeKind | None = None) -> None:

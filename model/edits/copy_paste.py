@@ -17,10 +17,10 @@ from onnx_workbench.model.edits.nodes import fresh_names, replace_uses
 from onnx_workbench.model.edits.split_metadata import Joint, joint
 from onnx_workbench.model.edits.values import ensure_order, rename_value, why_not_connect
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
 from onnx_workbench.model.ir.attributes import Attribute, is_same
-from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.devices import DeviceConfiguration
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor

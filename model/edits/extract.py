@@ -12,13 +12,13 @@ from onnx_workbench.model.analysis.call_graph import functions_used
 from onnx_workbench.model.analysis.scoping import dependencies, nodes_upstream
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.edits.copy_paste import part_of
+from onnx_workbench.model.edits.declare_types import declarable, is_shapeless, size_names
 from onnx_workbench.model.edits.functions import boundary, constants_taken, in_graph_order
 from onnx_workbench.model.edits.split_metadata import remembering
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.steps import SetGraphInputs
-from onnx_workbench.model.inference.declare_types import declarable, is_shapeless, size_names
 from onnx_workbench.model.ir.attributes import Attribute
-from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import TensorType

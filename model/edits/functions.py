@@ -19,6 +19,7 @@ from onnx_workbench.model.analysis.scoping import (
 from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.edits.nodes import drop_unused_constants, fresh_names, is_constant
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
     InsertNode,
@@ -30,7 +31,6 @@ from onnx_workbench.model.history.steps import (
     SetOutputs,
 )
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
-from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value, Values
 from onnx_workbench.model.progress import SILENT, Progress
 

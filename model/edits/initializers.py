@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.analysis.scoping import names_taken, node_names, unique_name
 from onnx_workbench.model.edits.nodes import replace_uses
 from onnx_workbench.model.errors import ModelError
@@ -209,28 +210,6 @@ def _put_in_place_of(edit: Transaction, instead: Mapping[Value, Value]) -> None:
 def _annotated_instead(annotation: QuantizationAnnotation, instead: Mapping[Value, Value]) -> QuantizationAnnotation:
     parameters = tuple((key, instead.get(value, value)) for key, value in annotation.parameters)
     return replace(annotation, value=instead.get(annotation.value, annotation.value), parameters=parameters)
-
-
-def constant_tensor(node: Node) -> Tensor | SparseTensor | None:
-    """Return the value of a Constant node, from whichever attribute holds it; None for other nodes and references."""
-    import numpy as np
-
-    if node.op_type != "Constant" or node.domain != "":
-        return None
-    for name, attribute in node.attributes.items():
-        value: Any = attribute.value
-        if attribute.reference:
-            return None
-        match name:
-            case "value" | "sparse_value":
-                return value if isinstance(value, (Tensor, SparseTensor)) else None
-            case "value_float" | "value_floats":
-                return ArrayTensor(np.asarray(value, np.float32))
-            case "value_int" | "value_ints":
-                return ArrayTensor(np.asarray(value, np.int64))
-            case "value_string" | "value_strings":
-                return ArrayTensor(np.asarray(value, object))
-    return None
 
 
 def set_constant_tensor(edit: Transaction, node: Node, tensor: Tensor | SparseTensor) -> None:

@@ -9,6 +9,7 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.scoping import names_taken, node_names, run_order, unique_name
 from onnx_workbench.model.edits.values import ensure_order, follow_in_sharding
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
     InsertNode,
@@ -21,7 +22,6 @@ from onnx_workbench.model.history.steps import (
     SetOutputs,
 )
 from onnx_workbench.model.ir.attributes import Attribute, make_attribute
-from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.name_index import ancestor_in

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 
 from onnx_workbench.model.analysis.call_graph import functions_used
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField, SetGraphInputs, SetInitializer, Step
-from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.graph import Function, Graph, Model, TrainingInfo, Value
 
 _LARGEST = 1 << 24  # bytes; metadata should not grow beyond this

@@ -16,13 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnx_workbench.model.edits.initializers import (
-    RoundingReport,
-    constant_tensor,
-    convert,
-    set_constant_tensor,
-    set_tensor,
-)
+from onnx_workbench.model.analysis.node_constants import constant_tensor
+from onnx_workbench.model.edits.initializers import RoundingReport, convert, set_constant_tensor, set_tensor
 from onnx_workbench.model.edits.tensor_expressions import TensorExpression
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from onnx_workbench.model.history.steps import Step, changes_nothing, subject
+from onnx_workbench.model.history.text_validation import refuse_half_characters
 from onnx_workbench.model.ir.graph import Model
-from onnx_workbench.model.text.text_validation import refuse_half_characters
 
 
 @dataclass(slots=True, eq=False)

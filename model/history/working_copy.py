@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from onnx_workbench.model.analysis.node_subset import part_of
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import (
     InsertNode,
@@ -34,7 +35,6 @@ from onnx_workbench.model.history.steps import (
     Step,
 )
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
-from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.graph import (
     Function,
     Graph,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
@@ -18,7 +18,6 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import run_isolated
 
 if TYPE_CHECKING:  # the child process imports this package too, and needs none of them
-    from onnx_workbench.model.history.document import Transaction
     from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 
 
@@ -183,27 +182,3 @@ def compatible(a: Type, b: Type) -> bool:
         x == y or not isinstance(x, int) or not isinstance(y, int)
         for x, y in zip(a.shape.dims, b.shape.dims, strict=True)
     )
-
-
-def declare_all(
-    edit: Transaction, inferred: InferredTypes, among: Collection[Node] | None = None, progress: Progress = SILENT
-) -> int:
-    """Write inferred types into the model where they say more or otherwise; returns how many values changed.
-
-    Sizes are written as numbers and as names that the model has; see `declarable`. With `among` types of what these
-    nodes make are written, and no others.
-    """
-    from onnx_workbench.model.analysis.node_subset import is_made
-    from onnx_workbench.model.edits.values import set_types
-    from onnx_workbench.model.inference.declare_types import declarable, size_names
-
-    changed: dict[Value, Type | None] = {}
-    names = size_names(edit.model)
-    for value, kind in progress.paced(inferred.types.items(), of=len(inferred.types)):
-        if value.graph is None or kind == value.type or not (among is None or is_made(value, among)):
-            continue
-        written = declarable(kind, value.type, names)
-        if written != value.type:
-            changed[value] = written
-    set_types(edit, changed, progress)
-    return len(changed)

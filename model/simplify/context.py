@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.analysis.scoping import is_visible, run_order
 from onnx_workbench.model.analysis.values import KnownValues
-from onnx_workbench.model.edits.initializers import constant_tensor
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.name_index import ancestor_in

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.analysis.scoping import dependencies, unique_name
+from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
     InsertNode,
@@ -18,7 +19,6 @@ from onnx_workbench.model.history.steps import (
     SetOutputs,
 )
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
-from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.simplify.context import MatchContext

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from onnx_workbench.model import schemas
 from onnx_workbench.model.errors import ModelError
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.ir.graph import Node
+    pass
 
 
 def parse_operator(text: str, domains: Collection[str]) -> tuple[str, str]:
@@ -29,17 +28,3 @@ def parse_operator(text: str, domains: Collection[str]) -> tuple[str, str]:
     if not op_type.isprintable() or any(character.isspace() for character in op_type + domain):
         raise ModelError("The name of an operator has no blanks", "Write Operator or domain::Operator.")
     return op_type, "" if domain == "ai.onnx" else domain
-
-
-def operator_for(node: Node, text: str) -> tuple[str, str]:
-    """Parse the operator that a node is to become. Without a domain: the node's own, else the first that defines it."""
-    graph = node.graph
-    assert graph is not None
-    imports, functions = graph.opset_imports, () if graph.model is None else graph.model.functions
-    op_type, domain = parse_operator(text, {*imports, *(f.domain for f in functions)})
-    if domain or op_type != text.strip():
-        return op_type, domain
-    known = {f.domain for f in functions if f.name == op_type}
-    candidates = (node.domain, "", *known, *imports)
-    found = (d for d in candidates if d in known or schemas.find(op_type, imports.get(d, 1), d) is not None)
-    return op_type, next(found, node.domain)

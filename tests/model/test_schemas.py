@@ -1,10 +1,10 @@
 from onnx import defs
 
 from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.signatures import signature_of
 from onnx_workbench.model.ir.attributes import AttributeKind, make_attribute
 from onnx_workbench.model.ir.types import ElementType, SequenceType, Shape, TensorType
 from onnx_workbench.model.schemas import microsoft
-from onnx_workbench.model.schemas.signatures import signature_of
 from tests.model import builders
 
 

@@ -243,8 +243,8 @@ def _set_batch(context: MenuContext) -> None:
 
 
 def _set_type(context: MenuContext) -> None:
+    from onnx_workbench.model.edits.declare_types import declarable, size_names
     from onnx_workbench.model.edits.values import set_type
-    from onnx_workbench.model.inference.declare_types import declarable, size_names
     from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     workspace, values = context.opened, selected_values(context)

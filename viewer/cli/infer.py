@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 
 from onnx_workbench.model.analysis.node_subset import part_of
+from onnx_workbench.model.edits.declare_types import declare_all
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.inference import declare_all, infer
+from onnx_workbench.model.inference import infer
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, read_model

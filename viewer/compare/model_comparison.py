@@ -223,7 +223,7 @@ class ModelComparison(QObject):
 
     def take_over(self, differences: Sequence[Difference], into: Workspace) -> None:
         """Make one document like the other in these respects, as one edit of it; tells what could not be copied."""
-        from onnx_workbench.model.diff.apply import apply_differences
+        from onnx_workbench.model.edits.apply_difference import apply_differences
 
         result = self.result
         refused: list[tuple[Difference, ModelError]] = []

@@ -169,7 +169,7 @@ def _mended(problem: Problem, inferred: InferredTypes | None) -> Problem:
     if found is None:
         return problem
     from onnx_workbench.model.checks.problem import Fix
-    from onnx_workbench.model.inference.declare_types import declare, is_shapeless
+    from onnx_workbench.model.edits.declare_types import declare, is_shapeless
 
     if problem.rule == "interface-shape" and is_shapeless(found):
         return problem
@@ -181,8 +181,8 @@ def _contradictions(model: Model, inferred: InferredTypes, progress: Progress) -
     """Nodes that do not take what they get, and declared types that cannot be, each with a fix."""
     from onnx_workbench.model.checks.inferred import check_inferred, is_other_kind
     from onnx_workbench.model.checks.problem import Fix, error, warning
+    from onnx_workbench.model.edits.declare_types import declare
     from onnx_workbench.model.inference import disagreements
-    from onnx_workbench.model.inference.declare_types import declare
 
     yield from progress.paced(check_inferred(inferred))
     for value, declared, found in disagreements(model, inferred, progress):

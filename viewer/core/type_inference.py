@@ -80,8 +80,8 @@ class TypeInference(QObject):
 
     def make_outputs(self, edit: Transaction, graph: Graph, values: Mapping[Value, Value]) -> None:
         """The same for many; for each the one of the document that it is or is a copy of. Of copies on any thread."""
+        from onnx_workbench.model.edits.declare_types import declare, is_shapeless
         from onnx_workbench.model.edits.interface import add_outputs
-        from onnx_workbench.model.inference.declare_types import declare, is_shapeless
 
         add_outputs(edit, graph, [*values])
         if isinstance(graph.owner, Function):

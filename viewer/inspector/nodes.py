@@ -7,13 +7,12 @@ from functools import lru_cache
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.scoping import nodes_downstream
+from onnx_workbench.model.analysis.signatures import function_schema, operator_for
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.schemas import Parameter, Schema
-from onnx_workbench.model.schemas.signatures import function_schema
-from onnx_workbench.model.text.operators import operator_for
 from onnx_workbench.viewer.inspector.attributes import OpenList, attributes_section
 from onnx_workbench.viewer.inspector.common import (
     VisibleValues,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from onnx_workbench.model.edits import initializers, interface, values
+from onnx_workbench.model.edits.declare_types import declare
 from onnx_workbench.model.history.document import Transaction
-from onnx_workbench.model.inference.declare_types import declare
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.viewer.inspector.common import (

@@ -9,6 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
+from onnx_workbench.model.analysis.signatures import operator_for, signature_of
 from onnx_workbench.model.edits.attributes import expected_kind, remove_attribute, set_attribute
 from onnx_workbench.model.edits.function_attributes import refer_as_written
 from onnx_workbench.model.edits.nodes import change_operator, rename_node
@@ -18,9 +19,7 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import AttributeSchema
-from onnx_workbench.model.schemas.signatures import signature_of
 from onnx_workbench.model.text.attributes import attribute_source, has_text, parse_any, parse_attribute
-from onnx_workbench.model.text.operators import operator_for
 from onnx_workbench.viewer.canvas.scene.node_text import attribute_text
 from onnx_workbench.viewer.core.slices import Latest
 from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT

@@ -10,10 +10,10 @@ from typing import Final
 from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.model.analysis.scoping import enclosing, nodes_downstream, visible_values
+from onnx_workbench.model.analysis.signatures import signature_of
 from onnx_workbench.model.edits.values import connect, disconnect, why_not_connect
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.name_index import NameIndex, comes_before
-from onnx_workbench.model.schemas.signatures import signature_of
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
 from onnx_workbench.viewer.style.formatting import display, type_text

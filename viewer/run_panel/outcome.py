@@ -17,7 +17,7 @@ from onnx_workbench.exec.inspect.expected_outputs import OutputCheck
 from onnx_workbench.exec.inspect.overview import Contradiction, actual_type, contradictions, tensor_type
 from onnx_workbench.exec.inspect.statistics import ValueInfo
 from onnx_workbench.exec.inspect.thumbnails import Thumbnail
-from onnx_workbench.model.edits.initializers import constant_tensor
+from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.history.document import Change
 from onnx_workbench.model.history.steps import SetField

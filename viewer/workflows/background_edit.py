@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
+from onnx_workbench.model.edits.declare_types import declare_all
 from onnx_workbench.model.edits.functions import inline_call
 from onnx_workbench.model.edits.interface import remove_unused_inputs
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import Step
 from onnx_workbench.model.history.working_copy import WorkingCopy
-from onnx_workbench.model.inference import InferredTypes, declare_all
+from onnx_workbench.model.inference import InferredTypes
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.ir.types import Dimension
 from onnx_workbench.model.progress import Progress

@@ -20,11 +20,12 @@ from onnx_workbench.model.convert import (
     symbols_of,
 )
 from onnx_workbench.model.edits import names
+from onnx_workbench.model.edits.declare_types import declare_all
 from onnx_workbench.model.edits.functions import inline_calls
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.working_copy import WorkingCopy
-from onnx_workbench.model.inference import declare_all, infer
+from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import prepare, save, to_bytes
 from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage

@@ -8,8 +8,9 @@ import numpy as np
 
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.convert import convert_opset
+from onnx_workbench.model.edits.declare_types import declare_all
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.inference import declare_all, infer
+from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
 from tests.model import builders

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.model.diff import compare, compare_constants
-from onnx_workbench.model.diff.apply import apply_differences
 from onnx_workbench.model.edits import attributes, functions, initializers, interface, nodes, properties, values
+from onnx_workbench.model.edits.apply_difference import apply_differences
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetField, SetGraphOutputs, SetInitializer

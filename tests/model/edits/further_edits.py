@@ -5,8 +5,9 @@ Each takes the machine, the edit and some numbers to choose by; what it cannot b
 
 import numpy as np
 
-from onnx_workbench.model.diff import apply, compare
+from onnx_workbench.model.diff import compare
 from onnx_workbench.model.edits import (
+    apply_difference,
     attributes,
     constants,
     copy_paste,
@@ -137,9 +138,9 @@ def take_over(m, e, a, b, _text):
     comparison = compare(m.document.model, builders.model(builders.CHAIN if a % 2 else builders.BRANCHES))
     found = comparison.differences
     if b % 3:
-        apply.apply_difference(e, comparison, one(found, b), "old")
+        apply_difference.apply_difference(e, comparison, one(found, b), "old")
     else:
-        apply.apply_differences(e, comparison, found[: b % 7], "old")
+        apply_difference.apply_differences(e, comparison, found[: b % 7], "old")
 
 
 def replace_uses(m, e, a, b, _text):

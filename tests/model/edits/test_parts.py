@@ -3,9 +3,9 @@ import onnx
 import pytest
 
 from onnx_workbench.exec.kernels.shared.dtypes import cast
+from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.checks import check_model
 from onnx_workbench.model.edits import copy_paste, extract, functions, initializers, interface, properties
-from onnx_workbench.model.edits.initializers import constant_tensor
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.reader.read import load

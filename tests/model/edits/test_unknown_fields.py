@@ -10,13 +10,13 @@ from onnx_workbench.model.edits import functions, initializers, interface, nodes
 from onnx_workbench.model.edits.raw_add_remove import add_unknown_field, can_remove, remove_field
 from onnx_workbench.model.edits.raw_fields import can_set, set_field
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetAttribute, SetField, SetInputs
 from onnx_workbench.model.io.raw_view import RawField, contents_of, fields, root, source_text
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.wire import schemas
 from onnx_workbench.model.io.writer.save import to_bytes
-from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.recovery.journal import Journal
 from onnx_workbench.model.recovery.recover import find_journals, recover

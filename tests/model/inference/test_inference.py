@@ -7,8 +7,9 @@ import pytest
 from onnx_workbench.model import sandbox
 from onnx_workbench.model.checks import check_model
 from onnx_workbench.model.edits import nodes, values
+from onnx_workbench.model.edits.declare_types import declare_all
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.inference import declare_all, disagreements, infer
+from onnx_workbench.model.inference import disagreements, infer
 from onnx_workbench.model.inference.infer import request
 from onnx_workbench.model.inference.protocol import decode
 from onnx_workbench.model.inference.type_lattice import refined

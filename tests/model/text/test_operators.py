@@ -2,8 +2,9 @@
 
 import pytest
 
+from onnx_workbench.model.analysis.signatures import operator_for
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.text.operators import operator_for, parse_operator
+from onnx_workbench.model.text.operators import parse_operator
 from tests.model import builders
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from onnx_workbench.model.edits import functions, nodes, properties, tensor_metadata, tensors
 from onnx_workbench.model.edits.tensors import TensorLocation
+from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.viewer.run.staleness import outdated, rewires, sources
 from tests.model import builders
 

@@ -7,6 +7,7 @@ from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.graph import Function, Node
 from onnx_workbench.model.schemas import AttributeSchema, Parameter, Schema
+from onnx_workbench.model.text.operators import parse_operator
 
 
 def signature_of(node: Node) -> Schema | None:
@@ -54,3 +55,17 @@ def _kinds_of(function: Function) -> dict[str, AttributeKind]:
                 if attribute.reference in wanted and attribute.kind:
                     kinds.setdefault(attribute.reference, attribute.kind)
     return kinds
+
+
+def operator_for(node: Node, text: str) -> tuple[str, str]:
+    """Parse the operator that a node is to become. Without a domain: the node's own, else the first that defines it."""
+    graph = node.graph
+    assert graph is not None
+    imports, functions = graph.opset_imports, () if graph.model is None else graph.model.functions
+    op_type, domain = parse_operator(text, {*imports, *(f.domain for f in functions)})
+    if domain or op_type != text.strip():
+        return op_type, domain
+    known = {f.domain for f in functions if f.name == op_type}
+    candidates = (node.domain, "", *known, *imports)
+    found = (d for d in candidates if d in known or schemas.find(op_type, imports.get(d, 1), d) is not None)
+    return op_type, next(found, node.domain)

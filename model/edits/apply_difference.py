@@ -10,6 +10,7 @@ from onnx_workbench.model.diff import Comparison, Difference
 from onnx_workbench.model.edits.functions import remove_function, rename_function
 from onnx_workbench.model.edits.nodes import move_before
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
     FIELDS,
@@ -23,7 +24,6 @@ from onnx_workbench.model.history.steps import (
     SetInputs,
     SetOutputs,
 )
-from onnx_workbench.model.ir.clone import Cloner
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 
 Side = Literal["old", "new"]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from onnx_workbench.model.edits.values import set_type
+from onnx_workbench.model.edits.values import set_type, set_types
 from onnx_workbench.model.history.document import Transaction
-from onnx_workbench.model.ir.graph import Model, Value
+from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.ir.types import Dimension, Shape, TensorType, Type, with_sizes
+from onnx_workbench.model.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.inference.infer import InferredTypes
 
 
 def size_names(model: Model) -> set[str]:
@@ -58,3 +63,25 @@ def _size(found: Dimension, declared: Dimension) -> Dimension:
 def declare(edit: Transaction, value: Value, found: Type) -> None:
     """Declare the inferred type of a value as far as it may be declared."""
     set_type(edit, value, declarable(found, value.type, size_names(edit.model)))
+
+
+def declare_all(
+    edit: Transaction, inferred: InferredTypes, among: Collection[Node] | None = None, progress: Progress = SILENT
+) -> int:
+    """Write inferred types into the model where they say more or otherwise; returns how many values changed.
+
+    Sizes are written as numbers and as names that the model has; see `declarable`. With `among` types of what these
+    nodes make are written, and no others.
+    """
+    from onnx_workbench.model.analysis.node_subset import is_made
+
+    changed: dict[Value, Type | None] = {}
+    names = size_names(edit.model)
+    for value, kind in progress.paced(inferred.types.items(), of=len(inferred.types)):
+        if value.graph is None or kind == value.type or not (among is None or is_made(value, among)):
+            continue
+        written = declarable(kind, value.type, names)
+        if written != value.type:
+            changed[value] = written
+    set_types(edit, changed, progress)
+    return len(changed)
