@@ -190,7 +190,7 @@ def recover_new(qtbot, window, monkeypatch):
 
 def test_a_second_kill_while_edits_are_done_again_loses_nothing(qtbot, window, monkeypatch):
     with monkeypatch.context() as dying:
-        dying.setattr(recovery, "_replay", lambda window, _tab, _leftover: kill(window, dying))
+        dying.setattr(recovery, "_replay", lambda _files, _tab, _leftover: kill(window, dying))
         rename_in(new_model(qtbot, window))
         kill(window, monkeypatch)
         recovery.offer(window.files)
