@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import ceil, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +22,7 @@ Reader = Callable[[int, int], Array]
 
 #: Percentiles that are worked out.
 PERCENTILES: Final = (1, 5, 25, 50, 75, 95, 99)
-BINS: Final = 96
+MOST_BINS: Final = 96
 
 _BLOCK = 1 << 20
 _EXACT = 1 << 22  # elements up to which everything is exact
@@ -100,7 +101,7 @@ def _numbers(values: Array) -> Array:
 
 
 def _histogram(ordered: Array, statistics: Statistics) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """How many elements lie from each edge to the next, the last one included."""
+    """How many elements lie from each edge to the next, the last one included; of n elements, √n bins."""
     if not ordered.size or statistics.minimum is None or statistics.maximum is None:
         return (), ()
     low, high = float(statistics.minimum), float(statistics.maximum)
@@ -108,7 +109,8 @@ def _histogram(ordered: Array, statistics: Statistics) -> tuple[tuple[int, ...],
     if high - low <= max(abs(high) * 1e-12, _LEAST):
         around = abs(low) / 2 if abs(low) > _LEAST else 0.5
         low, high = low - around, high + around
-    edges = np.linspace(low * part, high * part, BINS + 1) / part
+    bins = min(ceil(sqrt(ordered.size)), MOST_BINS)
+    edges = np.linspace(low * part, high * part, bins + 1) / part
     if ordered.dtype.kind != "f":
         ordered = ordered.astype(np.float64)
     inner = edges[1:-1].astype(ordered.dtype)  # and the next number of that type, where it became a smaller one

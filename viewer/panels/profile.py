@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF, QShowEvent
-from PySide6.QtWidgets import QComboBox, QLabel, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QPointF, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QPainterPath, QPen, QPolygonF, QShowEvent
+from PySide6.QtWidgets import QComboBox, QGraphicsPathItem, QLabel, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from onnx_workbench.exec.results.node_table import NodeResult, State
 from onnx_workbench.exec.results.run_result import Moment
@@ -17,14 +17,14 @@ from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.slices import Latest
 from onnx_workbench.viewer.panel import Panel
-from onnx_workbench.viewer.plots.focus import paint_focus
+from onnx_workbench.viewer.plots.plot import Plot, load_pyqtgraph
 from onnx_workbench.viewer.run.overlays import TITLES, multiply_adds
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import name_in_run
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import bytes_text, count_text, display, duration_text, plural, shape_text
 from onnx_workbench.viewer.style.labels import name_of
-from onnx_workbench.viewer.style.theme import theme, themes
+from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
@@ -177,7 +177,10 @@ class ProfilePanel(Panel):
             is_partly_kept |= result.state is not State.DONE
             if not result.inside and not self._is_inside(node):
                 seconds += result.seconds
-        moments = record.result.timeline(progress) if with_memory else ()
+        moments: Sequence[Moment] = ()
+        if with_memory:
+            load_pyqtgraph()
+            moments = record.result.timeline(progress)
         return _Found(known, operators, seconds, is_partly_kept, moments)
 
     def _show(self, record: RunRecord, found: _Found) -> None:
@@ -331,7 +334,7 @@ class _MemoryView(QSplitter):
             self._workspace.reveal(node)
 
 
-class MemoryCurve(QWidget):
+class MemoryCurve(Plot):
     """Bytes alive over the run order; point to see a moment, click to go to its node, arrows to walk."""
 
     pointed = Signal(object)  # Moment
@@ -342,11 +345,9 @@ class MemoryCurve(QWidget):
         self.moments: list[Moment] = []
         self._live = np.zeros(0, np.int64)  # bytes, for each of them
         self.current = -1
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._curve: QGraphicsPathItem | None = None
         self.setMinimumSize(120, 80)
         self.setAccessibleName("Memory over the run")
-        themes().themeChanged.connect(self.update)
 
     def set_moments(self, moments: Sequence[Moment]) -> None:
         """Show a run and point at its peak."""
@@ -354,28 +355,75 @@ class MemoryCurve(QWidget):
         self._live = np.fromiter((moment.live_bytes for moment in self.moments), np.int64, len(self.moments))
         self.current = -1
         if self.moments:
+            if self._curve is None:
+                self._curve = QGraphicsPathItem()
+                self.area.addItem(self._curve, ignoreBounds=True)
+                self.area.getViewBox().setMouseEnabled(x=True, y=False)
+                self.area.getViewBox().sigXRangeChanged.connect(self._draw)
+                self.restyle()
+            self.limit((0.0, float(len(self.moments))), (0.0, 1.05 * max(int(self._live.max()), 1)))
+            self._draw()
             self._point(int(self._live.argmax()))
+        elif self._curve is not None:
+            self._curve.setPath(QPainterPath())
+            self.move_cursor(None)
         self.update()
+
+    def _draw(self, *_range: object) -> None:
+        """The steps of the part that is seen; of moments that share a pixel the highest."""
+        count = len(self.moments)
+        if self._curve is None or not count:
+            return
+        low, high = self.area.getViewBox().viewRange()[0]
+        first, end = max(int(low), 0), min(int(high) + 1, count)
+        parts = max(1, min(end - first, self.width()))
+        starts = np.arange(parts) * (end - first) // parts
+        heights = np.maximum.reduceat(self._live[first:end], starts).tolist()
+        edges = (first + np.append(starts, end - first)).tolist()
+        points = [QPointF(first, 0)]
+        for left, right, y in zip(edges[:-1], edges[1:], heights, strict=True):
+            points += [QPointF(left, y), QPointF(right, y)]
+        path = QPainterPath()
+        path.addPolygon(QPolygonF([*points, QPointF(end, 0), points[0]]))
+        self._curve.setPath(path)
+
+    def restyle(self) -> None:
+        self.name_axes("node", "memory")
+        if self._curve is not None:
+            fill = QColor(theme().accent)
+            fill.setAlpha(70)
+            pen = QPen(theme().accent, 1)
+            pen.setCosmetic(True)
+            self._curve.setPen(pen)
+            self._curve.setBrush(fill)
+
+    def left_texts(self, values: list[float], _spacing: float) -> list[str]:
+        return [bytes_text(round(v)) for v in values]
+
+    def bottom_texts(self, values: list[float], _spacing: float) -> list[str]:
+        return [f"{round(v):,}" if v == round(v) else "" for v in values]
+
+    def text_below(self) -> tuple[str, bool]:
+        if self.current < 0:
+            return "", False
+        return f"{bytes_text(self.moments[self.current].live_bytes)} alive at step {self.current + 1:,}", True
 
     def _point(self, index: int) -> None:
         index = min(max(index, 0), len(self.moments) - 1)
         if index != self.current and self.moments:
             self.current = index
-            moment = self.moments[index]
-            self.setAccessibleDescription(f"{bytes_text(moment.live_bytes)} alive at step {index + 1}")
-            self.pointed.emit(moment)
-            self.update()
+            self.move_cursor(index + 0.5)
+            self.pointed.emit(self.moments[index])
 
-    def _plot(self) -> QRectF:
-        return QRectF(self.rect()).adjusted(70, 12, -12, -22)
+    def point_at(self, x: float) -> None:
+        self._point(int(x))
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        plot = self._plot()
-        if self.moments and plot.width() > 0:
-            self._point(int((event.position().x() - plot.left()) / plot.width() * len(self.moments)))
+    def choose_at(self, x: float, _y: float) -> None:
+        """Go to the node of the moment."""
+        self._point(int(x))
+        self._choose()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        self.mouseMoveEvent(event)
+    def _choose(self) -> None:
         if self.current >= 0:
             self.chosen.emit(self.moments[self.current])
 
@@ -383,56 +431,7 @@ class MemoryCurve(QWidget):
         key = event.key()
         if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self.moments:
             self._point(self.current + (1 if key == Qt.Key.Key_Right else -1))
-        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.current >= 0:
-            self.chosen.emit(self.moments[self.current])
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._choose()
         else:
             super().keyPressEvent(event)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        colors, plot = theme(), self._plot()
-        painter.fillRect(self.rect(), colors.panel)
-        peak = int(self._live.max(initial=0))
-        if not peak or plot.width() < 10:
-            painter.end()
-            return
-        painter.setPen(colors.border)
-        painter.drawLine(plot.bottomLeft(), plot.bottomRight())
-        painter.setPen(colors.muted)
-        for share in (0.0, 0.5, 1.0):
-            y = plot.bottom() - share * plot.height()
-            painter.drawText(
-                QRectF(0, y - 8, plot.left() - 6, 16), Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
-                bytes_text(int(share * peak)),
-            )  # fmt: skip
-        bottom = QRectF(plot.left(), plot.bottom() + 2, plot.width(), 18)
-        painter.drawText(bottom, Qt.AlignmentFlag.AlignLeft, "first node")
-        painter.drawText(bottom, Qt.AlignmentFlag.AlignRight, f"node {len(self.moments):,}")
-        self._draw_curve(painter, plot, peak)
-        paint_focus(painter, self)
-        painter.end()
-
-    def _draw_curve(self, painter: QPainter, plot: QRectF, peak: int) -> None:
-        colors, count = theme(), len(self.moments)
-        fill = QColor(colors.accent)
-        fill.setAlpha(70)
-        painter.setPen(QPen(colors.accent, 1.2))
-        painter.setBrush(fill)
-        painter.drawPolygon(self._outline(plot, peak))
-        if self.current >= 0:
-            x = plot.left() + (self.current + 0.5) / count * plot.width()
-            painter.setPen(QPen(colors.text, 1.0, Qt.PenStyle.DashLine))
-            painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
-
-    def _outline(self, plot: QRectF, peak: int) -> QPolygonF:
-        """The steps of the curve; of moments that share a pixel the highest."""
-        count = len(self.moments)
-        parts = max(1, min(count, int(plot.width())))
-        starts = np.arange(parts) * count // parts
-        heights = plot.bottom() - np.maximum.reduceat(self._live, starts) / peak * plot.height()
-        edges = plot.left() + np.append(starts, count) / count * plot.width()
-        points = [plot.bottomLeft()]
-        for left, right, y in zip(edges[:-1].tolist(), edges[1:].tolist(), heights.tolist(), strict=True):
-            points += [QPointF(left, y), QPointF(right, y)]
-        return QPolygonF([*points, plot.bottomRight()])

@@ -15,6 +15,7 @@ from onnx_workbench.viewer.style.formatting import digits_apart, number_text
 from onnx_workbench.viewer.style.theme import theme
 
 _BASE = log10(0.5)  # where bars begin on a logarithmic axis, so that a count of 1 has a height
+_ROOM = 0.03  # of the range, beside and above the bars
 
 
 class Histogram(Plot):
@@ -65,7 +66,8 @@ class Histogram(Plot):
         self._set_bars(self._bars, np.flatnonzero(counts))
         self._set_bars(self._pointed, np.arange(0))
         self._zero.setVisible(low < 0 < high)
-        self.limit((low / unit, high / unit), (base, top + 0.05 * (top - base)))
+        room = _ROOM * (high / unit - low / unit)
+        self.limit((low / unit - room, high / unit + room), (base, top + _ROOM * (top - base)))
         self.update()
 
     def _make_items(self) -> None:

@@ -34,6 +34,7 @@ _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7
 _SWATCH = 12.0  # pixels of a line in the legend
 _GAP = 12.0
 _ROOM = 0.05  # of the range, above and below the lines
+_ASIDE = 0.02  # of the range, beside them, for the numbers at its ends
 _FILL = 110  # opacity of what lies between least and greatest values, of 255
 
 Line = tuple[str, "NDArray[np.float64]", "NDArray[np.float64]"]
@@ -84,7 +85,7 @@ class LinePlot(Plot):
         self.units = 1.0, unit
         self.view.setAntialiasing(True)
         self._items = []
-        self._ring = pg.ScatterPlotItem(size=9, brush=None)
+        self._ring = pg.ScatterPlotItem(size=9, brush=None, antialias=True)
         self._add(self._ring)
         xs = np.array(self._positions, np.float64)
         for number, (_, low, high) in enumerate(self._lines):
@@ -94,7 +95,7 @@ class LinePlot(Plot):
         bottom, top = self._low / unit, self._high / unit
         room = _ROOM * (top - bottom)
         first, last = (self._positions[0], self._positions[-1]) if self._positions else (0, 1)
-        aside = 0.5 if first == last else 0.0
+        aside = _ASIDE * (last - first) or 0.5
         self.limit((first - aside, last + aside), (bottom - room, top + room))
         self._make_room()
         self._show_pointed()

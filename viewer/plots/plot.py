@@ -177,10 +177,11 @@ class Plot(QWidget):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if self._view is not None and watched is self._view.viewport():
-            if isinstance(event, QWheelEvent) and self.wheel_needs_control:
-                if not event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            if isinstance(event, QWheelEvent):
+                if self.wheel_needs_control and not event.modifiers() & Qt.KeyboardModifier.ControlModifier:
                     event.ignore()
                     return True
+                self.area.getViewBox().updateMatrix()  # the range may have changed since it was painted
             elif event.type() == QEvent.Type.Leave:
                 self.leave()
             elif isinstance(event, QMouseEvent):

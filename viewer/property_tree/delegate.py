@@ -343,11 +343,11 @@ def _paint_bars(painter: QPainter, area: QRect, bars: tuple[int, ...], colors: T
     most = max(bars) or 1
     width = min(area.width(), 320) / len(bars)
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(colors.accent)
+    painter.setBrush(colors.edge)
     for number, count in enumerate(bars):
         if count:
             height = max(1, round(area.height() * count / most))
             left, right = round(area.left() + number * width), round(area.left() + (number + 1) * width)
-            painter.drawRect(left, area.bottom() - height, max(1, right - left - 1), height)
+            painter.drawRect(left, area.bottom() - height, max(1, right - left), height)
     painter.setPen(colors.border)
     painter.drawLine(area.left(), area.bottom(), round(area.left() + len(bars) * width), area.bottom())

@@ -38,6 +38,11 @@ def test_bars_hold_what_lies_from_one_edge_to_the_next(data, dtype):
     assert found.edges == tuple(edges)
 
 
+@pytest.mark.parametrize(("elements", "bars"), [(1, 1), (4, 2), (900, 30), (100_000, 96)])
+def test_there_are_as_many_bars_as_the_root_of_the_elements_up_to_a_limit(elements, bars):
+    assert len(spread(np.arange(elements)).counts) == bars
+
+
 def test_what_is_not_finite_is_counted_apart():
     found = spread(np.array([1, np.nan, np.inf, -np.inf, 3, 0], np.float32))
     assert (found.statistics.nan, found.statistics.non_finite, found.statistics.zeros) == (1, 3, 1)

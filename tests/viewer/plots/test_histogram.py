@@ -49,12 +49,12 @@ def shown_x(histogram):
 
 def test_keys_zoom_and_show_all_again(qtbot, histogram):
     histogram.show_counts((1, 2, 3, 4), edges(-2.0, 2.0))
-    assert shown_x(histogram) == pytest.approx([-2, 2])
+    everything = shown_x(histogram)
     qtbot.keyClick(histogram, Qt.Key.Key_Plus)
     low, high = shown_x(histogram)
     assert -2 < low < high < 2
     qtbot.keyClick(histogram, Qt.Key.Key_0)
-    assert shown_x(histogram) == pytest.approx([-2, 2])
+    assert shown_x(histogram) == pytest.approx(everything)
 
 
 @pytest.mark.parametrize(("modifiers", "zooms"), [("NoModifier", False), ("ControlModifier", True)])
@@ -63,7 +63,7 @@ def test_the_wheel_zooms_with_ctrl_only_as_it_scrolls_the_column(qtbot, histogra
     histogram.show()
     wheel(histogram.view.viewport(), 120, keys=Qt.KeyboardModifier[modifiers])
     low, high = shown_x(histogram)
-    assert (high - low < 3.99) == zooms
+    assert (high - low < 4) == zooms
 
 
 @pytest.mark.parametrize(
