@@ -52,7 +52,7 @@ def test_a_run_comes_before_a_value_that_is_computed_again(sessions: Any) -> Non
         x = np.ones(count, np.float32)
         result = session.run({"v0": x})
         begun, computed = threading.Event(), list[Any]()
-        progress = Progress(lambda *_: begun.set())
+        progress = Progress(lambda *_, begun=begun: begun.set())
         reading = threading.Thread(
             target=lambda r=result, p=progress, c=computed: c.append(r.value("v199", progress=p))
         )
