@@ -29,6 +29,7 @@ _EXACT = 1 << 22  # elements up to which everything is exact
 _RUN = 4096  # elements of one run of a sample
 _MOST_DISTINCT = 1 << 16
 _LEAST: Final = float(np.finfo(np.float64).tiny)  # a smaller range cannot be divided into bins
+_LARGE: Final = float(np.finfo(np.float64).max) / 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def _histogram(ordered: Array, statistics: Statistics) -> tuple[tuple[int, ...],
     if not ordered.size or statistics.minimum is None or statistics.maximum is None:
         return (), ()
     low, high = float(statistics.minimum), float(statistics.maximum)
-    part = 1.0 if np.isfinite(high - low) else 0.5  # a range may be wider than any number
+    part = 0.5 if max(abs(low), abs(high)) > _LARGE else 1.0  # their difference, or a sum of steps, may be no number
     if high - low <= max(abs(high) * 1e-12, _LEAST):
         around = abs(low) / 2 if abs(low) > _LEAST else 0.5
         low, high = low - around, high + around
