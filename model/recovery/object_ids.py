@@ -11,6 +11,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from onnx_workbench.model.errors import ModelError
@@ -89,6 +90,17 @@ def _runs(numbers: Iterable[int]) -> list[list[int]]:
     return [*runs, [start, following - start]]
 
 
+def _merged(runs: Iterable[list[int]]) -> list[list[int]]:
+    """Runs in order, none of which overlap."""
+    merged: list[list[int]] = []
+    for start, length in sorted(runs):
+        if merged and start <= sum(merged[-1]):
+            merged[-1][1] = max(sum(merged[-1]), start + length) - merged[-1][0]
+        else:
+            merged.append([start, length])
+    return merged
+
+
 class BaseIds:
     """The ids of all that a model's file holds, as they are when this is made. Costs a walk over the model."""
 
@@ -96,7 +108,7 @@ class BaseIds:
         graphs = list(model.graphs())
         objects = _in_file_order(model, graphs)
         self._runs = _runs(one.id for one in objects)
-        self._sorted = sorted((start, start + length) for start, length in self._runs)
+        self._sorted = _merged(self._runs)
         self._undefined = [(value.id, user.id, index) for value, user, index in _undefined(graphs)]
         self._declared = [(value.id, graph.id, value.name) for value, graph in _declared_only(graphs)]
         self._others = {entry[0] for entry in chain(self._undefined, self._declared)}
@@ -109,15 +121,15 @@ class BaseIds:
         }
 
     def __contains__(self, number: int) -> bool:
-        place = bisect_right(self._sorted, (number, _ENDLESS))
-        return (place > 0 and number < self._sorted[place - 1][1]) or number in self._others
+        place = bisect_right(self._sorted, number, key=_first)
+        return (place > 0 and number < sum(self._sorted[place - 1])) or number in self._others
 
     def entry(self) -> dict[str, Any]:
         """What a journal begins with."""
         return {"ids": self._runs, "undefined": self._undefined, "declared": self._declared, "names": self._names}
 
 
-_ENDLESS = 1 << 62
+_first = itemgetter(0)
 
 
 def read_base_ids(model: Model, entry: Mapping[str, Any]) -> dict[int, Any]:

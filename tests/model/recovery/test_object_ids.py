@@ -78,6 +78,16 @@ def test_ids_of_a_file_as_opened_are_a_few_runs():
     assert len(BaseIds(long_document().model).entry()["ids"]) < 10
 
 
+def test_inputs_beside_one_with_a_default_have_references():
+    """One with a default has two places, so its id is written twice."""
+    document = builders.document(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[1] a, float[1] b = {1.0}, float[1] c) => (float[1] y)'
+        " { s = Add (a, b) y = Add (s, c) }"
+    )
+    ids = BaseIds(document.model)
+    assert [value.id in ids for value in document.model.graph.inputs] == [True] * 3
+
+
 def test_what_is_in_no_model_has_no_reference():
     model = builders.document().model
     written = WrittenIds(BaseIds(model), set(), None, lambda _piece: (0, 0))
