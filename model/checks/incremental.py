@@ -37,8 +37,6 @@ from onnx_workbench.model.history.steps import (
     SetGraphInputs,
     SetGraphOutputs,
     Step,
-    mentioned,
-    touched,
 )
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.name_index import NameIndex, ancestor_in
@@ -77,13 +75,13 @@ class TouchedObjects:
         return found
 
     def _add(self, step: Step, inverse: Step) -> None:
-        for thing in touched(step):
+        for thing in step.touched:
             if isinstance(thing, Node):
                 self.nodes[thing] = None
             elif isinstance(thing, Graph):
                 self.graphs[thing] = None
         of_interface = isinstance(step, (SetGraphInputs, SetGraphOutputs))
-        values = _changed(mentioned(step), mentioned(inverse)) if of_interface else mentioned(step)
+        values = _changed(step.mentioned, inverse.mentioned) if of_interface else step.mentioned
         self.values.update((value, None) for value in values if value is not None)
         if isinstance(step, (InsertNode, RemoveNode)):
             self.values.update((value, None) for value in captured(step.node))

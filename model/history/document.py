@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from onnx_workbench.model.history.steps import Step, changes_nothing, subject
+from onnx_workbench.model.history.steps import Step
 from onnx_workbench.model.history.text_validation import refuse_half_characters
 from onnx_workbench.model.ir.graph import Model
 
@@ -94,7 +94,7 @@ class Transaction:
         """
         refuse_half_characters(step)
         inverse = self._apply(step)
-        if changes_nothing(step, inverse):
+        if step.changes_nothing(inverse):
             self._taken_back()
         else:
             self._steps.append(step)
@@ -222,9 +222,9 @@ class Document:
         """Join a later part of a gesture to its entry, keeping of steps on one thing the first and last state."""
         self._number(entry)
         for step, inverse in zip(transaction._steps, transaction._inverses, strict=True):
-            if entry.steps and subject(entry.steps[-1]) == subject(step):
+            if entry.steps and entry.steps[-1].subject == step.subject:
                 entry.steps[-1] = step
-                if changes_nothing(step, entry.inverses[-1]):
+                if step.changes_nothing(entry.inverses[-1]):
                     entry.steps.pop()
                     entry.inverses.pop()
             else:

@@ -1,29 +1,25 @@
-"""One step as a JSON object a person can read, and back: ``{"do": "set attribute", "node": …, …}``."""
+"""One step as a JSON object that reads well, and back: ``{"do": "set attribute", "node": …, …}``.
+
+What a kind of step declares of its fields says how they are written; see steps.Role.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from onnx_workbench.model.history.references import ReadReferences, WriteReferences
 from onnx_workbench.model.history.steps import (
     FIELDS,
-    InsertNode,
-    MoveUses,
-    RemoveNode,
-    SetAttribute,
+    KINDS_OF_STEPS,
+    Reference,
+    Role,
     SetField,
-    SetGraphInputs,
-    SetGraphOutputs,
-    SetInitializer,
-    SetInput,
-    SetInputs,
-    SetOutputs,
     Step,
+    references_of,
 )
 from onnx_workbench.model.history.value_decoder import ValueDecoder, device_configuration
 from onnx_workbench.model.history.value_encoder import ValueEncoder
-from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 
 #: What fields belong to, as entries name it.
@@ -36,46 +32,32 @@ _NAMES = {kind: name for name, kind in KINDS.items()}
 def encode(step: Step, references: WriteReferences, *, defer_tensors: bool = False) -> dict[str, Any]:
     """Write a step that is about to be applied; see ValueEncoder for `defer_tensors`."""
     write = ValueEncoder(references, defer_tensors=defer_tensors)
-    of = references.of
-    match step:
-        case SetField():
-            kind = _NAMES[type(step.target)]
-            return {"do": f"set {step.field}", kind: of(step.target), "to": _field(step, write)}
-        case SetAttribute():
-            to = None if step.attribute is None else write.attribute(step.attribute)
-            entry = {"do": "set attribute", "node": of(step.node), "name": step.name, "to": to}
-            return _placed(entry, step.index)
-        case InsertNode():
-            before = None if step.before is None else of(step.before)
-            node = write.node_or_reference(step.node)
-            return {"do": "insert node", "graph": of(step.graph), "before": before, "to": node}
-        case RemoveNode():
-            return {"do": "remove node", "node": of(step.node)}
-        case SetInputs():
-            return {"do": "set inputs", "node": of(step.node), "to": write.values(step.inputs)}
-        case SetInput():
-            value = write.value_or_reference(step.value)
-            return {"do": "set input", "node": of(step.node), "at": step.index, "to": value}
-        case MoveUses():
-            entry = {"do": "move uses", "from": of(step.source), "to": write.value_or_reference(step.target)}
-            entry["inputs"] = [[of(user), index] for user, index in step.uses if isinstance(user, Node)]
-            entry["outputs"] = [[of(user), index] for user, index in step.uses if isinstance(user, Graph)]
-            return entry
-        case SetOutputs():
-            return {"do": "set outputs", "node": of(step.node), "to": write.values(step.outputs)}
-        case SetGraphInputs():
-            return {"do": "set graph inputs", "graph": of(step.graph), "to": write.values(step.inputs)}
-        case SetGraphOutputs():
-            return {"do": "set graph outputs", "graph": of(step.graph), "to": write.values(step.outputs)}
-        case SetInitializer():
-            entry = {"do": "set initializer", "graph": of(step.graph), "value": write.value_or_reference(step.value)}
-            entry["to"] = write.any_tensor(step.tensor)
-            return _placed(entry, step.index)
+    if isinstance(step, SetField):
+        to = _codec_of(step.field).write(write, step.value)
+        return {"do": f"set {step.field}", _NAMES[type(step.target)]: references.of(step.target), "to": to}
+    entry: dict[str, Any] = {"do": step.verb}
+    for declared in references_of(type(step)):
+        content = getattr(step, declared.name)
+        if declared.role is Role.USES:
+            for kind, key in _USERS.items():
+                entry[key] = [[references.of(user), index] for user, index in content if isinstance(user, kind)]
+        elif content is not None or declared.role is not Role.PLAIN:  # without a place it is the last among its like
+            entry[declared.key] = None if content is None else _WRITE[declared.role](write, content)
+    return entry
 
 
-def _placed(entry: dict[str, Any], index: int | None) -> dict[str, Any]:
-    """An entry with the place among its like, where that is not the last."""
-    return entry if index is None else {**entry, "at": index}
+_USERS: Mapping[type[Any], str] = {Node: "inputs", Graph: "outputs"}
+
+_WRITE: Mapping[Role, Callable[[ValueEncoder, Any], Any]] = {
+    Role.CHANGED: ValueEncoder.reference,
+    Role.BESIDE: ValueEncoder.reference,
+    Role.NODE: ValueEncoder.node_or_reference,
+    Role.VALUE: ValueEncoder.value_or_reference,
+    Role.VALUES: ValueEncoder.values,
+    Role.ATTRIBUTE: ValueEncoder.attribute,
+    Role.TENSOR: ValueEncoder.any_tensor,
+    Role.PLAIN: lambda _write, content: content,
+}
 
 
 def is_known(step: Step, references: WriteReferences) -> bool:
@@ -83,77 +65,93 @@ def is_known(step: Step, references: WriteReferences) -> bool:
 
     Changes to what is in no model are not written: when it comes in it is written whole, as it is then.
     """
-    match step:
-        case SetField():
-            return references.of(step.target) is not None
-        case InsertNode() | SetGraphInputs() | SetGraphOutputs() | SetInitializer():
-            return references.of(step.graph) is not None
-        case MoveUses():
-            return references.of(step.source) is not None
-        case _:
-            return references.of(step.node) is not None
-
-
-def _field(step: SetField, write: ValueEncoder) -> Any:
-    content: Any = step.value
-    match step.field:
-        case "type":
-            return write.type(content)
-        case "functions":
-            return [write.function(f) for f in content]
-        case "training_info":
-            return [write.training(t) for t in content]
-        case "configurations":
-            return [[c.name, c.num_devices, list(c.devices), *write.kept(c.source)] for c in content]
-        case "device_configurations":
-            return write.devices(content)
-        case "quantization_annotations":
-            return write.annotations(content)
-        case "declared":
-            return write.values(content)
-        case "unknown_changes":
-            return write.unknown_changes(content)
-        case "attribute_defaults":
-            return [write.attribute(a) for a in content]
-        case "initialization" | "algorithm":
-            return None if content is None else write.graph(content)
-        case _:
-            return dict(content) if isinstance(content, Mapping) else content
+    return references.of(step.changed) is not None
 
 
 def decode(entry: Mapping[str, Any], references: ReadReferences) -> Step:
     """The step a JSON object describes; ModelError when what it names is not in the model."""
     read = ValueDecoder(references)
-    find = references.find
-    match entry["do"]:
-        case "set attribute":
-            attribute: Attribute | None = None if entry["to"] is None else read.attribute(entry["to"])
-            return SetAttribute(find(entry["node"], Node), _plain("name", entry["name"]), attribute, entry.get("at"))
-        case "insert node":
-            graph = find(entry["graph"], Graph)
-            before = None if entry["before"] is None else find(entry["before"], Node)
-            return InsertNode(graph, read.node(entry["to"]), before)
-        case "remove node":
-            return RemoveNode(find(entry["node"], Node))
-        case "set inputs":
-            return SetInputs(find(entry["node"], Node), read.values(entry["to"]))
-        case "set input":
-            return SetInput(find(entry["node"], Node), entry["at"], read.optional_value(entry["to"]))
-        case "move uses":
-            inputs = [(find(user, Node), index) for user, index in entry["inputs"]]
-            outputs = [(find(user, Graph), index) for user, index in entry["outputs"]]
-            return MoveUses(find(entry["from"], Value), read.value(entry["to"]), (*inputs, *outputs))
-        case "set outputs":
-            return SetOutputs(find(entry["node"], Node), read.values(entry["to"]))
-        case "set graph inputs":
-            return SetGraphInputs(find(entry["graph"], Graph), read.known_values(entry["to"]))
-        case "set graph outputs":
-            return SetGraphOutputs(find(entry["graph"], Graph), read.known_values(entry["to"]))
-        case "set initializer":
-            graph = find(entry["graph"], Graph)
-            value = read.value(entry["value"])
-            return SetInitializer(graph, value, read.any_tensor(entry["to"]), entry.get("at"))
-    return _decode_field(entry, read, references)
+    kind: Any = KINDS_OF_STEPS.get(entry["do"])
+    if kind is None:
+        return _decode_field(entry, read, references)
+    made: Step = kind(**{d.name: _decoded(entry, d, read, references) for d in references_of(kind)})
+    return made
+
+
+def _decoded(entry: Mapping[str, Any], declared: Reference, read: ValueDecoder, references: ReadReferences) -> Any:
+    """What an entry says of one field of a step."""
+    if declared.role is Role.USES:
+        return tuple((references.find(u, kind), index) for kind, key in _USERS.items() for u, index in entry[key])
+    if declared.role is Role.PLAIN:
+        content = entry.get(declared.key) if declared.is_optional else entry[declared.key]
+        return _plain(declared.key, content) if declared.kind is str else content
+    content = entry[declared.key]
+    if declared.role in (Role.CHANGED, Role.BESIDE):
+        is_left_out = content is None and declared.is_optional
+        return None if is_left_out or declared.kind is None else references.find(content, declared.kind)
+    if declared.role is Role.VALUES:
+        return read.values(content) if declared.is_optional else read.known_values(content)
+    is_left_out = content is None and (declared.is_optional or declared.role is Role.TENSOR)
+    return None if is_left_out else _READ[declared.role](read, content)
+
+
+_READ: Mapping[Role, Callable[[ValueDecoder, Any], Any]] = {
+    Role.NODE: ValueDecoder.node,
+    Role.VALUE: ValueDecoder.value,
+    Role.ATTRIBUTE: ValueDecoder.attribute,
+    Role.TENSOR: ValueDecoder.any_tensor,
+}
+
+
+class _Codec(NamedTuple):
+    """How the content of a field of an object is written and read."""
+
+    write: Callable[[ValueEncoder, Any], Any]
+    read: Callable[[ValueDecoder, Any], Any]
+
+
+def _each(codec: _Codec) -> _Codec:
+    """Several contents in a row."""
+    return _Codec(
+        lambda write, contents: [codec.write(write, one) for one in contents],
+        lambda read, entries: tuple([codec.read(read, one) for one in entries]),
+    )
+
+
+_GRAPH = _Codec(
+    lambda write, graph: None if graph is None else write.graph(graph),
+    lambda read, entry: None if entry is None else read.graph(entry),
+)
+_PAIRS = _Codec(lambda _write, pairs: pairs, lambda _read, entries: tuple((a, b) for a, b in entries))
+
+#: The fields that hold more than numbers and texts.
+_FIELDS: Mapping[str, _Codec] = {
+    "type": _Codec(ValueEncoder.type, ValueDecoder.type),
+    "functions": _each(_Codec(ValueEncoder.function, ValueDecoder.function)),
+    "training_info": _each(_Codec(ValueEncoder.training, ValueDecoder.training)),
+    "configurations": _each(
+        _Codec(
+            lambda write, c: [c.name, c.num_devices, list(c.devices), *write.kept(c.source)],
+            lambda _read, entry: device_configuration(entry),
+        )
+    ),
+    "device_configurations": _Codec(ValueEncoder.devices, ValueDecoder.devices),
+    "quantization_annotations": _Codec(ValueEncoder.annotations, ValueDecoder.annotations),
+    "declared": _Codec(ValueEncoder.values, ValueDecoder.known_values),
+    "unknown_changes": _Codec(ValueEncoder.unknown_changes, ValueDecoder.unknown_changes),
+    "attribute_defaults": _each(_Codec(ValueEncoder.attribute, ValueDecoder.attribute)),
+    "initialization": _GRAPH,
+    "algorithm": _GRAPH,
+    "initialization_binding": _PAIRS,
+    "update_binding": _PAIRS,
+}
+
+
+def _codec_of(field: str) -> _Codec:
+    return _FIELDS.get(field) or _Codec(
+        lambda _write, content: dict(content) if isinstance(content, Mapping) else content,
+        lambda _read, content: _plain(field, content),
+    )
 
 
 def _decode_field(entry: Mapping[str, Any], read: ValueDecoder, references: ReadReferences) -> SetField:
@@ -162,32 +160,7 @@ def _decode_field(entry: Mapping[str, Any], read: ValueDecoder, references: Read
     if kind is None or field not in FIELDS[KINDS[kind]]:
         msg = f"nothing here does {entry['do']!r}"
         raise ValueError(msg)
-    content: Any = entry["to"]
-    match field:
-        case "type":
-            content = read.type(content)
-        case "functions":
-            content = tuple(read.function(f) for f in content)
-        case "training_info":
-            content = tuple(read.training(t) for t in content)
-        case "configurations":
-            content = tuple(device_configuration(c) for c in content)
-        case "device_configurations":
-            content = read.devices(content)
-        case "quantization_annotations":
-            content = read.annotations(content)
-        case "declared":
-            content = read.known_values(content)
-        case "unknown_changes":
-            content = read.unknown_changes(content)
-        case "attribute_defaults":
-            content = tuple(read.attribute(a) for a in content)
-        case "initialization" | "algorithm":
-            content = None if content is None else read.graph(content)
-        case "initialization_binding" | "update_binding":
-            content = tuple((a, b) for a, b in content)
-        case _:
-            content = _plain(field, content)
+    content = _codec_of(field).read(read, entry["to"])
     return SetField(references.find(entry[kind], KINDS[kind]), field, content)
 
 

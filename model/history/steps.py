@@ -7,11 +7,13 @@ could get wrong (that is the edits' business), only what would break the links.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import Enum, auto
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar, get_args
 
 from onnx_workbench.model.ir.attributes import Attribute, is_same
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Use, Value, Values
@@ -22,13 +24,122 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 _Used = TypeVar("_Used", Value, Value | None)
 
 
+class Role(Enum):
+    """What a field of a step is to the model; recordings, copies and listeners treat steps by these alone."""
+
+    CHANGED = auto()  # a node, value, graph … of the model that the step changes
+    BESIDE = auto()  # a node of the model that stays as it is, or None
+    NODE = auto()  # a node that comes in
+    VALUE = auto()  # a value that is referred to, new or not, or None
+    VALUES = auto()  # several of them
+    ATTRIBUTE = auto()  # an attribute, perhaps with graphs, or None
+    TENSOR = auto()  # a tensor, sparse or not, or None
+    USES = auto()  # who uses a value, and where
+    CONTENT = auto()  # what a field of an object holds
+    PLAIN = auto()  # a name or a number
+
+
+class Reference(NamedTuple):
+    """A field of a step: its name there, its role, its key in recordings, and the class of what it refers to."""
+
+    name: str
+    role: Role
+    key: str
+    kind: type[Any] | None
+    is_optional: bool
+
+
+def _is(role: Role, key: str = "", kind: type[Any] | None = None, *, optional: bool = False) -> dict[str, Any]:
+    """Metadata of a field that has a role; see Reference."""
+    return {"role": role, "key": key, "kind": kind, "is_optional": optional}
+
+
+_REFERENCES: dict[type[BaseStep], tuple[Reference, ...]] = {}
+
+
+def references_of(kind: type[BaseStep]) -> tuple[Reference, ...]:
+    """The fields of a kind of step that have a role, in order."""
+    found = _REFERENCES.get(kind)
+    if found is None:
+        found = tuple(Reference(f.name, **f.metadata) for f in fields(kind) if f.metadata)
+        _REFERENCES[kind] = found
+    return found
+
+
+class BaseStep:
+    """What all kinds of steps have in common. A kind declares, with its fields, the role of each.
+
+    `verb` is what it does, in recordings. `identity` names the fields that say what it sets, and `content` the one that
+    says to what. Override what these declarations do not tell.
+    """
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    verb: ClassVar[str]
+    identity: ClassVar[tuple[str, ...]]
+    content: ClassVar[str] = ""
+
+    @property
+    def subject(self) -> tuple[object, ...]:
+        """What the step sets: of two with equal subjects that follow each other, only the later one counts."""
+        return (type(self), *[getattr(self, name) for name in self.identity])
+
+    @property
+    def changed(self) -> Node | Value | Graph | Function | Model | TrainingInfo:
+        """The object of the model that it changes."""
+        found: Target = next(
+            getattr(self, name) for name, role, *_ in references_of(type(self)) if role is Role.CHANGED
+        )
+        return found
+
+    @property
+    def touched(self) -> Iterable[Target]:
+        """The objects it changes, for views that update only what changed."""
+        return [
+            getattr(self, name)
+            for name, role, *_ in references_of(type(self))
+            if role is Role.CHANGED or role is Role.NODE or (role is Role.VALUE and name in self.identity)
+        ]
+
+    @property
+    def mentioned(self) -> Sequence[Value | None]:
+        """The values it wires, lists, declares or gives a constant; of its inverse, those that were there before."""
+        found: list[Value | None] = []
+        for name, role, *_ in references_of(type(self)):
+            if role is Role.VALUE:
+                found.append(getattr(self, name))
+            elif role is Role.VALUES:
+                found += getattr(self, name)
+            elif role is Role.NODE:
+                node = getattr(self, name)
+                found += [*node.inputs, *node.outputs]
+        return found
+
+    def changes_nothing(self, inverse: Step) -> bool:
+        """Whether the step, which returned `inverse`, left everything as it was."""
+        if type(self) is not type(inverse) or not self.content:
+            return False
+        new, old = getattr(self, self.content), getattr(inverse, self.content)
+        return bool(new == old) and (not isinstance(new, Attribute) or is_same(new.value, old.value))
+
+
 @dataclass(frozen=True, slots=True)
-class SetField:
+class SetField(BaseStep):
     """Replace one plain field of an object: see FIELDS for which ones each kind of object has."""
 
-    target: Target
-    field: str
-    value: Any
+    verb = "set"
+    identity = ("target", "field")
+    content = "value"
+
+    target: Target = dataclasses.field(metadata=_is(Role.CHANGED))
+    field: str = dataclasses.field(metadata=_is(Role.PLAIN))
+    value: Any = dataclasses.field(metadata=_is(Role.CONTENT, "to"))
+
+    @property
+    def mentioned(self) -> Sequence[Value | None]:
+        """The values that a graph declares."""
+        return tuple(self.value) if self.field == "declared" else ()
 
     def apply(self) -> SetField:
         """Make the change; returns its inverse."""
@@ -57,13 +168,17 @@ class SetField:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAttribute:
+class SetAttribute(BaseStep):
     """Set, replace or (None) remove an attribute of a node; `index` is its place when it is a new one."""
 
-    node: Node
-    name: str
-    attribute: Attribute | None
-    index: int | None = None
+    verb = "set attribute"
+    identity = ("node", "name")
+    content = "attribute"
+
+    node: Node = dataclasses.field(metadata=_is(Role.CHANGED, "node", Node))
+    name: str = dataclasses.field(metadata=_is(Role.PLAIN, "name", str))
+    attribute: Attribute | None = dataclasses.field(metadata=_is(Role.ATTRIBUTE, "to", optional=True))
+    index: int | None = dataclasses.field(default=None, metadata=_is(Role.PLAIN, "at", int, optional=True))
 
     def apply(self) -> SetAttribute:
         """Make the change; returns its inverse."""
@@ -95,12 +210,15 @@ class SetAttribute:
 
 
 @dataclass(frozen=True, slots=True)
-class InsertNode:
+class InsertNode(BaseStep):
     """Put a node, with its output values, into a graph before another node (None: at the end)."""
 
-    graph: Graph
-    node: Node
-    before: Node | None = None
+    verb = "insert node"
+    identity = ("node",)
+
+    graph: Graph = dataclasses.field(metadata=_is(Role.CHANGED, "graph", Graph))
+    node: Node = dataclasses.field(metadata=_is(Role.NODE, "to"))
+    before: Node | None = dataclasses.field(default=None, metadata=_is(Role.BESIDE, "before", Node, optional=True))
 
     def apply(self) -> RemoveNode:
         """Make the change; returns its inverse."""
@@ -117,10 +235,18 @@ class InsertNode:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveNode:
+class RemoveNode(BaseStep):
     """Take a node out of its graph. Uses of its outputs stay and refer to values nobody produces."""
 
-    node: Node
+    verb = "remove node"
+    identity = ("node",)
+
+    node: Node = dataclasses.field(metadata=_is(Role.CHANGED, "node", Node))
+
+    @property
+    def mentioned(self) -> Sequence[Value | None]:
+        """What it took and what it made."""
+        return *self.node.inputs, *self.node.outputs
 
     def apply(self) -> InsertNode:
         """Make the change; returns its inverse."""
@@ -138,11 +264,15 @@ class RemoveNode:
 
 
 @dataclass(frozen=True, slots=True)
-class SetInputs:
+class SetInputs(BaseStep):
     """Replace all inputs of a node; None stands for one left out."""
 
-    node: Node
-    inputs: tuple[Value | None, ...]
+    verb = "set inputs"
+    identity = ("node",)
+    content = "inputs"
+
+    node: Node = dataclasses.field(metadata=_is(Role.CHANGED, "node", Node))
+    inputs: tuple[Value | None, ...] = dataclasses.field(metadata=_is(Role.VALUES, "to", optional=True))
 
     def apply(self) -> SetInputs:
         """Make the change; returns its inverse."""
@@ -161,12 +291,16 @@ class SetInputs:
 
 
 @dataclass(frozen=True, slots=True)
-class SetInput:
+class SetInput(BaseStep):
     """Connect one existing input of a node to a value, or disconnect it (None)."""
 
-    node: Node
-    index: int
-    value: Value | None
+    verb = "set input"
+    identity = ("node", "index")
+    content = "value"
+
+    node: Node = dataclasses.field(metadata=_is(Role.CHANGED, "node", Node))
+    index: int = dataclasses.field(metadata=_is(Role.PLAIN, "at", int))
+    value: Value | None = dataclasses.field(metadata=_is(Role.VALUE, "to", optional=True))
 
     def apply(self) -> SetInput:
         """Make the change; returns its inverse."""
@@ -183,15 +317,18 @@ class SetInput:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveUses:
+class MoveUses(BaseStep):
     """Let uses of one value be uses of another: one step however many there are. Costs as much as there are.
 
     `order` is how all uses of the target stand afterwards; without it those that come stand last.
     """
 
-    source: Value
-    target: Value
-    uses: tuple[Use, ...]
+    verb = "move uses"
+    identity = ()
+
+    source: Value = dataclasses.field(metadata=_is(Role.CHANGED, "from", Value))
+    target: Value = dataclasses.field(metadata=_is(Role.VALUE, "to"))
+    uses: tuple[Use, ...] = dataclasses.field(metadata=_is(Role.USES))
     order: tuple[Use, ...] | None = None
 
     @property
@@ -203,6 +340,20 @@ class MoveUses:
     def graphs(self) -> list[Graph]:
         """The graphs among them: those that return it."""
         return [user for user in self.users if isinstance(user, Graph)]
+
+    @property
+    def subject(self) -> tuple[object, ...]:
+        """Itself: what one moved a later one moves on, so that both count."""
+        return type(self), self
+
+    @property
+    def touched(self) -> Iterable[Target]:
+        """The users."""
+        return self.users
+
+    def changes_nothing(self, _inverse: Step) -> bool:
+        """Whether there was nothing to move."""
+        return self.source is self.target or not self.uses
 
     def apply(self) -> MoveUses:
         """Make the change; returns its inverse."""
@@ -225,14 +376,18 @@ class MoveUses:
 
 
 @dataclass(frozen=True, slots=True)
-class SetOutputs:
+class SetOutputs(BaseStep):
     """Replace the output values of a node; a value taken away is left without a producer.
 
     A value that comes in must not be another node's output at that moment.
     """
 
-    node: Node
-    outputs: tuple[Value | None, ...]
+    verb = "set outputs"
+    identity = ("node",)
+    content = "outputs"
+
+    node: Node = dataclasses.field(metadata=_is(Role.CHANGED, "node", Node))
+    outputs: tuple[Value | None, ...] = dataclasses.field(metadata=_is(Role.VALUES, "to", optional=True))
 
     def apply(self) -> SetOutputs:
         """Make the change; returns its inverse."""
@@ -248,11 +403,15 @@ class SetOutputs:
 
 
 @dataclass(frozen=True, slots=True)
-class SetGraphInputs:
+class SetGraphInputs(BaseStep):
     """Replace the list of inputs of a graph."""
 
-    graph: Graph
-    inputs: tuple[Value, ...]
+    verb = "set graph inputs"
+    identity = ("graph",)
+    content = "inputs"
+
+    graph: Graph = dataclasses.field(metadata=_is(Role.CHANGED, "graph", Graph))
+    inputs: tuple[Value, ...] = dataclasses.field(metadata=_is(Role.VALUES, "to"))
 
     def apply(self) -> SetGraphInputs:
         """Make the change; returns its inverse."""
@@ -266,11 +425,15 @@ class SetGraphInputs:
 
 
 @dataclass(frozen=True, slots=True)
-class SetGraphOutputs:
+class SetGraphOutputs(BaseStep):
     """Replace the list of values a graph returns."""
 
-    graph: Graph
-    outputs: tuple[Value, ...]
+    verb = "set graph outputs"
+    identity = ("graph",)
+    content = "outputs"
+
+    graph: Graph = dataclasses.field(metadata=_is(Role.CHANGED, "graph", Graph))
+    outputs: tuple[Value, ...] = dataclasses.field(metadata=_is(Role.VALUES, "to"))
 
     def apply(self) -> SetGraphOutputs:
         """Make the change; returns its inverse."""
@@ -288,13 +451,17 @@ class SetGraphOutputs:
 
 
 @dataclass(frozen=True, slots=True)
-class SetInitializer:
+class SetInitializer(BaseStep):
     """Give a value of a graph a constant, replace it, or (None) take it away; `index` is its place in the list."""
 
-    graph: Graph
-    value: Value
-    tensor: Tensor | SparseTensor | None
-    index: int | None = None
+    verb = "set initializer"
+    identity = ("value",)
+    content = "tensor"
+
+    graph: Graph = dataclasses.field(metadata=_is(Role.CHANGED, "graph", Graph))
+    value: Value = dataclasses.field(metadata=_is(Role.VALUE, "value"))
+    tensor: Tensor | SparseTensor | None = dataclasses.field(metadata=_is(Role.TENSOR, "to"))
+    index: int | None = dataclasses.field(default=None, metadata=_is(Role.PLAIN, "at", int, optional=True))
 
     def apply(self) -> SetInitializer:
         """Make the change; returns its inverse."""
@@ -315,6 +482,7 @@ class SetInitializer:
         return SetInitializer(graph, value, old, index)
 
 
+#: Every kind of step. A new one is listed here, and is recorded, copied and told of by what it declares.
 Step = (
     SetField
     | SetAttribute
@@ -328,6 +496,9 @@ Step = (
     | SetGraphOutputs
     | SetInitializer
 )
+#: The kinds by their verbs.
+KINDS_OF_STEPS: Mapping[str, type[BaseStep]] = {kind.verb: kind for kind in get_args(Step)}
+
 Target = Model | Graph | Function | TrainingInfo | Node | Value
 
 _DETAILS = frozenset(Details.__dataclass_fields__)
@@ -350,93 +521,6 @@ FIELDS: Mapping[type, frozenset[str]] = {
     }),
     Value: frozenset({"name", "type", "doc_string", "metadata", "unknown_changes"}),
 }  # fmt: skip
-
-
-def subject(step: Step) -> tuple[object, ...]:
-    """What a step sets: of two steps with equal subjects that follow each other, only the later one counts."""
-    kind = type(step)
-    match step:
-        case SetField():
-            return kind, step.target, step.field
-        case SetAttribute():
-            return kind, step.node, step.name
-        case SetInput():
-            return kind, step.node, step.index
-        case MoveUses():
-            return kind, step  # what one moved a later one moves on: both count
-        case SetInputs() | SetOutputs() | InsertNode() | RemoveNode():
-            return kind, step.node
-        case SetGraphInputs() | SetGraphOutputs():
-            return kind, step.graph
-        case SetInitializer():
-            return kind, step.value
-
-
-def changes_nothing(step: Step, inverse: Step) -> bool:
-    """Whether a step that returned `inverse` left everything as it was."""
-    match step, inverse:
-        case SetField(), SetField():
-            return bool(step.value == inverse.value)
-        case SetAttribute(), SetAttribute():
-            return _same_attribute(step.attribute, inverse.attribute)
-        case SetInput(), SetInput():
-            return step.value is inverse.value
-        case MoveUses(), MoveUses():
-            return step.source is step.target or not step.uses
-        case SetInputs(), SetInputs():
-            return step.inputs == inverse.inputs
-        case SetOutputs(), SetOutputs():
-            return step.outputs == inverse.outputs
-        case SetGraphInputs(), SetGraphInputs():
-            return step.inputs == inverse.inputs
-        case SetGraphOutputs(), SetGraphOutputs():
-            return step.outputs == inverse.outputs
-        case SetInitializer(), SetInitializer():
-            return step.tensor is inverse.tensor
-        case _:
-            return False
-
-
-def _same_attribute(a: Attribute | None, b: Attribute | None) -> bool:
-    return a == b and (a is None or b is None or is_same(a.value, b.value))
-
-
-def touched(step: Step) -> Iterator[Target]:
-    """The objects a step changes, for views that update only what changed."""
-    match step:
-        case SetField():
-            yield step.target
-        case SetAttribute() | SetInput() | SetInputs() | SetOutputs() | RemoveNode():
-            yield step.node
-        case MoveUses():
-            yield from step.users
-        case InsertNode():
-            yield step.node
-            yield step.graph
-        case SetGraphInputs() | SetGraphOutputs():
-            yield step.graph
-        case SetInitializer():
-            yield step.value
-            yield step.graph
-
-
-def mentioned(step: Step) -> Sequence[Value | None]:
-    """The values a step wires, lists, declares or gives a constant; of its inverse, those that were there before."""
-    match step:
-        case InsertNode() | RemoveNode():
-            return *step.node.inputs, *step.node.outputs
-        case SetInputs() | SetGraphInputs():
-            return step.inputs
-        case SetOutputs() | SetGraphOutputs():
-            return step.outputs
-        case MoveUses():
-            return (step.target,)
-        case SetInput() | SetInitializer():
-            return (step.value,)
-        case SetField(field="declared"):
-            return tuple(step.value)
-        case _:
-            return ()
 
 
 def _add_use(value: Value, user: Node | Graph, index: int) -> None:

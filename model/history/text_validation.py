@@ -11,19 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.steps import (
-    InsertNode,
-    MoveUses,
-    SetAttribute,
-    SetField,
-    SetGraphInputs,
-    SetGraphOutputs,
-    SetInitializer,
-    SetInput,
-    SetInputs,
-    SetOutputs,
-    Step,
-)
+from onnx_workbench.model.history.steps import Role, Step, references_of
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
@@ -46,26 +34,27 @@ def refuse_half_characters(step: Step) -> None:
 
 def _brought(step: Step) -> Any:
     """Return what a step adds to the model."""
-    match step:
-        case SetField():
-            if step.field == "declared":  # values, which may be many
-                return None
-            return _texts_of_type(step.value) if isinstance(step.value, TensorType) else step.value
-        case SetAttribute():
-            return step.attribute
-        case InsertNode():
-            return step.node
-        case SetInitializer():
-            return step.tensor, step.value.name
-        case SetInput():
-            return None if step.value is None or step.value.graph is not None else step.value.name
-        case MoveUses():
-            return _new_names((step.target,))
-        case SetInputs() | SetGraphInputs():
-            return _new_names(step.inputs)
-        case SetOutputs() | SetGraphOutputs():
-            return _new_names(step.outputs)
-    return None
+    found = [
+        _added(getattr(step, name), role) for name, role, *_ in references_of(type(step)) if role in _MAY_HOLD_TEXTS
+    ]
+    found = [one for one in found if one is not None]
+    return found[0] if len(found) == 1 else found or None
+
+
+def _added(content: Any, role: Role) -> Any:
+    match role:
+        case Role.VALUE:
+            return None if content is None or content.graph is not None else content.name
+        case Role.VALUES:
+            return _new_names(content)
+        case Role.CONTENT if isinstance(content, tuple) and content and isinstance(content[0], Value):
+            return None  # declared ones, which may be many
+        case Role.CONTENT if isinstance(content, TensorType):
+            return _texts_of_type(content)
+    return content
+
+
+_MAY_HOLD_TEXTS = frozenset({Role.NODE, Role.VALUE, Role.VALUES, Role.ATTRIBUTE, Role.TENSOR, Role.CONTENT})
 
 
 def _texts_of_type(kind: TensorType) -> list[str] | None:

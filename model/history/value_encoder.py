@@ -152,6 +152,10 @@ class ValueEncoder:
             entry["details"] = self.details(details)
         return entry | self.unknown(value)
 
+    def reference(self, target: Any) -> Any:
+        """An object that is in the model."""
+        return self._references.of(target)
+
     def value_or_reference(self, value: Value | None) -> Any:
         """A value that is in the model, or a new one, or None."""
         if value is None:

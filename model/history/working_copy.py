@@ -20,20 +20,7 @@ from onnx_workbench.model.analysis.node_subset import part_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.steps import (
-    InsertNode,
-    MoveUses,
-    RemoveNode,
-    SetAttribute,
-    SetField,
-    SetGraphInputs,
-    SetGraphOutputs,
-    SetInitializer,
-    SetInput,
-    SetInputs,
-    SetOutputs,
-    Step,
-)
+from onnx_workbench.model.history.steps import Role, Step, references_of
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import (
     Function,
@@ -194,33 +181,29 @@ class WorkingCopy:
     # -- and back ------------------------------------------------------------------------------------------------
 
     def _carry(self, step: Step) -> Step:
-        own = self.original
-        match step:
-            case SetField():
-                return SetField(own(step.target), step.field, self._content(step.value))
-            case SetAttribute():
-                attribute = None if step.attribute is None else self._attribute(step.attribute)
-                return SetAttribute(own(step.node), step.name, attribute, step.index)
-            case InsertNode():
-                before = None if step.before is None else own(step.before)
-                return InsertNode(own(step.graph), self._node(step.node), before)
-            case RemoveNode():
-                return RemoveNode(own(step.node))
-            case SetInputs():
-                return SetInputs(own(step.node), self._values(step.inputs))
-            case SetInput():
-                return SetInput(own(step.node), step.index, None if step.value is None else self._value(step.value))
-            case MoveUses():
-                uses = tuple((own(user), index) for user, index in step.uses)
-                return MoveUses(self._value(step.source), self._value(step.target), uses)
-            case SetOutputs():
-                return SetOutputs(own(step.node), self._values(step.outputs))
-            case SetGraphInputs():
-                return SetGraphInputs(own(step.graph), tuple(map(self._value, step.inputs)))
-            case SetGraphOutputs():
-                return SetGraphOutputs(own(step.graph), tuple(map(self._value, step.outputs)))
-            case SetInitializer():
-                return SetInitializer(own(step.graph), self._value(step.value), step.tensor, step.index)
+        """The step on the real model that does what one does to the copy."""
+        kind: Any = type(step)
+        carried: Step = kind(
+            **{name: self._content_of(role, getattr(step, name)) for name, role, *_ in references_of(kind)}
+        )
+        return carried
+
+    def _content_of(self, role: Role, content: Any) -> Any:
+        """A field of a step with what copies stand for, or with what is made in the copy moved."""
+        match role:
+            case _ if content is None:
+                return None
+            case Role.CHANGED | Role.BESIDE:
+                return self._value(content) if isinstance(content, Value) else self.original(content)
+            case Role.NODE:
+                return self._node(content)
+            case Role.ATTRIBUTE:
+                return self._attribute(content)
+            case Role.USES:
+                return tuple([(self.original(user), index) for user, index in content])
+            case Role.VALUE | Role.VALUES | Role.CONTENT:
+                return self._content(content)
+        return content
 
     def _values(self, values: Iterable[Value | None]) -> tuple[Value | None, ...]:
         return tuple(None if v is None else self._value(v) for v in values)

@@ -11,19 +11,11 @@ from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model.history.document import Change, Document
 from onnx_workbench.model.history.steps import (
-    InsertNode,
-    MoveUses,
     RemoveNode,
     SetAttribute,
     SetField,
-    SetGraphInputs,
-    SetGraphOutputs,
     SetInitializer,
-    SetInput,
-    SetInputs,
-    SetOutputs,
     Step,
-    mentioned,
 )
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
@@ -153,38 +145,28 @@ def _collect(step: Step, inverse: Step, touched: ChangeSet) -> None:
             if _bodies(before) != _bodies(step.attribute):
                 touched.removed.update(_bodies(before))
                 _add_structure(touched, step.node.graph)
-        case InsertNode():
-            touched.nodes.add(step.node)
-            _add_values(touched, mentioned(step))
-            touched.structure.add(step.graph)
-        case RemoveNode():
-            graph = inverse.graph if isinstance(inverse, InsertNode) else None
-            touched.removed.add(step.node)
-            for body in step.node.bodies:
-                touched.removed.update(body.walk())
-            touched.nodes.add(step.node)
-            _add_values(touched, mentioned(step))
-            _add_structure(touched, graph)
-        case SetInput() | SetInputs() | SetOutputs():
-            touched.nodes.add(step.node)
-            _add_values(touched, (*mentioned(inverse), *mentioned(step)))
-            _add_structure(touched, step.node.graph)
-        case MoveUses():
-            _add_values(touched, (step.source, step.target))
-            nodes = {user for user in step.users if isinstance(user, Node)}
-            touched.nodes |= nodes
-            for graph in (*step.graphs, *{node.graph for node in nodes}):
-                _add_structure(touched, graph)
-        case SetGraphInputs() | SetGraphOutputs():
-            touched.structure.add(step.graph)
-            _add_values(touched, (*mentioned(inverse), *mentioned(step)))
         case SetInitializer():
             touched.values.add(step.value)
             before_tensor = inverse.tensor if isinstance(inverse, SetInitializer) else None
             if (before_tensor is None) != (step.tensor is None):
                 touched.structure.add(step.graph)
         case _:
-            assert_never(step)
+            _collect_structure(step, inverse, touched)
+    if isinstance(step, RemoveNode):
+        touched.removed.add(step.node)
+        for body in step.node.bodies:
+            touched.removed.update(body.walk())
+
+
+def _collect_structure(step: Step, inverse: Step, touched: ChangeSet) -> None:
+    """A step that adds, removes or connects: the nodes and graphs it touches, and values now and before."""
+    for thing in (*step.touched, *inverse.touched):
+        if isinstance(thing, Node):
+            touched.nodes.add(thing)
+            _add_structure(touched, thing.graph)
+        elif isinstance(thing, Graph):
+            touched.structure.add(thing)
+    _add_values(touched, (*inverse.mentioned, *step.mentioned))
 
 
 def _collect_field(step: SetField, inverse: Step, touched: ChangeSet) -> None:
@@ -196,7 +178,7 @@ def _collect_field(step: SetField, inverse: Step, touched: ChangeSet) -> None:
             touched.values.add(target)
         case Graph():
             touched.model = True
-            _add_values(touched, mentioned(step))
+            _add_values(touched, step.mentioned)
         case Model() | Function() | TrainingInfo():
             touched.model = True
             if isinstance(inverse, SetField):

@@ -10,7 +10,6 @@ import pytest
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.steps import touched
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo
 from onnx_workbench.model.recovery.journal import Journal
@@ -53,7 +52,7 @@ def done(document, opened, name, number):
             EDITS[name](Person(document), edit, a, b, text)
     except ModelError:
         assert snapshot(document.model) == opened
-    return {place_of(target) for step in document.current.steps for target in touched(step)}
+    return {place_of(target) for step in document.current.steps for target in step.touched}
 
 
 @pytest.mark.parametrize("name", sorted(EDITS))
